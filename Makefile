@@ -1,0 +1,61 @@
+# make help lists the targets.
+#
+#   PYTHON       the Python that makes the environment (3.11 or newer)
+#   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -m 'not slow'"
+#   BENCH_ARGS   arguments of the benchmarks
+
+PYTHON ?= python3
+PYTEST_ARGS ?= -q
+BENCH_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check format bench clean
+# Two installs into one environment must not run at once.
+.NOTPARALLEL:
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(VENV)/.mercer ## make the environment .venv and install mercer into it
+
+demo: $(VENV)/.mercer ## run the demonstration
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test ## run the tests and the examples in the docstrings
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.lint ## lint, format, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint ## format the code and mend what ruff can mend
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(VENV)/.test $(VENV)/.bench ## run the benchmarks
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+clean: ## remove the environment, the caches and what was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name .git -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+# Each stamp is one set of packages, installed again when pyproject.toml changes.
+$(VENV)/.mercer: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(PIP) install -q -e .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(PIP) install -q -e '.[$*]'
+	@touch $@
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Mercer needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,238 @@
+"""How far from the best possible answer a result can be.
+
+Every figure says what it is: a bound, a bound with its confidence, or an estimate. The
+bounds come from residuals, traces and norms alone, so they hold for any symmetric operator
+A, whatever method found the axes. Q is an orthonormal basis, Θ = QᵀAQ, B = (I − QQᵀ)AQ and
+C = (I − QQᵀ)A(I − QQᵀ), the part of A that Q does not see.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector
+
+
+class Figure(float):
+    """A number that says what it is.
+
+    Attributes
+    ----------
+    kind : {"bound", "estimate"}
+    confidence : float
+        Probability with which a bound holds: 1 for one that always does.
+
+    Examples
+    --------
+    >>> from mercer.certificate import Figure
+    >>> Figure(0.25, "bound", 0.999)
+    0.25 (bound at 99.9 %)
+    """
+
+    kind: str
+    confidence: float
+
+    def __new__(cls, value: float, kind: str = "bound", confidence: float = 1.0) -> Figure:
+        figure = super().__new__(cls, value)
+        figure.kind = kind
+        figure.confidence = confidence
+        return figure
+
+    def __getnewargs__(self) -> tuple[float, str, float]:
+        return float(self), self.kind, self.confidence
+
+    @property
+    def label(self) -> str:
+        """The kind in words."""
+        if self.kind == "bound" and self.confidence < 1.0:
+            return f"bound at {100 * self.confidence:g} %"
+        return self.kind
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} ({self.label})"
+
+
+def weakest(*figures: Figure) -> dict[str, Any]:
+    """Return kind and confidence of what is computed from several figures."""
+    kind = "bound" if all(figure.kind == "bound" for figure in figures) else "estimate"
+    missing = sum(1.0 - figure.confidence for figure in figures)
+    return {"kind": kind, "confidence": max(0.0, 1.0 - missing)}
+
+
+# Bounds on λ_1 + … + λ_r of an operator A.
+
+
+def pinching(ritz: Vector, trace: float, r: int) -> float:
+    r"""Return Σ_{i≤r} θ_i + tr A − tr Θ: for a positive semi-definite A, after any product.
+
+    What Q does not see can hold no more variance than its trace.
+    """
+    return float(ritz[:r].sum() + max(0.0, trace - float(ritz.sum())))
+
+
+def schur(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
+    r"""Return a bound on Σ_{i≤r} λ_i(A) after one product AQ; inf where it does not apply.
+
+    With `unseen` δ ≥ ‖C‖ and θ_r > δ, λ_i(A) ≤ λ_i(Θ + BᵀB/(θ_r − δ)) for every i ≤ r: by
+    inertia, λ_i(A) = μ > δ is an eigenvalue of the Schur complement Θ + Bᵀ(μ − C)⁻¹B, which
+    is at most Θ + BᵀB/(μ − δ). So no eigenvalue was missed.
+
+    Parameters
+    ----------
+    ritz : ndarray of shape (m,)
+        Eigenvalues of Θ, largest first.
+    coupling : ndarray of shape (m, m)
+        BᵀB where Θ is diagonal.
+    unseen : float
+        Bound on the norm of C.
+    r : int
+        Number of eigenvalues.
+    """
+    if r == 0:
+        return 0.0
+    if r > len(ritz) or not ritz[r - 1] > unseen:
+        return math.inf
+    bounded = np.diag(ritz) + coupling / (float(ritz[r - 1]) - unseen)
+    return float(np.linalg.eigvalsh(bounded)[::-1][:r].sum())
+
+
+def unseen_frobenius(square: float, product: float, ritz: Vector) -> float:
+    r"""Return ‖C‖_F from δ² = ‖A‖_F² − 2‖AQ‖_F² + ‖Θ‖_F²."""
+    return math.sqrt(max(0.0, square - 2.0 * product + float(ritz @ ritz)))
+
+
+def unseen_probed(probes: Vector, steps: int, confidence: float = 0.999) -> Figure:
+    r"""Return a bound on ‖C‖ from the lengths ‖C^s g_j‖ of fresh normal vectors g_j.
+
+    ‖C‖ ≤ (α √(2/π) max_j ‖C^s g_j‖)^{1/s} with probability at least 1 − α^{-p} for p vectors
+    (Halko, Martinsson & Tropp 2011, Lemma 4.1, on C^s).
+    """
+    alpha = (1.0 - confidence) ** (-1.0 / len(probes))
+    largest = alpha * math.sqrt(2.0 / math.pi) * float(probes.max())
+    return Figure(largest ** (1.0 / steps), "bound", confidence)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a fit holds, what no fit of as many axes can exceed, and how good each axis is.
+
+    Attributes
+    ----------
+    captured : Figure
+        Share of the total variance that the axes hold.
+    optimum_upper : Figure
+        Share that no set of as many axes can exceed.
+    residuals : ndarray of shape (k,)
+        ‖Cv − λv‖ of each axis v with variance λ.
+    eigenvalues : ndarray of shape (k,)
+        The variances λ.
+    spacing : ndarray of shape (k,)
+        Distance of each λ to the nearest other eigenvalue that is known.
+    residual_kind : {"bound", "estimate"}
+        What the residuals are.
+    gap_estimate : float
+        The likely gap, where the bound is loose; else the bound.
+    converged : bool
+        Whether the solver met its tolerance.
+    notes : tuple of str
+        What else should be known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import PCA
+    >>> print(PCA(2).fit(load_iris().data).certificate_.sentence)
+    2 axes hold 97.77 % of the variance; no 2 axes hold more than 97.77 % (bound): \
+within 0.0000 % of the best.
+    """
+
+    captured: Figure
+    optimum_upper: Figure
+    residuals: Vector
+    eigenvalues: Vector
+    spacing: Vector
+    residual_kind: str = "bound"
+    gap_estimate: Figure | None = None
+    converged: bool = True
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def gap(self) -> Figure:
+        """How far below the optimum the axes can be: 1 − captured / optimum_upper."""
+        best = float(self.optimum_upper)
+        value = 1.0 - float(self.captured) / best if best > 0.0 else 0.0
+        return Figure(max(0.0, value), **weakest(self.captured, self.optimum_upper))
+
+    @property
+    def confidence(self) -> float:
+        """Probability with which `gap` holds."""
+        return self.gap.confidence
+
+    @property
+    def eigenvalue_errors(self) -> Vector:
+        """Bound on the distance from each λ to an eigenvalue of the operator.
+
+        ‖r‖ always, and ‖r‖²/s where the spacing s to the other eigenvalues is larger
+        than the residual (Kato–Temple).
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quadratic = self.residuals**2 / self.spacing
+        return np.where(self.spacing > self.residuals, quadratic, self.residuals)
+
+    @property
+    def angles(self) -> Vector:
+        """Estimate of the largest angle, in radians, between each axis and the true one.
+
+        sin θ ≤ ‖r‖/s (Davis–Kahan); an estimate because s comes from computed eigenvalues.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sine = np.where(self.residuals == 0.0, 0.0, self.residuals / self.spacing)
+        return np.arcsin(np.minimum(1.0, sine))
+
+    @property
+    def sentence(self) -> str:
+        """The certificate in a sentence."""
+        k = len(self.eigenvalues)
+        axes = f"{k} axes hold" if k != 1 else "1 axis holds"
+        best = f"no {k} axes hold" if k != 1 else "no axis holds"
+        gap, upper = self.gap, self.optimum_upper
+        shares = f"{axes} {_percent(self.captured)} of the variance; {best} more than "
+        return f"{shares}{_percent(upper)} ({gap.label}): within {_percent(gap, 4)} of the best."
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        if not self.converged:
+            lines.append("The solver did not meet its tolerance.")
+        lines += self.notes
+        if len(self.eigenvalues):
+            header = f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle"
+            lines += [header, f"{'':>4}  {'':>12}  {self.residual_kind:>9}  {'bound':>11}  estimate"]
+        rows = zip(
+            self.eigenvalues, self.residuals, self.eigenvalue_errors, self.angles, strict=True
+        )
+        for i, (value, residual, error, angle) in enumerate(rows, start=1):
+            if 6 < i < len(self.eigenvalues):
+                lines += ["   …"] if i == 7 else []
+                continue
+            lines.append(f"{i:>4}  {value:12.6g}  {residual:9.1e}  {error:11.1e}  {angle:.1e} rad")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def spacing_of(values: Vector, others: Vector) -> Vector:
+    """Return each value's distance to the nearest of the others; inf where there is none."""
+    everything = np.sort(np.concatenate([values, others]))
+    below = np.diff(everything, prepend=-np.inf)
+    above = np.diff(everything, append=np.inf)
+    at = np.searchsorted(everything, values)
+    return np.minimum(below, above)[at]
+
+
+def _percent(share: float, digits: int = 2) -> str:
+    return f"{100 * share:.{digits}f} %"

@@ -1,0 +1,146 @@
+"""Settings that hold for every computation: memory, block rows, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `set_config` and `config_context` change."""
+
+    memory: int | str | None = None
+    block_rows: int | None = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.memory is not None:
+            parse_bytes(self.memory)
+        if self.block_rows is not None and self.block_rows < 1:
+            raise ValueError(f"block_rows={self.block_rows} must be at least 1, or None.")
+
+    @property
+    def budget(self) -> int:
+        """Bytes that a computation may hold beside the data it was given."""
+        return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
+
+
+_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=Settings())
+
+
+def get_config() -> Settings:
+    """Return the settings in force."""
+    return _settings.get()
+
+
+def set_config(**changes: Any) -> None:
+    """Change settings for good.
+
+    Parameters
+    ----------
+    memory : int or str, optional
+        Bytes that a computation may hold beside the data it was given, such as
+        ``"512MiB"`` or ``"4 GB"``. By default half of the machine's memory, or of
+        the container's where that is less.
+    block_rows : int, optional
+        Rows of a block. By default as many as the memory allows and the caches like.
+    progress : bool
+        Show progress bars.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.set_config(memory="4GiB")
+    >>> mercer.set_config(memory=None)
+    """
+    _settings.set(_changed(changes))
+
+
+@contextlib.contextmanager
+def config_context(**changes: Any) -> Iterator[None]:
+    """Change settings inside a ``with`` block; takes what `set_config` takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA, config_context
+    >>> X = np.random.default_rng(0).normal(size=(1000, 20))
+    >>> with config_context(memory="64MiB"):
+    ...     pca = PCA(2).fit(X)
+    """
+    token = _settings.set(_changed(changes))
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
+def _changed(changes: dict[str, Any]) -> Settings:
+    known = Settings.__dataclass_fields__
+    for name in changes:
+        if name not in known:
+            raise TypeError(f"{name!r} is not a setting of Mercer; there are {', '.join(known)}.")
+    return replace(get_config(), **changes)
+
+
+def parse_bytes(size: int | str) -> int:
+    """Read a number of bytes: ``512``, ``"512MiB"``, ``"1.5 GB"``."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower())
+        if match is None:
+            raise ValueError(f'memory={size!r} is not a size. Write it as "512MiB" or "4 GB".')
+        number, unit, binary = match.groups()
+        size = int(float(number) * (_BINARY[unit] if binary and unit else _UNITS[unit]))
+    if size <= 0:
+        raise ValueError(f"memory={size!r} must be positive.")
+    return int(size)
+
+
+def format_bytes(size: float) -> str:
+    """Write a number of bytes for people: ``"1.5 GiB"``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine, or of the container where that is less."""
+    total = _physical_memory()
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # absent, or the word "max"
+            total = min(total, int(Path(path).read_text()))
+    return total
+
+
+def _physical_memory() -> int:
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
+    return _windows_memory()
+
+
+def _windows_memory() -> int:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = [  # noqa: RUF012
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *((name, ctypes.c_ulonglong) for name in ("total", "b", "c", "d", "e", "f", "g")),
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009 (absent from non-Windows stubs)
+    kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status.total)

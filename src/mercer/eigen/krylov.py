@@ -1,0 +1,183 @@
+"""Block Krylov with full orthogonalisation, thick restarts and residuals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthonormalize, to_numpy
+from mercer.config import get_config
+from mercer.eigen.spectrum import Enough, Spectrum, random_basis, target
+from mercer.operators import Operator
+
+_STEPS = 600
+# Ritz values cost an m×m decomposition: looked at after every third product.
+_LOOK = 3
+
+
+def krylov(
+    operator: Operator,
+    k: int,
+    *,
+    tol: float,
+    rng: np.random.Generator,
+    start: Spectrum | None = None,
+    enough: Enough | None = None,
+) -> Spectrum:
+    """Find the k largest eigenvalues by block Lanczos.
+
+    A float32 operator drives the iteration in float32; then float64 products take over from
+    the vectors found, so that values and residuals are float64's. `enough` may end the
+    iteration before the residuals do.
+    """
+    if start is not None and isinstance(start.state, Basis):
+        basis = start.state
+    else:
+        block = min(operator.size, 16, k + 8)
+        basis = Basis(operator, random_basis(operator, block, rng), operator.dtype)
+    spectrum = basis.grow(k, tol, rng, enough)
+    if basis.dtype == np.float64:
+        return spectrum
+    wide = min(operator.size, k + 8)
+    Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
+    sharp = Basis(operator, Q, np.float64, spectrum.products)
+    return replace(sharp.grow(k, tol, rng, enough), state=basis)
+
+
+class Basis:
+    """An orthonormal basis that grows by blocks, and the operator's compression to it.
+
+    The vectors are rows of one array, so that every product with them is one GEMM. `H` is
+    QᵀAQ; `tail` is the factor R in A Q = Q H + Q_next R, which acts on the last block alone.
+    """
+
+    def __init__(self, operator: Operator, Q: Array, dtype: object, products: int = 0) -> None:
+        self.operator = operator
+        self.dtype = np.dtype(dtype)  # type: ignore[call-overload]
+        self.N, self.block = operator.size, int(Q.shape[1])
+        self.products = products
+        self.rows = cast(Q.T, self.dtype)
+        self.H: Matrix = np.zeros((0, 0))
+        self.next: Array = None
+        self.tail: Matrix = np.zeros((0, 0))
+        self.m = 0
+        self.width = self.block
+        self._ritz: tuple[Vector, Matrix] | None = None
+
+    def grow(
+        self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None
+    ) -> Spectrum:
+        """Add blocks until k residuals are small enough."""
+        met = False
+        for step in range(_STEPS):
+            if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
+                if self.m + self.block > self._room(k):
+                    self._restart(k)
+                self._step(rng)
+            full = self.m == self.N
+            if self.m >= k and (full or step % _LOOK == 0 or self.m == self.width):
+                found = self._spectrum(k)
+                # Float64 products are asked for what the data's own precision can give.
+                goal = target(found.values, tol, self.operator.dtype)
+                met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
+                if met or (enough is not None and self.dtype == np.float64 and enough(found)):
+                    met = True
+                    break
+        found = self._spectrum(k)
+        basis = self.vectors(self.m)
+        return replace(found, vectors=basis[:, :k], basis=basis, converged=met, state=self)
+
+    def vectors(self, k: int) -> Array:
+        """Return the first k Ritz vectors."""
+        _, S = self._ritz_pairs()
+        return self.rows[: self.m, :].T @ like(S[:, :k], self.rows, self.dtype)
+
+    def _room(self, k: int) -> int:
+        """Rows that the basis may have before it is restarted."""
+        wanted = max(4 * k, 2 * k + 20 * self.block)
+        fits = get_config().budget // 3 // (self.N * self.dtype.itemsize)
+        return min(self.N, max(min(wanted, fits), k + 3 * self.block))
+
+    def _step(self, rng: np.random.Generator) -> None:
+        """Take the next block into the basis and multiply it."""
+        if self.m > 0:
+            self._store(self.next)
+        last = self.rows[self.m : self.m + self.width, :]
+        W = cast(self.operator.matmat(last.T), self.dtype)
+        self.products += self.width
+        self.m += self.width
+        Q = self.rows[: self.m, :]
+        H = np.zeros((self.m, self.m))
+        old = self.m - self.width
+        H[:old, :old] = self.H
+        overlap = np.zeros((self.m, self.width))
+        for _ in range(2):  # twice is enough
+            part = Q @ W
+            W = W - Q.T @ part
+            overlap += to_numpy(part)
+        H[:, old:] = overlap
+        H[old:, :] = overlap.T
+        H[old:, old:] = (overlap[old:] + overlap[old:].T) / 2
+        self.H = H
+        self._ritz = None
+        self._continue(W, rng)
+
+    def _continue(self, W: Array, rng: np.random.Generator) -> None:
+        """Make the next block of what the product left over; random where nothing is left."""
+        width = min(self.block, self.N - self.m)
+        self.tail = np.zeros((width, self.width))
+        if width == 0:
+            return
+        Q, R = orthonormalize(W)
+        Q, R = Q[:, :width], R[:width, :width]
+        weak = np.abs(np.diag(R)) <= 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
+        if weak.any():  # a direction made of rounding: any other will do
+            fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
+            noise = like(weak, Q, self.dtype)[None, :]
+            Q = Q * (1 - noise) + fill * noise
+        rows = self.rows[: self.m, :]
+        for _ in range(2):
+            Q = Q - rows.T @ (rows @ Q)
+        self.next, _ = orthonormalize(Q)
+        self.tail = to_numpy(self.next.T @ W).astype(np.float64)
+
+    def _store(self, Q: Array) -> None:
+        self.width = int(Q.shape[1])
+        need = self.m + self.width
+        if need > self.rows.shape[0]:
+            grown = empty((min(self.N, max(need, 2 * self.m)), self.N), self.rows, self.dtype)
+            grown[: self.m, :] = self.rows[: self.m, :]
+            self.rows = grown
+        self.rows[self.m : need, :] = Q.T
+
+    def _restart(self, k: int) -> None:
+        """Keep the best Ritz vectors only; the next block and its coupling stay."""
+        values, S = self._ritz_pairs()
+        p = min(k + self.block, self.m)
+        kept = like(S[:, :p].T.copy(), self.rows, self.dtype) @ self.rows[: self.m, :]
+        self.rows[:p, :] = kept
+        self.tail = self.tail @ S[self.m - self.width :, :p]
+        self.m = self.width = p
+        self.H = np.diag(values[:p])
+        self._ritz = None
+
+    def _ritz_pairs(self) -> tuple[Vector, Matrix]:
+        if self._ritz is None:
+            self._ritz = eigh(self.H)
+        return self._ritz
+
+    def _spectrum(self, k: int) -> Spectrum:
+        ritz, S = self._ritz_pairs()
+        apart = self.tail @ S[self.m - self.width :, :]
+        coupling = apart.T @ apart
+        residuals = np.sqrt(np.diag(coupling)) + self.operator.rounding
+        return Spectrum(
+            values=ritz[:k],
+            vectors=None,
+            residuals=residuals[:k],
+            complete=self.m == self.N,
+            ritz=ritz,
+            coupling=coupling,
+            products=self.products,
+        )

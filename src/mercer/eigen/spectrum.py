@@ -1,0 +1,119 @@
+"""What an eigensolver returns, and the Rayleigh–Ritz step that most of them end with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
+from mercer.operators import Operator
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The largest eigenvalues of an operator, with what is needed to bound their error.
+
+    Attributes
+    ----------
+    values : ndarray of shape (k,)
+        Eigenvalues, largest first.
+    vectors : array of shape (N, k)
+        Orthonormal eigenvectors.
+    residuals : ndarray of shape (k,)
+        ‖Av − λv‖ of each pair, rounding included.
+    complete : bool
+        Whether the solver cannot have missed an eigenvalue (a dense decomposition).
+    basis : array of shape (N, m) or None
+        Orthonormal basis Q of all that was searched.
+    ritz : ndarray of shape (m,)
+        Eigenvalues of QᵀAQ, largest first.
+    coupling : ndarray of shape (m, m)
+        BᵀB with B = (I − QQᵀ)AQ, in the coordinates where QᵀAQ is diagonal.
+    products : int
+        Products with a vector that were formed.
+    converged : bool
+        Whether the tolerance was met.
+    state : object
+        What the solver needs to go on to more eigenvalues.
+    """
+
+    values: Vector
+    vectors: Array
+    residuals: Vector
+    complete: bool = False
+    basis: Array = None
+    ritz: Vector | None = None
+    coupling: Matrix | None = None
+    products: int = 0
+    converged: bool = True
+    state: Any = None
+
+    def head(self, k: int) -> Spectrum:
+        """Return the first k pairs."""
+        return replace(
+            self, values=self.values[:k], vectors=self.vectors[:, :k], residuals=self.residuals[:k]
+        )
+
+
+Enough = Callable[[Spectrum], bool]
+"""Tells from a spectrum without vectors whether it is good enough."""
+
+
+class Solver(Protocol):
+    """Finds the k largest eigenvalues of an operator.
+
+    `tol` bounds the residual relative to the eigenvalue, 0 asks for working precision;
+    `start` is an earlier spectrum to go on from, with more eigenvalues or more precisely.
+    """
+
+    def __call__(
+        self,
+        operator: Operator,
+        k: int,
+        *,
+        tol: float,
+        rng: np.random.Generator,
+        start: Spectrum | None = None,
+    ) -> Spectrum: ...
+
+
+# The least residual, relative to the largest eigenvalue, that rounding lets one hope for.
+PRECISION = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 1e-13}
+
+
+def target(values: Vector, tol: float, dtype: Any) -> Vector:
+    """Return the residual that each eigenvalue must reach."""
+    largest = float(np.max(np.abs(values), initial=0.0))
+    return np.maximum(tol * np.abs(values), PRECISION[np.dtype(dtype)] * largest)
+
+
+def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
+    """Return the best k eigenpairs within the span of orthonormal columns Q: one product."""
+    Q = cast(Q, np.float64)
+    AQ = operator.matmat(Q)
+    T = to_numpy(Q.T @ AQ)
+    ritz, S = eigh((T + T.T) / 2)
+    S = like(S, Q)
+    basis = Q @ S
+    apart = AQ @ S - basis * like(ritz, Q)[None, :]
+    apart = apart - basis @ (basis.T @ apart)
+    coupling = to_numpy(apart.T @ apart)
+    residuals = np.sqrt(np.diag(coupling)) + operator.rounding
+    return Spectrum(
+        values=ritz[:k],
+        vectors=basis[:, :k],
+        residuals=residuals[:k],
+        basis=basis,
+        ritz=ritz,
+        coupling=coupling,
+        products=int(Q.shape[1]),
+    )
+
+
+def random_basis(operator: Operator, width: int, rng: np.random.Generator) -> Array:
+    """Return random orthonormal columns where the operator lives."""
+    Q, _ = orthonormalize(like(rng.standard_normal((operator.size, width)), operator.reference))
+    return Q

@@ -1,0 +1,192 @@
+"""What can be done with fitted axes: project, come back, score; the generative model."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from mercer.arrays import Array, Vector, is_foreign, like, namespace, to_numpy
+from mercer.estimators.validation import check_rows
+from mercer.projection import Projection
+from mercer.sources import ArraySource, Block, Source, as_source
+
+
+class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of estimators whose fit ends in a linear projection."""
+
+    projection_: Projection
+    components_: Array
+    explained_variance_: Array
+    noise_variance_: float
+    n_components_: int
+    whiten: bool
+
+    def transform(self, X: Any) -> Any:
+        """Return the scores of rows: an array, or for a path or a Source a Source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+            Rows.
+
+        Returns
+        -------
+        array of shape (n, k) or Source
+            A Source computes its rows when they are read; its `collect` gives the array.
+        """
+        check_is_fitted(self)
+        return self._handed(X, self._scores(check_rows(self, X, reset=False)))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the rows that scores stand for."""
+        check_is_fitted(self)
+        scores = self._check_scores(X)
+        divide = self._whitening()
+        return self._handed(X, self.projection_.rows(scores, divide))
+
+    def reconstruct(self, X: Any) -> Any:
+        """Return what the axes keep of rows: `inverse_transform` of `transform`."""
+        check_is_fitted(self)
+        scores = self.projection_.scores(*self._rows(X))
+        return self._handed(X, self.projection_.rows(scores))
+
+    def reconstruction_error(self, X: Any) -> Any:
+        """Return each row's squared distance from what the axes keep of it.
+
+        In units of the columns' deviations where `scale` is set.
+        """
+        check_is_fitted(self)
+        return self.projection_.residuals(*self._rows(X)).collect()[:, 0]
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-likelihood of each row under probabilistic PCA (Tipping & Bishop 1999)."""
+        check_is_fitted(self)
+        source, kind = self._rows(X)
+        d, k = source.shape[1], self.n_components_
+        noise = float(self.noise_variance_)
+        values = np.maximum(to_numpy(self.explained_variance_).astype(np.float64), noise)
+        if noise == 0.0 and (k < d or not np.all(values > 0)):
+            raise ValueError(
+                f"The likelihood needs variance in all {d} directions; {k} axes hold all the "
+                f"variance there is. Keep fewer: n_components < {k}."
+            )
+        fixed = float(np.log(values).sum()) + (d - k) * (math.log(noise) if noise else 0.0)
+        fixed += d * math.log(2 * math.pi)
+        fixed += 2 * float(np.log(self.projection_.deviation).sum())
+        scores = self.projection_.scores(source, kind, np.sqrt(values))
+        left = self.projection_.residuals(source, kind)
+        xp = namespace(source.reference)
+
+        def likelihood(block: Block) -> Array:
+            y = scores.read(block.start, block.stop)
+            distance = xp.sum(y * y, axis=1)
+            if noise:
+                distance = distance + left.read(block.start, block.stop)[:, 0] / noise
+            return (-0.5 * (distance + fixed))[:, None]
+
+        extra = 6 * d * kind.itemsize
+        return source.map(likelihood, 1, kind, extra_bytes=extra).collect()[:, 0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log-likelihood of rows."""
+        return float(to_numpy(self.score_samples(X)).mean(dtype=np.float64))
+
+    def get_covariance(self) -> Any:
+        """Return the covariance of the generative model, d×d, columns treated as in the fit."""
+        check_is_fitted(self)
+        V, values, noise = self._model()
+        C = (V.T * np.maximum(values - noise, 0.0)) @ V
+        C[np.diag_indices_from(C)] += noise
+        return self._here(C)
+
+    def get_precision(self) -> Any:
+        """Return the inverse of `get_covariance`, by the matrix inversion lemma."""
+        check_is_fitted(self)
+        V, values, noise = self._model()
+        if noise == 0.0:
+            return self._here(np.linalg.inv(to_numpy(self.get_covariance()).astype(np.float64)))
+        P = -(V.T * np.maximum(values - noise, 0.0) / (noise * np.maximum(values, noise))) @ V
+        P[np.diag_indices_from(P)] += 1.0 / noise
+        return self._here(P)
+
+    @property
+    def loadings_(self) -> Any:
+        """Axes times standard deviations, d×k."""
+        check_is_fitted(self)
+        xp = namespace(self.components_)
+        return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def _rows(self, X: Any) -> tuple[Source, np.dtype[Any]]:
+        source = check_rows(self, X, reset=False)
+        fitted = np.asarray(to_numpy(self.components_[:0, :])).dtype
+        return source, np.result_type(source.dtype, fitted)
+
+    def _scores(self, source: Source) -> Source:
+        fitted = to_numpy(self.components_[:0, :]).dtype
+        kind = np.result_type(source.dtype, fitted)
+        return self.projection_.scores(source, kind, self._whitening())
+
+    def _whitening(self) -> Vector | None:
+        """Return what whitening divides by, clipped where there is no variance."""
+        if not self.whiten:
+            return None
+        deviation = np.sqrt(to_numpy(self.explained_variance_))
+        return np.maximum(deviation, np.finfo(deviation.dtype).eps).astype(np.float64)
+
+    def _check_scores(self, X: Any) -> Source:
+        if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):
+            source = as_source(X)
+        else:
+            source = ArraySource(check_array(X, input_name="X", dtype=[np.float64, np.float32]))
+        if source.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {source.shape[1]} columns, but {type(self).__name__} has "
+                f"{self.n_components_} axes. Pass what transform returned."
+            )
+        return source
+
+    def _handed(self, X: Any, rows: Source) -> Any:
+        """Return rows as X came: lazily for a path or a Source, else as an array."""
+        return rows if isinstance(X, (Source, str, os.PathLike)) else rows.collect()
+
+    def _model(self) -> tuple[np.ndarray[Any, Any], Vector, float]:
+        V = to_numpy(self.components_).astype(np.float64)
+        values = to_numpy(self.explained_variance_).astype(np.float64)
+        return V, values, float(self.noise_variance_)
+
+    def _here(self, x: np.ndarray[Any, Any]) -> Any:
+        return like(x, self.components_, to_numpy(self.components_[:0, :]).dtype)
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self, *, always: bool = False) -> Iterator[None]:
+        """Leave the estimator as it was when something fails inside, or always."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            always = True
+            raise
+        finally:
+            if always:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "projection_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
+        return tags

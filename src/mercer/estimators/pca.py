@@ -1,0 +1,374 @@
+"""Principal component analysis behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from mercer import progress
+from mercer.arrays import like, to_numpy
+from mercer.config import get_config
+from mercer.eigen import Randomized
+from mercer.estimators.axes import Axes
+from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.validation import check_rows, check_weights, tamed
+from mercer.methods import SVD, ConvergenceWarning, FrequentDirections, Method, Streaming
+from mercer.plan import Plan, make_plan
+from mercer.problem import Problem
+from mercer.projection import Projection
+from mercer.rules import Count, Rule, as_rule
+from mercer.sources import Source
+
+SOLVERS = (
+    *("auto", "full", "covariance_eigh", "arpack", "randomized"),
+    *("dot", "krylov", "jacobi", "power"),
+)
+
+
+class PCA(CallbackSupportMixin, Axes):  # type: ignore[misc]
+    r"""Principal component analysis, exact and certified.
+
+    The axes :math:`v_1, …, v_k` that hold the most variance of the centred rows:
+    eigenvectors of the covariance matrix :math:`C = \frac{1}{n-1}\sum_i (x_i-\mu)(x_i-\mu)^T`.
+    A superset of `sklearn.decomposition.PCA`: the same parameters, attributes, dtypes and
+    signs, and what stands below them.
+
+    Parameters
+    ----------
+    n_components : int, float, "mle", Rule or None
+        Number of axes; share of the variance to hold; Minka's estimate; a rule of
+        `mercer.rules`; or all. A share works with every solver.
+    copy : bool
+        Accepted for compatibility: X is never written to.
+    whiten : bool
+        Divide the scores by their standard deviation.
+    svd_solver : str or Method
+        "auto" plans from the shape and the memory budget; `plan_` tells the choice and its
+        reason. scikit-learn's "full", "covariance_eigh", "arpack", "randomized"; Mercer's
+        "dot", "krylov", "jacobi", "power"; or a method of `mercer.methods`.
+    tol : float
+        Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
+        precision.
+    iterated_power, n_oversamples, power_iteration_normalizer
+        For "randomized" only, as in scikit-learn.
+    random_state : int, RandomState or None
+        Where the iterative solvers start.
+    gap : float, optional
+        How far below the optimum the captured variance may be: an iterative solver stops as
+        soon as the certificate says so; where it cannot, a warning says how far it came.
+    center : bool
+        Subtract the mean of every column.
+    scale : bool
+        Divide every column by its standard deviation (z-scores), inside the fit.
+
+    Attributes
+    ----------
+    components_ : array of shape (k, d)
+        The axes, by decreasing variance.
+    explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
+        Variance along each axis; its share of the total; singular values of the centred rows.
+    mean_, scale_ : array of shape (d,)
+        What was subtracted from each column, and what it was divided by.
+    noise_variance_ : float
+        Mean variance of the axes left out (probabilistic PCA).
+    n_components_, n_samples_, n_features_in_ : int
+    loadings_ : array of shape (d, k)
+        Axes times standard deviations: covariance of each column with each whitened score.
+    certificate_ : Certificate
+        What the axes hold, and what no others can exceed.
+    plan_ : Plan
+        What was done, what else could have been.
+    projection_ : Projection
+        The fitted map.
+
+    References
+    ----------
+    S. Marukatat, Tutorial on PCA and approximate PCA and approximate kernel PCA, Artificial
+    Intelligence Review 56 (2023), §2–3. J. Worrell, Principal Component Analysis (2017), §2–5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from mercer import PCA
+    >>> pca = PCA(0.6, scale=True).fit(load_wine().data)
+    >>> pca.n_components_
+    3
+    >>> print(pca.certificate_.sentence)
+    3 axes hold 66.53 % of the variance; no 3 axes hold more than 66.53 % (bound): \
+within 0.0000 % of the best.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [
+            Interval(Integral, 0, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            StrOptions({"mle"}),
+            Rule,
+            None,
+        ],
+        "copy": ["boolean"],
+        "whiten": ["boolean"],
+        "svd_solver": [StrOptions(set(SOLVERS)), Method],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "n_oversamples": [Interval(Integral, 1, None, closed="left")],
+        "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
+        "random_state": ["random_state"],
+        "gap": [Interval(Real, 0, 1, closed="left"), None],
+        "center": ["boolean"],
+        "scale": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float | str | Rule | None = None,
+        *,
+        copy: bool = True,
+        whiten: bool = False,
+        svd_solver: str | Method = "auto",
+        tol: float = 0.0,
+        iterated_power: int | str = "auto",
+        n_oversamples: int = 10,
+        power_iteration_normalizer: str = "auto",
+        random_state: Any = None,
+        gap: float | None = None,
+        center: bool = True,
+        scale: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.copy = copy
+        self.whiten = whiten
+        self.svd_solver = svd_solver
+        self.tol = tol
+        self.iterated_power = iterated_power
+        self.n_oversamples = n_oversamples
+        self.power_iteration_normalizer = power_iteration_normalizer
+        self.random_state = random_state
+        self.gap = gap
+        self.center = center
+        self.scale = scale
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Find the axes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+            Rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Counts: a weight of two is the row twice.
+
+        Returns
+        -------
+        PCA
+            Itself.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the axes and return the scores of the same rows."""
+        source = self._fit(X, sample_weight)
+        return self._handed(X, self._scores(source))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+        """Add rows to those seen so far, and find the axes of all of them.
+
+        Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
+        Beyond it the rows go through a sketch that fits, a warning says so, and the
+        certificate bounds what was lost.
+        """
+        with self._all_or_nothing():
+            first = not hasattr(self, "_stream")
+            batch = check_rows(self, X, reset=first)
+            batch = batch.weighted(check_weights(sample_weight, batch))
+            if first:
+                self._stream, self._seen = self._streaming(batch), 0
+                self._fold = self._stream.begin(self._problem(batch, 0))
+            part = batch.fold(self._fold.spawn())
+            self._problem(batch, 0).require_finite(*part.arrays().values())
+            fold = self._fold.spawn()
+            fold.restore(self._fold.arrays())
+            fold.merge(part)
+            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            problem = self._problem(rows, 0)
+            self._check_axes(problem)
+            projection = self._stream.finish(problem, fold)
+            plan = make_plan(rows, problem.rule, self._stream, self._randomized())
+            self._publish(problem, projection, plan)
+            self._fold, self._seen = fold, rows.shape[0]
+        return self
+
+    def plan(self, X: Any) -> Plan:
+        """Return what `fit` would do, and what it would cost; runs nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import PCA
+        >>> PCA(10).plan(np.zeros((100_000, 300))).method
+        Covariance()
+        """
+        with self._all_or_nothing(always=True):
+            source = check_rows(self, X, reset=True, least=2)
+            return self._plan(source)
+
+    def _fit(self, X: Any, sample_weight: Any) -> Source:
+        with self._all_or_nothing():
+            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
+            source = check_rows(self, X, reset=True, least=2)
+            source = source.weighted(check_weights(sample_weight, source))
+            plan = self._plan(source)
+            problem = self._problem(*tamed(source))
+            with progress.session(*([tasks] if tasks else [])):
+                projection = plan.method.fit(problem)
+            for leftover in ("_fold", "_stream", "_seen"):
+                self.__dict__.pop(leftover, None)
+            self._publish(problem, projection, plan)
+            if tasks:
+                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
+        return source
+
+    def _plan(self, source: Source) -> Plan:
+        problem = self._problem(source, 0)
+        self._check_axes(problem)
+        return make_plan(source, problem.rule, self.svd_solver, self._randomized())
+
+    def _problem(self, source: Source, exponent: int) -> Problem:
+        n, d = source.shape
+        rule = as_rule(self.n_components, n, d)
+        if self.n_components is None and self.svd_solver == "arpack":
+            rule = Count(min(n, d) - 1)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return Problem(
+            source=source,
+            rule=rule,
+            center=self.center,
+            scale=self.scale,
+            tol=float(self.tol),
+            gap=self.gap,
+            rng=np.random.default_rng(seed),
+            exponent=exponent,
+        )
+
+    def _check_axes(self, problem: Problem) -> None:
+        """Refuse what the solver, or the shape, cannot give."""
+        n, d = problem.source.shape
+        most, solver = problem.limit, self.svd_solver
+        problem.rule.check(n, d)
+        asked = problem.rule.first_guess(n, d)
+        if self.n_components == "mle" and solver in ("arpack", "randomized"):
+            raise ValueError(
+                f"n_components='mle' cannot be a string with svd_solver={solver!r}: it needs the "
+                f'whole spectrum. Use svd_solver="auto".'
+            )
+        if asked is None:
+            return
+        if asked == 0 and solver in ("arpack", "randomized"):
+            raise ValueError(
+                f"n_components=0 must be between 1 and min(n_samples, n_features)={most} with "
+                f"svd_solver={solver!r}"
+            )
+        if solver == "arpack" and asked == most:
+            raise ValueError(
+                f"n_components={asked} must be strictly less than min(n_samples, n_features)="
+                f'{most} with svd_solver=\'arpack\'. Use svd_solver="auto".'
+            )
+
+    def _randomized(self) -> Randomized:
+        return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
+
+    def _streaming(self, source: Source) -> Streaming:
+        """Return the method that batches go through."""
+        if isinstance(self.svd_solver, Streaming):
+            return self.svd_solver
+        exact = SVD()
+        plan = make_plan(source, as_rule(1, *source.shape), exact, self._randomized())
+        needed = 80 * source.shape[1] ** 2
+        if needed <= plan.budget:
+            return exact
+        warnings.warn(
+            f"partial_fit: a matrix of {source.shape[1]}×{source.shape[1]} does not fit the memory "
+            f"budget, so it is not exact; certificate_ bounds what it loses. "
+            f"config_context(memory=...) of {needed / 2**30:.1f} GiB would make it exact.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+        return FrequentDirections()
+
+    def _publish(self, problem: Problem, projection: Projection, plan: Plan) -> None:
+        """Set the fitted attributes."""
+        source, k = problem.source, len(projection.eigenvalues)
+        kind, total = source.dtype, projection.total_variance
+        values = projection.eigenvalues
+
+        def here(x: Any) -> Any:
+            return like(np.ascontiguousarray(x, dtype=kind), source.reference)
+
+        self.components_ = here(to_numpy(projection.components).T)
+        # One copy of the axes: the projection looks at the attribute.
+        self.projection_ = replace(projection, components=self.components_.T)
+        self.explained_variance_ = here(values)
+        self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
+        self.singular_values_ = here(np.sqrt(values * problem.divisor))
+        self.mean_ = here(projection.mean)
+        self.scale_ = here(projection.deviation)
+        self.n_components_ = k
+        self.n_samples_ = source.shape[0]
+        left = min(round(source.count), source.shape[1]) - k
+        rest = max(0.0, total - float(values.sum()))
+        self.noise_variance_ = kind.type(rest / left) if left > 0 else 0.0
+        self.certificate_ = projection.certificate
+        self.plan_ = plan
+        self._warn(total)
+
+    def _warn(self, total: float) -> None:
+        if total == 0.0:
+            warnings.warn(
+                "X has no variance: every row is the same. The axes are arbitrary and all "
+                "explained_variance_ratio_ are 0.",
+                UserWarning,
+                stacklevel=6,
+            )
+        if self.gap is not None and self.certificate_.gap > self.gap:
+            warnings.warn(
+                f"gap={self.gap} was asked for, and gap={float(self.certificate_.gap):.2g} is what "
+                f"could be certified. tol=0 or svd_solver=\"full\" gives the best there is.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+
+class Seen(Source):
+    """Rows that have gone by: their number and weight, but not themselves."""
+
+    def __init__(self, batch: Source, n: int, count: float) -> None:
+        self.shape = (n, batch.shape[1])
+        self.dtype, self.names = batch.dtype, batch.names
+        self._reference, self._count = batch.reference, count
+
+    @property
+    def reference(self) -> Any:
+        return self._reference
+
+    @property
+    def count(self) -> float:
+        return self._count
+
+    def read(self, start: int, stop: int) -> Any:
+        raise ValueError("The rows of earlier batches are gone.")

@@ -1,0 +1,167 @@
+"""From what a user passes to a source of rows, or to an error that says what is wrong."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from mercer.arrays import Vector, is_foreign, numpy_dtype
+from mercer.sources import ArraySource, Scaled, Source, SparseSource, as_source
+
+# Exponents of two beyond which squares of the working precision, or sums of them, come
+# near overflow or underflow.
+_SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 300}
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:
+    """Return the rows of X as a source; does not look for NaN, which the first pass finds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose features X must have.
+    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
+        Rows.
+    reset : bool
+        Whether X sets the features, or must have those of the fit.
+    least : int
+        The fewest rows that will do.
+    """
+    if isinstance(X, (Source, os.PathLike, str)):
+        source = as_source(X)
+        _check_features(estimator, source, reset)
+    elif is_foreign(X) and not hasattr(X, "tocsr"):
+        source = _foreign(estimator, X, reset)
+    else:
+        source = _host(estimator, X, reset)
+    if source.shape[0] < least:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least {least} rows, and got "
+            f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
+        )
+    return source
+
+
+def check_weights(weights: Any, source: Source) -> Vector | None:
+    """Return weights as float64, one a row."""
+    if weights is None:
+        return None
+    n = source.shape[0]
+    if np.ndim(weights) == 0:
+        weights = np.full(n, weights)
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight a row.")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight[{bad[0]}] is {w[bad[0]]}; weights are counts: finite and not negative."
+        )
+    if not w.sum() > 1.0:
+        raise ValueError(
+            f"sample_weight sums to {w.sum():g}; weights are counts of rows, and the variance "
+            f"needs more than one row. Multiply them by the number of rows they stand for."
+        )
+    return w
+
+
+def tamed(source: Source) -> tuple[Source, int]:
+    """Return rows whose squares are safe, and the exponent they were divided by 2 to.
+
+    Judged by a few rows spread over the data; almost always it is 0 and the rows as they are.
+    """
+    n = source.shape[0]
+    rows = np.asarray(_some(source, np.unique(np.linspace(0, n - 1, 32).astype(int))))
+    with np.errstate(all="ignore"):
+        spread = float(np.abs(rows - rows.mean(axis=0)).max(initial=0.0))
+    if not (np.isfinite(spread) and spread > 0):
+        return source, 0
+    exponent = int(np.frexp(spread)[1])
+    if abs(exponent) <= _SAFE[source.dtype]:
+        return source, 0
+    return Scaled(source, exponent).weighted(source.weights), exponent
+
+
+def _some(source: Source, rows: Any) -> Any:
+    from mercer.arrays import to_numpy
+
+    return to_numpy(source.take(rows)).astype(np.float64)
+
+
+def _host(estimator: Any, X: Any, reset: bool) -> Source:
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype="numeric",
+            accept_sparse=("csr", "csc"),
+            ensure_all_finite=False,
+        )
+    except (ValueError, TypeError) as error:
+        place = _not_a_number(X)
+        if place is None:
+            raise
+        raise type(error)(f"{error} ({place}). Encode such columns as numbers, or drop them.") from None
+    names = getattr(estimator, "feature_names_in_", None)
+    if hasattr(checked, "tocsr"):
+        return SparseSource(checked, names)
+    if checked.dtype.kind not in "fiub":
+        checked = checked.astype(np.float64)
+    return ArraySource(checked, names)
+
+
+def _not_a_number(X: Any) -> str | None:
+    """Say where the first entry is that is not a number."""
+    table = np.asarray(X, dtype=object) if not hasattr(X, "tocsr") else None
+    if table is None or table.ndim != 2:
+        return None
+    for (i, j), entry in np.ndenumerate(table):
+        try:
+            float(entry)
+        except (TypeError, ValueError):
+            return f"row {i}, column {j} holds {entry!r}"
+    return None
+
+
+def _foreign(estimator: Any, X: Any, reset: bool) -> Source:
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: X has shape {tuple(X.shape)}. "
+            f"Reshape it to rows and columns."
+        )
+    kind = numpy_dtype(X).kind
+    if kind == "c":
+        raise ValueError("Complex data not supported: X is complex. Pass real and imaginary parts.")
+    if kind not in "fiub":
+        raise ValueError(f"X has dtype {X.dtype}, which is not a real number. Convert it first.")
+    if 0 in X.shape:
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)}, while at least 1 row and 1 feature is "
+            f"required."
+        )
+    source = as_source(X)
+    _check_features(estimator, source, reset)
+    return source
+
+
+def _check_features(estimator: Any, source: Source, reset: bool) -> None:
+    d = source.shape[1]
+    if 0 in source.shape:
+        raise ValueError(
+            f"Found array with 0 sample(s) or 0 feature(s) (shape={source.shape}) while a minimum "
+            f"of 1 is required."
+        )
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+        if source.names is not None:
+            estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
+    elif d != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {d} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )

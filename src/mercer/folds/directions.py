@@ -1,0 +1,118 @@
+"""Frequent directions: a few rows that stand for all of them, with a known error."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, cast, eigh, like, namespace, to_numpy
+from mercer.sources import Block, Fold
+
+
+class Directions(Fold):
+    r"""Weight, mean, trace and a sketch B of `size` rows of the centred data A.
+
+    .. math:: 0 \preceq A^T A - B^T B \preceq \Delta I
+
+    with :math:`\Delta` = `loss`, the sum of what the shrinking steps took away: a bound, not
+    an estimate. The mean is kept as `Triangle` keeps it.
+
+    Source: Ghashami, Liberty, Phillips & Woodruff (2016), Frequent Directions.
+    """
+
+    label = "frequent directions"
+
+    def __init__(self, d: int, size: int, reference: Array, *, center: bool = True) -> None:
+        self.d, self.size = d, size
+        self.reference = reference
+        self.center = center
+        self.weight = 0.0
+        self.trace = 0.0
+        self.loss = 0.0
+        self._mean = like(np.zeros(d), reference)
+        self._sketch = like(np.zeros((0, d)), reference)
+        self.row_bytes = 24 * d
+        self.nbytes = 4 * 8 * size * d
+
+    def add(self, block: Block) -> None:
+        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
+        rows = cast(rows, np.float64)
+        count = np.ones(rows.shape[0]) if block.weights is None else block.weights
+        weight = float(count.sum())
+        if weight == 0.0:
+            return
+        w = like(count, self.reference)
+        mean = (w @ rows) / weight if self.center else self._mean
+        rows = (rows - mean) * namespace(w).sqrt(w)[:, None]
+        self._shift(weight, mean)
+        self._absorb(rows)
+
+    def merge(self, other: Self) -> None:
+        if other.weight == 0.0:
+            return
+        self._shift(other.weight, other._mean)
+        lost = other.trace - _square_sum(other._sketch)
+        self._absorb(other._sketch)
+        self.trace += lost  # what the other's sketch no longer shows
+        self.loss += other.loss
+
+    def spawn(self) -> Self:
+        return type(self)(self.d, self.size, self.reference, center=self.center)
+
+    def arrays(self) -> dict[str, Array]:
+        scalars = np.array([self.weight, self.trace, self.loss])
+        return {"scalars": scalars, "mean": self._mean, "sketch": self._sketch}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.weight, self.trace, self.loss = (float(x) for x in arrays["scalars"])
+        self._mean = like(to_numpy(arrays["mean"]), self.reference)
+        self._sketch = like(to_numpy(arrays["sketch"]), self.reference)
+
+    @property
+    def mean(self) -> Matrix:
+        """Mean of the rows, on the host."""
+        return to_numpy(self._mean)
+
+    @property
+    def sketch(self) -> Matrix:
+        """The rows of B, on the host, longest first."""
+        self._shrink()
+        return to_numpy(self._sketch)
+
+    def _shift(self, weight: float, mean: Array) -> None:
+        total = self.weight + weight
+        if self.center:
+            apart = mean - self._mean
+            if self.weight > 0.0:
+                self._absorb((math.sqrt(self.weight * weight / total) * apart)[None, :])
+            self._mean = self._mean + (weight / total) * apart
+        self.weight = total
+
+    def _absorb(self, rows: Array) -> None:
+        self.trace += _square_sum(rows)
+        for start in range(0, rows.shape[0], self.size):
+            part = rows[start : start + self.size, :]
+            self._sketch = namespace(rows).concat([self._sketch, part])
+            if self._sketch.shape[0] >= 2 * self.size:
+                self._shrink()
+
+    def _shrink(self) -> None:
+        """Rotate the sketch to orthogonal rows, and shrink them where there are too many."""
+        if self._sketch.shape[0] == 0:
+            return
+        values, U = eigh(to_numpy(self._sketch @ self._sketch.T))
+        cut = float(values[self.size]) if len(values) > self.size else 0.0
+        cut = max(cut, 0.0)
+        values, U = values[: self.size], U[:, : self.size]
+        keep = values > max(cut, 1e-28 * float(values[0]))
+        if not keep.any():
+            keep[0] = True
+        ratio = np.sqrt(np.maximum(values[keep] - cut, 0.0) / np.where(values[keep] > 0, values[keep], 1))
+        self._sketch = like((U[:, keep] * ratio).T, self._sketch) @ self._sketch
+        self.loss += cut
+
+
+def _square_sum(rows: Array) -> float:
+    return float(namespace(rows).sum(rows * rows))

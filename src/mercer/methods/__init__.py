@@ -1,0 +1,21 @@
+"""Methods: a problem in, a projection out; one file each."""
+
+from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
+from mercer.methods.covariance import Covariance
+from mercer.methods.dot import Dot
+from mercer.methods.frequent import FrequentDirections
+from mercer.methods.iterative import Iterative
+from mercer.methods.svd import SVD
+
+__all__ = [
+    "SVD",
+    "ConvergenceWarning",
+    "Cost",
+    "Covariance",
+    "Dot",
+    "FrequentDirections",
+    "Iterative",
+    "Method",
+    "Size",
+    "Streaming",
+]

@@ -1,0 +1,198 @@
+"""What a method is, what it costs, and how its answer is certified."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.certificate import Certificate, Figure, pinching, schur, spacing_of
+from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, unseen
+from mercer.operators import Operator
+from mercer.params import Params
+from mercer.problem import Problem
+from mercer.projection import Projection
+from mercer.sources import Fold
+
+
+# Below this share of the largest eigenvalue a product in this precision loses digits that
+# an SVD of the data keeps.
+FLOOR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-6}
+# Below this share a float32 product has lost the axis, not only some of its digits.
+LOST = 1e-5
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a cost depends on."""
+
+    n: int
+    d: int
+    k: int | None
+    """Axes wanted, None where the rule must see the spectrum first."""
+    itemsize: int = 8
+    nnz: int | None = None
+    columns: bool = True
+    """Whether the rows can be read by columns."""
+    workers: int = 1
+
+    @property
+    def side(self) -> int:
+        """The smaller of rows and columns."""
+        return min(self.n, self.d)
+
+    @property
+    def axes(self) -> int:
+        """Axes to reckon with."""
+        return self.side if self.k is None else self.k
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a method needs.
+
+    Attributes
+    ----------
+    passes : int
+        Passes over the rows.
+    products : float
+        Floating-point operations in matrix products, in the precision of the data.
+    sparse : float
+        The same in products with a sparse matrix.
+    factor : float
+        Floating-point operations in LAPACK, float64.
+    memory : float
+        Bytes beside the data.
+    """
+
+    passes: int
+    products: float
+    factor: float
+    memory: float
+    sparse: float = 0.0
+
+
+class Method(Params, ABC):
+    """Finds principal axes: a problem in, a projection out."""
+
+    name: str
+
+    @abstractmethod
+    def fit(self, problem: Problem) -> Projection:
+        """Solve the problem."""
+
+    @abstractmethod
+    def cost(self, size: Size) -> Cost:
+        """Say what `fit` needs at this size."""
+
+
+class Streaming(Method):
+    """A method that sees every row once, so that rows may come in batches."""
+
+    @abstractmethod
+    def begin(self, problem: Problem) -> Fold:
+        """Return the fold that the rows are added to."""
+
+    @abstractmethod
+    def finish(self, problem: Problem, fold: Any) -> Projection:
+        """Return what the rows added so far amount to; does not read the source."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver stopped before it met its tolerance, or a certificate missed its gap."""
+
+
+def find_solver(solver: str | Solver) -> Solver:
+    """Return a solver by its name."""
+    if not isinstance(solver, str):
+        return solver
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} is not one of {', '.join(sorted(SOLVERS))}.")
+    return SOLVERS[solver]
+
+
+def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> tuple[Spectrum, int]:
+    """Find as many eigenvalues as the rule asks for; return them, and the number it chose.
+
+    There may be more in the spectrum than were chosen.
+    """
+    limit = min(problem.limit, operator.size)
+    wanted = problem.rule.first_guess(*problem.source.shape)
+    if wanted is None:
+        at_once = problem.rule.whole or solver in (SOLVERS["dense"], SOLVERS["jacobi"])
+        wanted = limit if at_once else min(limit, 32)
+    k, spectrum = min(wanted, limit), None
+    while True:
+        spectrum = solver(operator, k, tol=problem.tol, rng=problem.rng, start=spectrum, **how)
+        chosen = problem.choose(spectrum.values, operator.trace)
+        if chosen is not None:
+            break
+        k = min(limit, 2 * k)
+    if not spectrum.converged and not isinstance(solver, Randomized):
+        warn_residuals(spectrum.head(chosen))
+    return spectrum, chosen
+
+
+def warn_residuals(spectrum: Spectrum) -> None:
+    """Warn of axes that the solver did not find to its tolerance."""
+    worst = float(np.max(spectrum.residuals, initial=0.0) / max(spectrum.values[0], 1e-300))
+    warnings.warn(
+        f"the solver stopped before it converged: the largest residual is {worst:.1e} of the "
+        f"largest eigenvalue. certificate_ says what that means for each axis; "
+        f'svd_solver="auto" converges.',
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+
+
+def certify(
+    operator: Operator, spectrum: Spectrum, k: int, rng: np.random.Generator, *, probe: bool = True
+) -> Certificate:
+    """Say what the first k axes hold, and what no k axes can exceed.
+
+    A dense decomposition misses nothing, so only rounding counts. Otherwise the bounds of
+    `certificate` apply: those that always hold, and, where they leave something open, the
+    one that two more products of ten vectors buy at 99.9 %.
+    """
+    total = operator.trace
+    values, residuals = spectrum.values[:k], spectrum.residuals[:k]
+    slack = operator.rounding * k**0.5
+    held = max(0.0, float(values.sum()) - slack)
+    if spectrum.complete:
+        error = float(np.linalg.norm(residuals)) * k**0.5
+        upper = Figure(float(values.sum()) + slack + error, "bound", operator.confidence)
+    else:
+        upper = _optimum(operator, spectrum, k, rng if probe else None)
+        upper = Figure(upper + slack, upper.kind, upper.confidence)
+    share = (1.0 / total) if total > 0 else 0.0
+    others = spectrum.values[k:] if spectrum.ritz is None else spectrum.ritz[k:]
+    return Certificate(
+        captured=Figure(min(1.0, held * share), "bound", operator.confidence),
+        optimum_upper=Figure(min(1.0, upper * share), upper.kind, upper.confidence),
+        residuals=residuals,
+        eigenvalues=values,
+        spacing=spacing_of(values, others),
+        converged=spectrum.converged,
+    )
+
+
+def _optimum(
+    operator: Operator, spectrum: Spectrum, k: int, rng: np.random.Generator | None
+) -> Figure:
+    ritz, coupling = spectrum.ritz, spectrum.coupling
+    assert ritz is not None  # every solver that is not complete gives them
+    assert coupling is not None
+    held = float(spectrum.values[:k].sum())
+    bounds = [np.inf]
+    if operator.psd:
+        left = max(0.0, operator.trace - float(ritz.sum()))
+        bounds = [pinching(ritz, operator.trace, k), schur(ritz, coupling, left, k)]
+    always = Figure(min(bounds))
+    if rng is None or always <= held * (1 + 1e-6) or spectrum.basis is None:
+        return always
+    probed = unseen(operator, spectrum.basis, rng)
+    likely = schur(ritz, coupling, float(probed), k)
+    return Figure(likely, "bound", probed.confidence) if likely < always else always

@@ -1,0 +1,99 @@
+"""The dot-product matrix of few rows with many columns (marukatat Alg. 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
+from mercer.eigen import Solver, Spectrum
+from mercer.folds import Moments
+from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, certify, find_solver, solve
+from mercer.methods.svd import SVD
+from mercer.operators import Dense, Gram
+from mercer.problem import Problem
+from mercer.projection import Projection
+from mercer.sources import ArraySource
+
+
+class Dot(Method):
+    r"""Eigenvectors u of the n×n matrix of centred dot products, lifted to axes.
+
+    .. math:: v = (X - 1\mu^T)^T u / \sqrt{\lambda}
+
+    n² d operations and n² memory. The lifted axes are made orthonormal by a Rayleigh–Ritz
+    step among themselves, which also gives the small eigenvalues the digits of an SVD.
+
+    Parameters
+    ----------
+    solver : str or callable
+        How the matrix is decomposed: "dense", "jacobi", "power", "krylov" or a solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> X = np.random.default_rng(0).normal(size=(10, 5000))
+    >>> PCA(3, svd_solver="dot").fit(X).components_.shape
+    (3, 5000)
+    """
+
+    name = "dot"
+
+    def __init__(self, solver: str | Solver = "dense") -> None:
+        self.solver = solver
+
+    def cost(self, size: Size) -> Cost:
+        n, k = size.n, size.axes
+        states = size.workers if 12 * n * n <= 2**26 else 1
+        factor = 4 / 3 * n**3 + 2 * n * n * k if 4 * k < n else 4 * n**3
+        products = float(n) * n * size.d + 4.0 * n * size.d * k
+        memory = (16.0 * states + 32) * n * n + 2.0 * size.itemsize * size.d * k
+        return Cost(3, products, factor, memory)
+
+    def fit(self, problem: Problem) -> Projection:
+        return self._fit(problem, problem.source.dtype)
+
+    def _fit(self, problem: Problem, products: Any) -> Projection:
+        mean, deviation, variance = problem.standard
+        gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
+        dots = gram.moments(products)
+        G = dots.scatter / problem.divisor
+        if problem.center:
+            G = _centred(G, problem.source.weights)
+        share, confidence = dots.rounding
+        operator = Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
+        spectrum, k = solve(problem, operator, find_solver(self.solver))
+        depth = spectrum.values[k - 1] / spectrum.values[0] if k and spectrum.values[0] > 0 else 0.0
+        if depth < (FLOOR[products] if products == np.float64 else LOST):
+            return SVD().fit(problem) if products == np.float64 else self._fit(problem, np.float64)
+        values, axes = lifted(gram, spectrum, k, products)
+        certificate = certify(operator, spectrum, k, problem.rng)
+        return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
+
+
+def lifted(gram: Gram, spectrum: Spectrum, k: int, dtype: Any) -> tuple[Vector, Array]:
+    """Return the variances and orthonormal axes that eigenvectors of the dot matrix stand for.
+
+    The vectors beyond the k wanted join in: what the k-th lacks is mostly in them.
+    """
+    U = spectrum.vectors if spectrum.basis is None else spectrum.basis
+    values = spectrum.values if spectrum.ritz is None else spectrum.ritz
+    useful = int((values[: U.shape[1]] > 1e-3 * values[k - 1]).sum())
+    W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype))
+    rows = ArraySource(W)
+    moments = rows.fold(Moments(useful, W, np.float64, center=False))
+    theta, S = eigh(moments.scatter, k)
+    S = like(S / np.sqrt(theta), W, numpy_dtype(W))
+    return theta / gram.divisor, rows.map(lambda block: block.rows @ S, k).collect()
+
+
+def _centred(G: Matrix, weights: Vector | None) -> Matrix:
+    """Return HGH: what the rounding of the columns' means to the data's precision left over."""
+    w = np.ones(G.shape[0]) if weights is None else weights
+    u = np.sqrt(w / w.sum())
+    Gu = G @ u
+    G -= np.outer(u, Gu - (u @ Gu) * u)
+    G -= np.outer(Gu, u)
+    return G

@@ -1,0 +1,213 @@
+"""Symmetric operators that are never larger than memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, like, numpy_dtype
+from mercer.folds import Adjoint, Centre, Moments, Product
+from mercer.sources import Block, Source
+
+
+class Operator(ABC):
+    """A symmetric matrix known by its products.
+
+    Attributes
+    ----------
+    size : int
+        Rows of the matrix, and columns.
+    trace : float
+        Sum of its eigenvalues.
+    psd : bool
+        Whether no eigenvalue is negative.
+    dtype : numpy.dtype
+        The precision that products need to drive an iteration. `matmat` computes in the
+        precision of the vectors it is given, so that the last product can be float64.
+    rounding : float
+        Bound on how far, in Frobenius norm, rounding can have moved the matrix.
+    confidence : float
+        Probability with which that bound holds.
+    """
+
+    size: int
+    trace: float
+    psd = True
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    rounding = 0.0
+    confidence = 1.0
+
+    @property
+    def reference(self) -> Array:
+        """An array that lives where the vectors must live."""
+        return np.empty(0)
+
+    @abstractmethod
+    def matmat(self, V: Array) -> Array:
+        """Return the product with the columns of V, float64."""
+
+    @abstractmethod
+    def dense(self) -> Matrix:
+        """Return the matrix, on the host."""
+
+
+class Dense(Operator):
+    """A matrix in memory."""
+
+    def __init__(
+        self, matrix: Matrix, *, psd: bool = True, rounding: float = 0.0, confidence: float = 1.0
+    ) -> None:
+        self.matrix = matrix
+        self.size = matrix.shape[0]
+        self.trace = float(np.trace(matrix))
+        self.psd = psd
+        self.rounding = rounding
+        self.confidence = confidence
+
+    def matmat(self, V: Array) -> Array:
+        return self.matrix @ V
+
+    def dense(self) -> Matrix:
+        return self.matrix
+
+
+class Covariance(Operator):
+    r"""The covariance matrix :math:`\frac1c\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d, never formed.
+
+    A product is one pass over the rows.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    mean, deviation : ndarray
+        What is subtracted from each column, and what it is then divided by.
+    divisor : float
+        The number c that the sum is divided by.
+    variance : float
+        Total variance of the rows so treated.
+    """
+
+    def __init__(
+        self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
+    ) -> None:
+        self.source, self.mean, self.deviation = source, mean, deviation
+        self.divisor = divisor
+        self.size = source.shape[1]
+        self.trace = variance
+        self.dtype = source.dtype
+        self.rounding = _rounding(source, mean / deviation, divisor, variance)
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    def matmat(self, V: Array) -> Array:
+        kind = numpy_dtype(V)
+        scale = like(self.deviation, V)[:, None]
+        V = cast(V / scale, kind)
+        fold = Product(Centre(self.mean, kind, V), V, tuple(V.shape))
+        return self.source.fold(fold).result / scale / self.divisor
+
+    def dense(self) -> Matrix:
+        fold = Moments(self.size, self.reference, np.float64, center=bool(np.any(self.mean)))
+        scatter = self.source.fold(fold).scatter / self.divisor
+        return scatter / np.outer(self.deviation, self.deviation)  # type: ignore[no-any-return]
+
+
+class Gram(Operator):
+    r"""Dot products :math:`\frac1c\sqrt{w_iw_j}\,(x_i-\mu)^T(x_j-\mu)`, n×n, never formed.
+
+    The nonzero eigenvalues are those of `Covariance`; it is the smaller of the two where
+    there are fewer rows than columns. `lift` takes its eigenvectors to principal axes.
+    """
+
+    def __init__(
+        self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
+    ) -> None:
+        self.source, self.mean, self.deviation = source, mean, deviation
+        self.divisor = divisor
+        self.size = source.shape[0]
+        self.trace = variance
+        self.dtype = source.dtype
+        self.rounding = _rounding(source, mean / deviation, divisor, variance)
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    def columns(self, dtype: Any) -> Source | None:
+        """Return the treated columns as rows of a source: centred, divided, weighed."""
+        columns = self.source.transposed()
+        if columns is None:
+            return None
+        mean = like(self.mean, self.reference, dtype)[:, None]
+        divide = like(self.deviation, self.reference, dtype)[:, None]
+        roots = self._roots(dtype).T
+        plain = not np.any(self.deviation != 1.0), self.source.weights is None
+
+        def treated(block: Block) -> Array:
+            rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
+            rows = cast(rows, dtype) - mean[block.start : block.stop, :]
+            rows = rows if plain[0] else rows / divide[block.start : block.stop, :]
+            return rows if plain[1] else rows * roots
+
+        return columns.map(treated, self.size, dtype)
+
+    def lift(self, V: Array) -> Array:
+        """Return the product of the treated data's transpose with V, d×b, in V's precision."""
+        kind, width = numpy_dtype(V), int(V.shape[1])
+        divide = like(self.deviation, V, kind)[:, None]
+        if self.source.sparse:  # compressed columns: centred after the product
+            V = V * self._roots(kind)
+            columns = self.source.transposed()
+            lifted = columns.map(lambda block: block.rows @ V, width, kind).collect()  # type: ignore[union-attr]
+            return (lifted - np.outer(like(self.mean, V, kind), V.sum(axis=0))) / divide
+        columns = self.columns(kind)
+        if columns is not None:
+            return columns.map(lambda block: block.rows @ V, width).collect()
+        V = V * self._roots(kind)
+        fold = Adjoint(Centre(self.mean, kind, V), V, (self.source.shape[1], width))
+        return cast(self.source.fold(fold).result, kind) / divide
+
+    def matmat(self, V: Array) -> Array:
+        kind = numpy_dtype(V)
+        Y = self.lift(V) / like(self.deviation, V, kind)[:, None]
+        centre = Centre(self.mean, kind, V)
+        rows = self.source.map(
+            lambda block: centre.times(centre(block.rows), Y),
+            int(Y.shape[1]),
+            np.float64,
+            extra_bytes=self.source.shape[1] * kind.itemsize,
+        )
+        return rows.collect() * self._roots(np.float64) / self.divisor
+
+    def dense(self) -> Matrix:
+        return self.moments(np.float64).scatter / self.divisor  # type: ignore[no-any-return]
+
+    def moments(self, products: Any) -> Moments:
+        """Return the dot products as the scatter of the treated columns, one pass over them."""
+        columns = self.columns(products)
+        if columns is None:
+            raise ValueError(
+                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
+                f'needs. Use svd_solver="krylov".'
+            )
+        return columns.fold(Moments(self.size, self.reference, products, center=False))
+
+    def _roots(self, dtype: Any) -> Array:
+        w = np.ones(self.size) if self.source.weights is None else self.source.weights
+        return like(np.sqrt(w), self.reference, dtype)[:, None]
+
+
+def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:
+    """Bound the rounding of float64 products: γ times what the summed products amount to.
+
+    Dense rows are centred first; sparse rows are not, so their mean counts too.
+    """
+    amount = variance
+    if source.sparse:
+        amount += float(mean @ mean) * source.count / divisor
+    return float(np.finfo(np.float64).eps) * (source.shape[0] + source.shape[1]) * amount

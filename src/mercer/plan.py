@@ -1,0 +1,216 @@
+"""The plan: which methods could do the work, what each costs, and which one is chosen.
+
+The choice depends on shapes, the number of axes, the gap and the memory budget only, so it
+is the same on every machine; a quick measurement of this one fills the column of seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer import threads
+from mercer.arrays import eigh
+from mercer.config import format_bytes, get_config
+from mercer.eigen import Randomized
+from mercer.methods import SVD, Cost, Covariance, Dot, Iterative, Method, Size
+from mercer.rules import Rule
+from mercer.sources import Source, SparseSource
+
+# Up to this many entries the most accurate method costs next to nothing.
+_SMALL = 250_000
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations in a second; bytes in a second."""
+
+    products: float
+    sparse: float
+    factor: float
+    read: float
+
+    def seconds(self, cost: Cost, size: Size) -> float:
+        """Predict the time of a method."""
+        entry = size.itemsize if size.nnz is None else 12
+        entries = size.n * size.d if size.nnz is None else size.nnz
+        double = size.itemsize / 8  # float32 products go twice as fast
+        return (
+            cost.products * double / self.products
+            + cost.sparse / self.sparse
+            + cost.factor / self.factor
+            + cost.passes * entries * entry / self.read
+        )
+
+
+# What the choice reckons with: a machine that is no one's, so that it is everyone's.
+_NOMINAL = Rates(products=6e10, sparse=2e9, factor=1.5e10, read=5e9)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that could do the work."""
+
+    method: Method
+    cost: Cost
+    fits: bool
+    nominal: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what else could have been.
+
+    Printing it gives the table.
+
+    Attributes
+    ----------
+    method : Method
+        The method chosen.
+    reason : str
+        Why.
+    candidates : tuple of Candidate
+        All that were considered.
+    size : Size
+        What the costs were reckoned for.
+    budget : int
+        Bytes that the computation may hold beside the data.
+    """
+
+    method: Method
+    reason: str
+    candidates: tuple[Candidate, ...]
+    size: Size
+    budget: int
+
+    def __str__(self) -> str:
+        size = self.size
+        shape = f"{size.n} × {size.d} {'float32' if size.itemsize == 4 else 'float64'}"
+        if size.nnz is not None:
+            shape += f", {size.nnz} entries"
+        axes = "as many axes as the rule finds" if size.k is None else f"{size.k} axes"
+        lines = [
+            f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
+            f"{self.method!r}, {self.reason}.",
+            "",
+            f"   {'method':<24}{'passes':>7}{'operations':>12}{'memory':>11}{'seconds':>10}",
+        ]
+        for candidate in self.candidates:
+            cost = candidate.cost
+            work = cost.products + cost.sparse + cost.factor
+            mark = "→" if candidate.method is self.method else " "
+            seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
+            lines.append(
+                f" {mark} {_label(candidate.method):<24}{cost.passes:>7}{work:>12.1e}"
+                f"{format_bytes(cost.memory):>11}{seconds:>10}"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def make_plan(source: Source, rule: Rule, solver: str | Method, randomized: Randomized) -> Plan:
+    """Choose a method.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    rule : Rule
+        How many axes.
+    solver : str or Method
+        A name, "auto", or the method itself.
+    randomized : Randomized
+        What the name "randomized" stands for.
+    """
+    n, d = source.shape
+    size = Size(
+        n=n,
+        d=d,
+        k=rule.first_guess(n, d),
+        itemsize=source.dtype.itemsize,
+        nnz=source.nnz if isinstance(source, SparseSource) else None,
+        columns=source.by_columns,
+        workers=threads.workers(),
+    )
+    budget = get_config().budget
+    methods = [Covariance(), SVD(), Iterative()]
+    if size.columns:
+        methods.insert(1, Dot())
+    candidates = [_candidate(method, size, budget) for method in methods]
+    if solver == "auto":
+        chosen, reason = _choose(candidates, size, budget)
+        return Plan(chosen.method, reason, tuple(candidates), size, budget)
+    method = _named(solver, size, budget, randomized) if isinstance(solver, str) else solver
+    candidates = [c for c in candidates if c.method != method]
+    candidates.insert(0, _candidate(method, size, budget))
+    return Plan(method, "as asked for", tuple(candidates), size, budget)
+
+
+def _candidate(method: Method, size: Size, budget: int) -> Candidate:
+    cost = method.cost(size)
+    return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
+
+
+def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candidate, str]:
+    fitting = [c for c in candidates if c.fits]
+    small = size.n * size.d <= _SMALL and size.nnz is None
+    for candidate in fitting:
+        if small and isinstance(candidate.method, SVD):
+            return candidate, "the most accurate, at next to no cost for so small a table"
+    if fitting:
+        best = min(fitting, key=lambda c: c.nominal)
+        others = "" if len(fitting) == len(candidates) else f" of those that fit {format_bytes(budget)}"
+        return best, f"the cheapest{others}"
+    least = min(candidates, key=lambda c: c.cost.memory)
+    return least, f"none fits {format_bytes(budget)}: the one that needs least memory"
+
+
+def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:
+    """Return the method that a name stands for."""
+    if name in ("jacobi", "power"):
+        small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
+        formed = small.cost(size).memory <= budget
+        return small if formed or name == "jacobi" else Iterative(name)
+    return {
+        "full": SVD(),
+        "covariance_eigh": Covariance(),
+        "dot": Dot(),
+        "krylov": Iterative("krylov"),
+        "arpack": Iterative("arpack"),
+        "randomized": Iterative(randomized),
+    }[name]
+
+
+def _label(method: Method) -> str:
+    solver = getattr(method, "solver", "dense")
+    name = solver if isinstance(solver, str) else type(solver).__name__.lower()
+    return method.name if name == "dense" else f"{method.name} ({name})"
+
+
+@functools.cache
+def measured() -> Rates:
+    """Measure this machine, in some hundredths of a second, once."""
+    A = np.random.default_rng(0).standard_normal((384, 384))
+    product = _best(lambda: A @ A)
+    factor = _best(lambda: eigh(A[:192, :192] + A[:192, :192].T))
+    copy = _best(lambda: A + 1.0)
+    return replace(
+        _NOMINAL,
+        products=2 * 384**3 / product,
+        factor=4 * 192**3 / factor,
+        read=A.nbytes / copy,
+    )
+
+
+def _best(f: object) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        f()  # type: ignore[operator]
+        times.append(time.perf_counter() - start)
+    return max(min(times), 1e-9)

@@ -1,0 +1,142 @@
+"""What a method is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from mercer.arrays import Array, Vector, is_finite, like, namespace, to_numpy
+from mercer.certificate import Certificate
+from mercer.folds import Moments
+from mercer.projection import Projection
+from mercer.rules import Rule
+from mercer.sources import Search, Source, not_finite
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, and what is wanted of them.
+
+    Attributes
+    ----------
+    source : Source
+        The rows, with their weights.
+    rule : Rule
+        How many axes.
+    center, scale : bool
+        Subtract the mean of every column; divide by its standard deviation.
+    tol : float
+        Relative residual asked of a solver, 0 for working precision.
+    gap : float or None
+        Certified distance from the optimum that is good enough.
+    rng : numpy.random.Generator
+        Where randomness comes from.
+    exponent : int
+        The rows are the user's divided by 2**exponent, so that squares neither overflow
+        nor vanish; `projection` undoes it.
+    """
+
+    source: Source
+    rule: Rule
+    center: bool = True
+    scale: bool = False
+    tol: float = 0.0
+    gap: float | None = None
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+    exponent: int = 0
+
+    @property
+    def divisor(self) -> float:
+        """What the scatter is divided by: one less than the number of rows."""
+        return self.source.count - 1.0
+
+    @property
+    def limit(self) -> int:
+        """The most axes there can be."""
+        return min(self.source.shape)
+
+    def choose(self, values: Vector, total: float) -> int | None:
+        """Ask the rule how many axes; None when it needs more eigenvalues."""
+        n, d = round(self.source.count), self.source.shape[1]
+        values = np.maximum(values, 0.0)
+        if len(values) == self.limit < min(n, d):
+            # Fewer rows than their weights say: the other eigenvalues are zero.
+            values = np.concatenate([values, np.zeros(min(n, d) - len(values))])
+        chosen = self.rule.choose(values, total, n, d)
+        return None if chosen is None else min(chosen, self.limit)
+
+    @cached_property
+    def standard(self) -> tuple[Vector, Vector, float]:
+        """Mean and deviation that the columns are treated with, and the variance they then have.
+
+        One pass over the rows.
+        """
+        fold = Moments(
+            self.source.shape[1],
+            self.source.reference,
+            self.source.dtype,
+            diagonal=True,
+            center=self.center,
+        )
+        moments = self.source.fold(fold)
+        self.require_finite(moments.mean, moments.scatter)
+        deviation = self.deviation(moments.scatter, moments.mean)
+        variance = float((moments.scatter / deviation**2).sum()) / self.divisor
+        return moments.mean, deviation, variance
+
+    def require_finite(self, *sums: Array) -> None:
+        """Refuse what NaN or infinity in the rows made of their sums, and say where they are."""
+        if all(is_finite(s) for s in sums):
+            return
+        raise not_finite(self.source.fold(Search()).found, self.source)
+
+    def deviation(self, squares: Vector, mean: Vector) -> Vector:
+        """Return what columns of these sums of squares are divided by: 1 unless scaled.
+
+        And 1 for a column that is constant to rounding.
+        """
+        if not self.scale:
+            return np.ones(len(squares))
+        variance = squares / self.source.count
+        eps = float(np.finfo(self.source.dtype).eps)
+        constant = variance <= (8 * eps * np.abs(mean)) ** 2
+        return np.sqrt(np.where(constant, 1.0, variance))
+
+    def projection(
+        self,
+        mean: Vector,
+        deviation: Vector,
+        axes: Array,
+        values: Vector,
+        total: float,
+        certificate: Certificate,
+    ) -> Projection:
+        """Return the fitted map in the user's units, with scikit-learn's signs."""
+        grow, square = 2.0**self.exponent, 4.0**self.exponent
+        if self.scale:  # z-scores have no unit
+            deviation, square = deviation * grow, 1.0
+        return Projection(
+            mean=mean * grow,
+            deviation=deviation,
+            components=_signed(axes),
+            eigenvalues=np.maximum(values, 0.0) * square,
+            total_variance=max(total, 0.0) * square,
+            certificate=replace(
+                certificate,
+                eigenvalues=np.maximum(certificate.eigenvalues, 0.0) * square,
+                residuals=certificate.residuals * square,
+                spacing=certificate.spacing * square,
+            ),
+        )
+
+
+def _signed(axes: Array) -> Array:
+    """Return axes whose largest entry in absolute value is positive."""
+    if not axes.shape[1]:
+        return axes
+    xp = namespace(axes)
+    at = to_numpy(xp.argmax(xp.abs(axes), axis=0))
+    signs = np.array([1.0 if float(axes[int(i), j]) >= 0 else -1.0 for j, i in enumerate(at)])
+    return axes * like(signs, axes)[None, :]

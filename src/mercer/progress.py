@@ -1,0 +1,93 @@
+"""Progress: one task a pass over the rows, shown as a bar or handed to a listener."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from mercer.config import get_config
+
+Tick = Callable[[int], None]
+
+
+class Listener(ABC):
+    """Hears of every task: a bar, or a bridge to another library's callbacks."""
+
+    @abstractmethod
+    def begin(self, label: str, total: int) -> Any:
+        """Hear that a task of `total` steps begins; return its handle."""
+
+    @abstractmethod
+    def advance(self, handle: Any, steps: int) -> None:
+        """Hear that `steps` more are done."""
+
+    @abstractmethod
+    def end(self, handle: Any) -> None:
+        """Hear that the task is over."""
+
+
+_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", default=())
+
+
+class Bars(Listener):
+    """Bars in the terminal, with the time left."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.display = Progress(
+            TextColumn("{task.description:<28}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True),
+        )
+
+    def begin(self, label: str, total: int) -> Any:
+        return self.display.add_task(label, total=total)
+
+    def advance(self, handle: Any, steps: int) -> None:
+        self.display.advance(handle, steps)
+
+    def end(self, handle: Any) -> None:
+        task = next(task for task in self.display.tasks if task.id == handle)
+        self.display.update(handle, completed=task.total)
+
+
+@contextlib.contextmanager
+def session(*listeners: Listener) -> Iterator[None]:
+    """Show the tasks begun inside; the outermost session owns the display."""
+    outer = _listeners.get()
+    bars = Bars() if get_config().progress and not outer else None
+    token = _listeners.set((*outer, *listeners, *([bars] if bars else [])))
+    try:
+        with bars.display if bars else contextlib.nullcontext():
+            yield
+    finally:
+        _listeners.reset(token)
+
+
+@contextlib.contextmanager
+def task(label: str, total: int) -> Iterator[Tick]:
+    """Announce a task of `total` steps; call what it yields with the steps done.
+
+    Ticks may come from several threads: listeners hear one at a time.
+    """
+    lock = threading.Lock()
+    handles = [(listener, listener.begin(label, total)) for listener in _listeners.get()]
+
+    def tick(steps: int) -> None:
+        with lock:
+            for listener, handle in handles:
+                listener.advance(handle, steps)
+
+    try:
+        yield tick
+    finally:
+        for listener, handle in handles:
+            listener.end(handle)

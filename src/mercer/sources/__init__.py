@@ -1,0 +1,69 @@
+"""Rows, wherever they live."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import is_dask, is_foreign
+from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Search, Source, not_finite
+from mercer.sources.memory import ArraySource
+from mercer.sources.npy import NpySource
+from mercer.sources.sparse import SparseSource
+
+__all__ = [
+    "ArraySource",
+    "Block",
+    "Collect",
+    "Fold",
+    "Mapped",
+    "NpySource",
+    "Scaled",
+    "Search",
+    "Source",
+    "SparseSource",
+    "as_source",
+    "not_finite",
+]
+
+
+def as_source(X: Any) -> Source:
+    """Make a source of rows of what a user has.
+
+    Parameters
+    ----------
+    X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
+        Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
+        polars DataFrame, an array that follows the array API standard, the path of a
+        ``.npy`` file, or a `Source`.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.sources import as_source
+    >>> as_source(np.ones((3, 2))).shape
+    (3, 2)
+    """
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, (str, os.PathLike)):
+        path = Path(X)
+        if path.suffix != ".npy":
+            raise ValueError(f"{path}: only .npy files can be read. Save the rows with numpy.save.")
+        return NpySource(path)
+    if hasattr(X, "tocsr"):
+        return SparseSource(X)
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return ArraySource(X.to_numpy(), names=[str(name) for name in X.columns])
+    if is_foreign(X):
+        if is_dask(X):
+            raise TypeError("Dask arrays are not read yet. Call .compute() on it first.")
+        return ArraySource(X)
+    return ArraySource(np.asarray(X))

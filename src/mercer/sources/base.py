@@ -1,0 +1,364 @@
+"""Rows wherever they live, and the one loop over their blocks."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from mercer import progress, threads
+from mercer.arrays import Array, Vector, cast, empty, is_finite, like, to_numpy
+from mercer.config import format_bytes, get_config
+
+# Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
+BLOCK_BYTES = 16 * 2**20
+# Shorter blocks starve a matrix product that sums over their rows.
+BLOCK_ROWS = 256
+# A fold that holds more than this is not copied for every worker: BLAS threads serve it.
+SPLIT_BYTES = 64 * 2**20
+
+
+class Block(NamedTuple):
+    """Consecutive rows, where they start, and their weights."""
+
+    start: int
+    rows: Array
+    weights: Vector | None
+
+    @property
+    def stop(self) -> int:
+        """The row after the last."""
+        return self.start + int(self.rows.shape[0])
+
+
+class Fold(ABC):
+    """What one pass over the rows accumulates.
+
+    Folds of parts of the rows merge into the fold of all of them, so a fold can run in
+    threads, on a cluster, over batches, or go on from where it was saved.
+    """
+
+    label = "pass"
+    nbytes = 0
+    """Bytes that the state holds."""
+    row_bytes = 0
+    """Bytes needed while adding a row, beside the row."""
+
+    @abstractmethod
+    def add(self, block: Block) -> None:
+        """Take a block in."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Take in what another fold has seen; `other` is not used again."""
+
+    @abstractmethod
+    def spawn(self) -> Self:
+        """Return a fold like this one that has seen nothing."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """Return the state as named arrays."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take up the state that `arrays` returned."""
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class Source(ABC):
+    """Rows of any number, read in blocks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    dtype : numpy.dtype
+        Precision of the rows handed out: float32 or float64, whatever is stored.
+    names : sequence of str or None
+        Names of the columns.
+    weights : ndarray or None
+        Weight of each row; a weight of two counts the row twice.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    names: Sequence[str] | None = None
+    weights: Vector | None = None
+    sparse = False
+    by_columns = False
+    """Whether `transposed` returns the columns."""
+    parallel = True
+    """Whether blocks may be read from several threads at once."""
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Array:
+        """Return the rows start to stop - 1."""
+
+    @property
+    def reference(self) -> Array:
+        """An array that lives where the rows live."""
+        return np.empty(0)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a row takes once read; 0 where reading it copies nothing."""
+        return self.shape[1] * self.dtype.itemsize
+
+    @property
+    def count(self) -> float:
+        """Number of rows, each as often as its weight says."""
+        return float(self.shape[0] if self.weights is None else self.weights.sum())
+
+    def weighted(self, weights: Vector | None) -> Self:
+        """Return the same rows with these weights."""
+        other = copy.copy(self)
+        other.weights = weights
+        return other
+
+    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
+        """Return the named rows, in the order named."""
+        xp_rows = [self.read(int(i), int(i) + 1) for i in rows]
+        out = empty((len(xp_rows), self.shape[1]), self.reference, self.dtype)
+        for i, row in enumerate(xp_rows):
+            out[i : i + 1] = row
+        return out
+
+    def transposed(self) -> Source | None:
+        """Return the columns as a source of rows, or None where they cannot be reached."""
+        return None
+
+    def map(
+        self, f: Callable[[Block], Array], width: int, dtype: Any = None, extra_bytes: int = 0
+    ) -> Source:
+        """Return the rows f(block), computed when they are read.
+
+        `extra_bytes` is what f needs for a row, beside the row it takes and the row it gives.
+        """
+        return Mapped(self, f, width, dtype or self.dtype, extra_bytes)
+
+    def blocks(self, rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Yield the blocks of at most `rows` rows between start and stop."""
+        stop = self.shape[0] if stop is None else stop
+        for first in range(start, stop, rows):
+            last = min(first + rows, stop)
+            weights = None if self.weights is None else self.weights[first:last]
+            yield Block(first, self.read(first, last), weights)
+
+    def pairs(self, row_bytes: int) -> Iterator[tuple[Block, Block]]:
+        """Yield every pair of blocks i ≤ j once: what a symmetric product walks.
+
+        `row_bytes` is what a row of a block needs beside itself.
+        """
+        rows = self.block_rows(row_bytes, held=0, parts=2)
+        with progress.task("pairs of blocks", self.shape[0] ** 2) as tick:
+            for left in self.blocks(rows):
+                for right in self.blocks(rows, start=left.start):
+                    yield left, right
+                    share = left.rows.shape[0] * right.rows.shape[0]
+                    tick(share if left.start == right.start else 2 * share)
+
+    def fold(self, state: F) -> F:
+        """Add every block to `state` and return it: the only block loop in the program."""
+        n = self.shape[0]
+        workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
+        rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
+        workers = min(workers, -(-n // rows))
+        share = -(-(-(-n // rows)) // workers) * rows
+        stop = threading.Event()
+
+        def run(part: F, first: int) -> F:
+            for block in self.blocks(rows, first, min(first + share, n)):
+                if stop.is_set():
+                    break
+                part.add(block)
+                tick(block.rows.shape[0])
+            return part
+
+        with progress.task(state.label, n) as tick:
+            if workers == 1:
+                return run(state, 0)
+            # Shares and merges in a fixed order: the same bits every time.
+            parts = [state, *(state.spawn() for _ in range(1, workers))]
+            starts = range(0, n, share)
+            with threads.serial_blas(), ThreadPoolExecutor(workers) as pool:
+                runs = [pool.submit(run, *task) for task in zip(parts, starts, strict=False)]
+                try:
+                    for later in [run.result() for run in runs][1:]:
+                        state.merge(later)
+                except BaseException:  # Ctrl-C too: let the other workers end at once
+                    stop.set()
+                    raise
+        return state
+
+    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
+        """Rows of a block, when `parts` blocks are alive beside `held` bytes of state."""
+        settings = get_config()
+        n = max(1, self.shape[0])
+        if settings.block_rows is not None:
+            return min(settings.block_rows, n)
+        row = max(1, self.row_bytes + extra_bytes)
+        wanted = max(BLOCK_ROWS, BLOCK_BYTES // row)
+        room = (settings.budget - held) // 2 // parts
+        if room < row:
+            needed = format_bytes(held + 2 * parts * row)
+            raise MemoryError(
+                f"{type(self).__name__} of shape {self.shape}: one row at a time needs {needed}, "
+                f"the memory budget is {format_bytes(settings.budget)}. "
+                f"Raise it with config_context(memory=...)."
+            )
+        return int(min(n, wanted, room // row))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        rows = to_numpy(self.collect())
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def collect(self, out: Array = None) -> Array:
+        """Return all rows as one array."""
+        if out is None:
+            out = empty(self.shape, self.reference, self.dtype)
+        self.fold(Collect(out))
+        return out
+
+
+class Mapped(Source):
+    """Rows of a source through a function."""
+
+    def __init__(
+        self,
+        source: Source,
+        f: Callable[[Block], Array],
+        width: int,
+        dtype: Any,
+        extra_bytes: int,
+    ) -> None:
+        self.source = source
+        self.f = f
+        self.shape = (source.shape[0], width)
+        self.dtype = np.dtype(dtype)
+        self.weights = source.weights
+        self.parallel = source.parallel
+        self.extra_bytes = extra_bytes
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    @property
+    def row_bytes(self) -> int:
+        own = self.shape[1] * self.dtype.itemsize
+        return self.source.row_bytes + own + self.extra_bytes
+
+    def read(self, start: int, stop: int) -> Array:
+        weights = None if self.weights is None else self.weights[start:stop]
+        rows = self.f(Block(start, self.source.read(start, stop), weights))
+        return cast(rows, self.dtype)
+
+
+class Scaled(Mapped):
+    """Rows divided by a power of two, which loses nothing."""
+
+    def __init__(self, source: Source, exponent: int) -> None:
+        factor = 2.0**-exponent
+        super().__init__(
+            source, lambda block: block.rows * factor, source.shape[1], source.dtype, 0
+        )
+        self.exponent = exponent
+        self.sparse, self.by_columns = source.sparse, source.by_columns
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.f(Block(start, self.source.read(start, stop), None))
+
+    def transposed(self) -> Source | None:
+        columns = self.source.transposed()
+        return None if columns is None else Scaled(columns, self.exponent)
+
+
+class Collect(Fold):
+    """Writes every block to its place in an array."""
+
+    label = "transform"
+
+    def __init__(self, out: Array) -> None:
+        self.out = out
+
+    def add(self, block: Block) -> None:
+        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
+        self.out[block.start : block.stop, ...] = rows
+
+    def merge(self, other: Self) -> None:
+        pass  # both write into the same array
+
+    def spawn(self) -> Self:
+        return type(self)(self.out)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"out": self.out}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.out[...] = like(to_numpy(arrays["out"]), self.out)
+
+
+def not_finite(found: tuple[int, int, float] | None, source: Source) -> ValueError:
+    """Return the error that names the first entry that is not finite."""
+    if found is None:
+        return ValueError(
+            f"Input X contains a value too large for dtype('{source.dtype}'): sums of squares "
+            f"overflow. Divide X by its largest entry."
+        )
+    row, column, value = found
+    what = "NaN" if np.isnan(value) else f"infinity ({value})"
+    name = "" if source.names is None else f" ({source.names[column]!r})"
+    return ValueError(
+        f"Input X contains {what}: the first is in row {row}, column {column}{name}. "
+        f"Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+class Search(Fold):
+    """Finds the first entry that is not finite."""
+
+    label = "looking for NaN"
+
+    def __init__(self) -> None:
+        self.found: tuple[int, int, float] | None = None
+
+    def add(self, block: Block) -> None:
+        rows = block.rows
+        if self.found is not None:
+            return
+        if hasattr(rows, "tocoo"):
+            coo = rows.tocoo()
+            bad = ~np.isfinite(coo.data)
+            at = np.stack([coo.row[bad], coo.col[bad]], axis=1)
+            at = at[np.lexsort(at.T[::-1])]
+            rows = rows.toarray() if len(at) else rows
+        else:
+            if is_finite(rows):
+                return
+            rows = to_numpy(rows)
+            at = np.argwhere(~np.isfinite(rows))
+        if len(at):
+            i, j = at[0]
+            self.found = (block.start + int(i), int(j), float(rows[i, j]))
+
+    def merge(self, other: Self) -> None:
+        found = [place for place in (self.found, other.found) if place is not None]
+        self.found = min(found, default=None)
+
+    def spawn(self) -> Self:
+        return type(self)()
+
+    def arrays(self) -> dict[str, Array]:
+        return {"found": np.array(self.found or (), dtype=np.float64)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        found = arrays["found"]
+        self.found = (int(found[0]), int(found[1]), float(found[2])) if len(found) else None

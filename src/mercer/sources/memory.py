@@ -1,0 +1,45 @@
+"""Rows in memory: NumPy arrays, and arrays of any library of the array API standard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, cast, numpy_dtype, working_dtype
+from mercer.sources.base import Source
+
+
+class ArraySource(Source):
+    """Rows of an array; blocks are views, or copies in the working precision."""
+
+    by_columns = True
+
+    def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.stored = numpy_dtype(array)
+        self.dtype = working_dtype(self.stored)
+        self.names = names
+        # Libraries other than NumPy have threads, or a device, of their own.
+        self.parallel = isinstance(array, np.ndarray)
+
+    @property
+    def reference(self) -> Array:
+        return self.array
+
+    @property
+    def row_bytes(self) -> int:
+        return 0 if self.stored == self.dtype else super().row_bytes
+
+    def read(self, start: int, stop: int) -> Array:
+        return cast(self.array[start:stop, :], self.dtype)
+
+    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
+        if isinstance(self.array, np.ndarray):
+            return self.array[np.asarray(rows)].astype(self.dtype)
+        return super().take(rows)
+
+    def transposed(self) -> Source:
+        return ArraySource(self.array.T)

@@ -1,0 +1,110 @@
+"""Rows in a `.npy` file, read into buffers: nothing is mapped, nothing is kept.
+
+The pages of a memory map count as the process's own memory; a buffer is as large as
+the block and no larger.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import working_dtype
+from mercer.sources.base import Source
+
+
+class NpySource(Source):
+    """Rows of a two-dimensional `.npy` file of numbers, C or Fortran order."""
+
+    by_columns = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        shape, fortran, self.stored, self.offset = _header(self.path)
+        self.shape = shape
+        self.dtype = working_dtype(self.stored)
+        # What lies one after the other in the file: rows, or columns in Fortran order.
+        self.contiguous = not fortran
+        self.modified = self.path.stat().st_mtime_ns
+
+    def read(self, start: int, stop: int) -> Any:
+        n, d = self.shape
+        rows = self._lines(start, stop, d) if self.contiguous else self._strips(start, stop, n, d)
+        return rows.astype(self.dtype, copy=False)
+
+    def transposed(self) -> NpySource:
+        other = object.__new__(NpySource)
+        other.__dict__ = {
+            **self.__dict__,
+            "shape": self.shape[::-1],
+            "contiguous": not self.contiguous,
+            "weights": None,
+            "names": None,
+        }
+        return other
+
+    def _lines(self, start: int, stop: int, length: int) -> Any:
+        buffer = np.empty((stop - start, length), self.stored)
+        with self._open() as file:
+            self._fill(file, buffer, start * length)
+        return buffer
+
+    def _strips(self, start: int, stop: int, length: int, count: int) -> Any:
+        buffer = np.empty((count, stop - start), self.stored)
+        with self._open() as file:
+            for i in range(count):
+                self._fill(file, buffer[i], i * length + start)
+        return buffer.T
+
+    def _open(self) -> Any:
+        file = self.path.open("rb", buffering=0)
+        if os.fstat(file.fileno()).st_mtime_ns != self.modified:
+            file.close()
+            raise ValueError(f"{self.path} changed while it was being read. Fit it again.")
+        return file
+
+    def _fill(self, file: Any, buffer: Any, item: int) -> None:
+        file.seek(self.offset + item * self.stored.itemsize)
+        view = memoryview(buffer).cast("B")
+        while len(view):
+            got = file.readinto(view)
+            if not got:
+                raise ValueError(f"{self.path} ended while it was being read: it was truncated.")
+            view = view[got:]
+
+
+def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, fortran, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is not a .npy file that NumPy can read ({error}). "
+                f"Write one with numpy.save."
+            ) from None
+        offset = file.tell()
+    if len(shape) != 2:
+        raise ValueError(
+            f"{path} holds an array of shape {shape}; expected 2D, rows and columns. "
+            f"Reshape it before saving."
+        )
+    if dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} holds dtype {dtype}, not real numbers. Save it as float32 or float64."
+        )
+    needed, there = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
+    if there < needed:
+        raise ValueError(
+            f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
+            f"the file has {there}. Write it again."
+        )
+    return (int(shape[0]), int(shape[1])), bool(fortran), dtype, offset

@@ -1,0 +1,59 @@
+"""Sparse rows: compressed rows of SciPy, sliced without copying their entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, working_dtype
+from mercer.sources.base import Source
+
+
+class SparseSource(Source):
+    """Rows of a sparse matrix; blocks are CSR arrays."""
+
+    sparse = True
+    by_columns = True
+
+    def __init__(self, matrix: Any, names: Sequence[str] | None = None) -> None:
+        import scipy.sparse
+
+        csr = scipy.sparse.csr_array(matrix)  # shares the entries of a CSR matrix
+        if csr.dtype != working_dtype(csr.dtype):
+            csr = csr.astype(working_dtype(csr.dtype))
+        self.csr = csr
+        self.shape = (int(csr.shape[0]), int(csr.shape[1]))
+        self.dtype = csr.dtype
+        self.names = names
+        self._columns: SparseSource | None = None
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries."""
+        return int(self.csr.nnz)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of average length, pessimistically as if it were copied."""
+        return 12 * self.nnz // max(1, self.shape[0])
+
+    def read(self, start: int, stop: int) -> Any:
+        import scipy.sparse
+
+        pointers = self.csr.indptr[start : stop + 1]
+        part = slice(int(pointers[0]), int(pointers[-1]))
+        return scipy.sparse.csr_array(
+            (self.csr.data[part], self.csr.indices[part], pointers - pointers[0]),
+            shape=(stop - start, self.shape[1]),
+        )
+
+    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
+        return self.csr[np.asarray(rows)].toarray()
+
+    def transposed(self) -> SparseSource:
+        """Return the columns as compressed rows: made once, kept, as large as the matrix."""
+        if self._columns is None:
+            self._columns = SparseSource(self.csr.T.tocsr())
+        return self._columns
