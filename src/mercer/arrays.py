@@ -78,7 +78,7 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
         return x
     if hasattr(x, "detach"):  # a torch tensor, wherever it lives
         return np.asarray(x.detach().cpu())
-    if hasattr(x, "get"):  # a CuPy array
+    if type(x).__module__.startswith("cupy"):
         return np.asarray(x.get())
     return np.asarray(x)
 

@@ -73,6 +73,31 @@ class Dense(Operator):
         return self.matrix
 
 
+class Deflated(Operator):
+    """An operator where an orthonormal basis does not see it: (I − QQᵀ)A(I − QQᵀ)."""
+
+    def __init__(self, operator: Operator, basis: Array) -> None:
+        self.operator = operator
+        self.basis = cast(basis, np.float64)
+        self.size, self.psd = operator.size, operator.psd
+        self.trace = np.nan
+        self.rounding = operator.rounding
+
+    @property
+    def reference(self) -> Array:
+        return self.operator.reference
+
+    def project(self, V: Array) -> Array:
+        """Return what of V is orthogonal to the basis."""
+        return V - self.basis @ (self.basis.T @ V)
+
+    def matmat(self, V: Array) -> Array:
+        return self.project(self.operator.matmat(self.project(V)))
+
+    def dense(self) -> Matrix:
+        return self.matmat(np.eye(self.size))  # type: ignore[no-any-return]
+
+
 class Covariance(Operator):
     r"""The covariance matrix :math:`\frac1c\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d, never formed.
 

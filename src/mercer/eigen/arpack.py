@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mercer.eigen.dense import dense
 from mercer.eigen.spectrum import Spectrum, rayleigh_ritz
 from mercer.operators import Operator
 
@@ -22,11 +23,8 @@ def arpack(
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     N = operator.size
-    if not k < N:
-        raise ValueError(
-            f'svd_solver="arpack" finds fewer than {N} axes here; n_components={k} is too many. '
-            f'Use svd_solver="auto".'
-        )
+    if k >= N:  # ARPACK leaves one eigenvalue out; to find all is to decompose the matrix
+        return dense(operator, k, tol=tol, rng=rng)
     products = 0
 
     def matvec(v: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]

@@ -74,7 +74,7 @@ class Basis:
             if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
                 if self.m + self.block > self._room(k):
                     self._restart(k)
-                self._step(rng)
+                self.step(rng)
             full = self.m == self.N
             if self.m >= k and (full or step % _LOOK == 0 or self.m == self.width):
                 found = self._spectrum(k)
@@ -86,7 +86,12 @@ class Basis:
                     break
         found = self._spectrum(k)
         basis = self.vectors(self.m)
-        return replace(found, vectors=basis[:, :k], basis=basis, converged=met, state=self)
+        return replace(found, vectors=basis[:, :k], basis=basis, converged=met)
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue that the basis sees."""
+        return float(self._ritz_pairs()[0][0])
 
     def vectors(self, k: int) -> Array:
         """Return the first k Ritz vectors."""
@@ -99,7 +104,7 @@ class Basis:
         fits = get_config().budget // 3 // (self.N * self.dtype.itemsize)
         return min(self.N, max(min(wanted, fits), k + 3 * self.block))
 
-    def _step(self, rng: np.random.Generator) -> None:
+    def step(self, rng: np.random.Generator) -> None:
         """Take the next block into the basis and multiply it."""
         if self.m > 0:
             self._store(self.next)
@@ -125,7 +130,7 @@ class Basis:
 
     def _continue(self, W: Array, rng: np.random.Generator) -> None:
         """Make the next block of what the product left over; random where nothing is left."""
-        width = min(self.block, self.N - self.m)
+        width = min(self.width, self.block, self.N - self.m)
         self.tail = np.zeros((width, self.width))
         if width == 0:
             return
@@ -180,4 +185,5 @@ class Basis:
             ritz=ritz,
             coupling=coupling,
             products=self.products,
+            state=self,
         )

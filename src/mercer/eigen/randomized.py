@@ -48,7 +48,8 @@ class Randomized:
         Q = like(rng.standard_normal((N, width)), operator.reference)
         for _ in range(int(steps)):
             Q = self._normalized(operator.matmat(Q), int(steps))
-        Q, _ = orthonormalize(operator.matmat(Q))
+        # Orthonormal before the last product too: it squares the condition of what it is given.
+        Q, _ = orthonormalize(operator.matmat(orthonormalize(Q)[0]))
         return rayleigh_ritz(operator, Q, k)
 
     def _normalized(self, Y: Array, steps: int) -> Array:

@@ -66,32 +66,35 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         return self.projection_.residuals(*self._rows(X)).collect()[:, 0]
 
     def score_samples(self, X: Any) -> Any:
-        """Return the log-likelihood of each row under probabilistic PCA (Tipping & Bishop 1999)."""
+        """Return the log-likelihood of each row under probabilistic PCA.
+
+        Where no variance is left for noise the model lives on the span of the axes: the
+        density is that on the span, and rows off it have likelihood zero (-inf).
+
+        Source: Tipping & Bishop (1999).
+        """
         check_is_fitted(self)
         source, kind = self._rows(X)
-        d, k = source.shape[1], self.n_components_
-        noise = float(self.noise_variance_)
-        values = np.maximum(to_numpy(self.explained_variance_).astype(np.float64), noise)
-        if noise == 0.0 and (k < d or not np.all(values > 0)):
-            raise ValueError(
-                f"The likelihood needs variance in all {d} directions; {k} axes hold all the "
-                f"variance there is. Keep fewer: n_components < {k}."
-            )
-        fixed = float(np.log(values).sum()) + (d - k) * (math.log(noise) if noise else 0.0)
-        fixed += d * math.log(2 * math.pi)
-        fixed += 2 * float(np.log(self.projection_.deviation).sum())
-        scores = self.projection_.scores(source, kind, np.sqrt(values))
+        _, values, noise = self._model()
+        values = np.maximum(values, noise)
+        span = values > np.finfo(kind).eps * np.max(values, initial=0.0)
+        rank = source.shape[1] if noise else int(span.sum())
+        fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(self.projection_.deviation).sum())
+        fixed += float(np.log(values[span]).sum())
+        fixed += (rank - int(span.sum())) * (math.log(noise) if noise else 0.0)
+        scores = self.projection_.scores(source, kind, np.where(span, np.sqrt(values), np.inf))
         left = self.projection_.residuals(source, kind)
+        rounding = float(np.finfo(kind).eps) * float(values.sum())
         xp = namespace(source.reference)
 
         def likelihood(block: Block) -> Array:
             y = scores.read(block.start, block.stop)
             distance = xp.sum(y * y, axis=1)
-            if noise:
-                distance = distance + left.read(block.start, block.stop)[:, 0] / noise
-            return (-0.5 * (distance + fixed))[:, None]
+            off = left.read(block.start, block.stop)[:, 0]
+            off = off / noise if noise else xp.where(off > rounding, xp.inf, 0.0 * off)
+            return (-0.5 * (distance + off + fixed))[:, None]
 
-        extra = 6 * d * kind.itemsize
+        extra = 6 * source.shape[1] * kind.itemsize
         return source.map(likelihood, 1, kind, extra_bytes=extra).collect()[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:

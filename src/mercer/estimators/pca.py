@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,7 +14,6 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
-from mercer.config import get_config
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
@@ -207,7 +205,6 @@ within 0.0000 % of the best.
             fold.merge(part)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             problem = self._problem(rows, 0)
-            self._check_axes(problem)
             projection = self._stream.finish(problem, fold)
             plan = make_plan(rows, problem.rule, self._stream, self._randomized())
             self._publish(problem, projection, plan)
@@ -246,14 +243,14 @@ within 0.0000 % of the best.
 
     def _plan(self, source: Source) -> Plan:
         problem = self._problem(source, 0)
-        self._check_axes(problem)
         return make_plan(source, problem.rule, self.svd_solver, self._randomized())
 
     def _problem(self, source: Source, exponent: int) -> Problem:
         n, d = source.shape
+        self._check_axes(n, d)
         rule = as_rule(self.n_components, n, d)
         if self.n_components is None and self.svd_solver == "arpack":
-            rule = Count(min(n, d) - 1)
+            rule = Count(max(1, min(n, d) - 1))  # as scikit-learn has it
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return Problem(
             source=source,
@@ -266,28 +263,20 @@ within 0.0000 % of the best.
             exponent=exponent,
         )
 
-    def _check_axes(self, problem: Problem) -> None:
+    def _check_axes(self, n: int, d: int) -> None:
         """Refuse what the solver, or the shape, cannot give."""
-        n, d = problem.source.shape
-        most, solver = problem.limit, self.svd_solver
-        problem.rule.check(n, d)
-        asked = problem.rule.first_guess(n, d)
-        if self.n_components == "mle" and solver in ("arpack", "randomized"):
+        solver = "full" if self.svd_solver == "auto" else self.svd_solver
+        asked, most = self.n_components, min(n, d)
+        part = solver in ("arpack", "randomized")
+        if asked == "mle" and part:
             raise ValueError(
                 f"n_components='mle' cannot be a string with svd_solver={solver!r}: it needs the "
                 f'whole spectrum. Use svd_solver="auto".'
             )
-        if asked is None:
-            return
-        if asked == 0 and solver in ("arpack", "randomized"):
+        if isinstance(asked, Integral) and not int(part) <= int(asked) <= most:
             raise ValueError(
-                f"n_components=0 must be between 1 and min(n_samples, n_features)={most} with "
-                f"svd_solver={solver!r}"
-            )
-        if solver == "arpack" and asked == most:
-            raise ValueError(
-                f"n_components={asked} must be strictly less than min(n_samples, n_features)="
-                f'{most} with svd_solver=\'arpack\'. Use svd_solver="auto".'
+                f"n_components={asked} must be between {int(part)} and "
+                f"min(n_samples, n_features)={most} with svd_solver={solver!r}"
             )
 
     def _randomized(self) -> Randomized:

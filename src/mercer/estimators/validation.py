@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Vector, is_foreign, numpy_dtype
+from mercer.arrays import Vector, is_foreign, numpy_dtype, to_numpy
 from mercer.sources import ArraySource, Scaled, Source, SparseSource, as_source
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
@@ -50,9 +50,8 @@ def check_weights(weights: Any, source: Source) -> Vector | None:
     if weights is None:
         return None
     n = source.shape[0]
-    if np.ndim(weights) == 0:
-        weights = np.full(n, weights)
-    w = np.asarray(weights, dtype=np.float64)
+    w = np.asarray(to_numpy(weights), dtype=np.float64)
+    w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
         raise ValueError(f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight a row.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
@@ -60,6 +59,8 @@ def check_weights(weights: Any, source: Source) -> Vector | None:
         raise ValueError(
             f"sample_weight[{bad[0]}] is {w[bad[0]]}; weights are counts: finite and not negative."
         )
+    if not np.any(w):
+        raise ValueError("All entries of sample_weight are zero: no row counts. Drop the weights.")
     if not w.sum() > 1.0:
         raise ValueError(
             f"sample_weight sums to {w.sum():g}; weights are counts of rows, and the variance "
@@ -74,7 +75,8 @@ def tamed(source: Source) -> tuple[Source, int]:
     Judged by a few rows spread over the data; almost always it is 0 and the rows as they are.
     """
     n = source.shape[0]
-    rows = np.asarray(_some(source, np.unique(np.linspace(0, n - 1, 32).astype(int))))
+    few = np.unique(np.linspace(0, n - 1, 32).astype(int))
+    rows = to_numpy(source.take(few)).astype(np.float64)
     with np.errstate(all="ignore"):
         spread = float(np.abs(rows - rows.mean(axis=0)).max(initial=0.0))
     if not (np.isfinite(spread) and spread > 0):
@@ -83,12 +85,6 @@ def tamed(source: Source) -> tuple[Source, int]:
     if abs(exponent) <= _SAFE[source.dtype]:
         return source, 0
     return Scaled(source, exponent).weighted(source.weights), exponent
-
-
-def _some(source: Source, rows: Any) -> Any:
-    from mercer.arrays import to_numpy
-
-    return to_numpy(source.take(rows)).astype(np.float64)
 
 
 def _host(estimator: Any, X: Any, reset: bool) -> Source:

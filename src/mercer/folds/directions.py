@@ -100,7 +100,7 @@ class Directions(Fold):
 
     def _shrink(self) -> None:
         """Rotate the sketch to orthogonal rows, and shrink them where there are too many."""
-        if self._sketch.shape[0] == 0:
+        if self._sketch.shape[0] == 0 or not math.isfinite(self.trace):
             return
         values, U = eigh(to_numpy(self._sketch @ self._sketch.T))
         cut = float(values[self.size]) if len(values) > self.size else 0.0

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import cast, like, orthonormalize, svd
+from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
+from mercer.certificate import split
 from mercer.eigen import Randomized, Solver, Spectrum, krylov
-from mercer.folds import Triangle
+from mercer.folds import Centre, Triangle
 from mercer.methods.base import (
     FLOOR,
     Cost,
@@ -78,36 +79,50 @@ class Iterative(Method):
             self._complain(spectrum.head(k))
         certificate = certify(operator, spectrum, k, problem.rng)
         values, axes = spectrum.values[:k], spectrum.vectors[:, :k]
-        depth = values[-1] / values[0] if k and values[0] > 0 else 0.0
-        if isinstance(operator, Gram):
-            if depth >= FLOOR[np.dtype(np.float64)]:
-                values, axes = lifted(operator, spectrum, k, np.float64)
-            else:
-                axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
-        found = problem.projection(mean, deviation, axes, values, variance, certificate)
-        return found if depth >= FLOOR[np.dtype(np.float64)] else self._polished(problem, found)
+        deep = k > 0 and not values[-1] > FLOOR[np.dtype(np.float64)] * values[0]
+        if isinstance(operator, Gram) and not deep:
+            values, axes = lifted(operator, spectrum, k, np.float64)
+        elif isinstance(operator, Gram):
+            axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
+        if deep:
+            values, axes = _polished(problem, axes)
+        return problem.projection(mean, deviation, axes, values, variance, certificate)
 
     def _certified(self, problem: Problem, operator: Any, found: Spectrum) -> bool:
-        """Tell whether what was found is within the gap asked for, at no cost in products."""
+        """Tell whether what was found is within the gap asked for.
+
+        The bounds that cost nothing come first; the one that costs products is tried only
+        when the coupling alone would leave half of the gap.
+        """
         k = problem.choose(found.values, operator.trace)
-        if k is None or problem.gap is None:
+        if k is None or problem.gap is None or k == 0:
+            return k == 0
+        if certify(operator, found, k, problem.rng, probe=False).gap <= problem.gap:
+            return True
+        assert found.ritz is not None
+        assert found.coupling is not None
+        held = float(found.values[:k].sum())
+        hopeful = split(found.ritz, found.coupling, float(found.ritz[-1]), k)
+        if hopeful * (1.0 - problem.gap / 2) > held:
             return False
-        return certify(operator, found, k, problem.rng, probe=False).gap <= problem.gap
+        return certify(operator, found, k, problem.rng).gap <= problem.gap
 
     def _complain(self, spectrum: Spectrum) -> None:
         """Warn where a fixed number of steps was too few for the eigenvalues' first digits."""
         if np.any(spectrum.residuals > 0.05 * np.maximum(spectrum.values, 0.0)):
             warn_residuals(spectrum)
 
-    def _polished(self, problem: Problem, found: Projection) -> Projection:
-        """Decompose the scores by QR: variances as small as an SVD of the scores tells them."""
-        from dataclasses import replace
 
-        if not len(found.eigenvalues):
-            return found
-        scores = replace(found, mean=found.mean / 2.0**problem.exponent).scores(problem.source)
-        fold = scores.fold(Triangle(scores.shape[1], scores.reference, center=problem.center))
-        _, s, Vt = svd(fold.factor)
-        axes = cast(found.components, np.float64) @ like(Vt.T, found.components)
-        square = 1.0 if problem.scale else 4.0**problem.exponent
-        return replace(found, components=axes, eigenvalues=s**2 / problem.divisor * square)
+def _polished(problem: Problem, axes: Array) -> tuple[Vector, Array]:
+    """Decompose the scores by QR: variances as small as an SVD of the scores tells them."""
+    mean, deviation, _ = problem.standard
+    V = cast(axes, np.float64)
+    V = V / like(deviation, V)[:, None]
+    centre = Centre(mean, np.float64, V)
+    extra = 0 if problem.source.sparse else 8 * problem.source.shape[1]
+    scores = problem.source.map(
+        lambda block: centre.times(centre(block.rows), V), int(V.shape[1]), np.float64, extra
+    )
+    fold = scores.fold(Triangle(scores.shape[1], V, center=problem.center))
+    _, s, Vt = svd(fold.factor)
+    return s**2 / problem.divisor, cast(axes, np.float64) @ like(Vt.T, V)

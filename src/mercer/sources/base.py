@@ -178,7 +178,8 @@ class Source(ABC):
             for block in self.blocks(rows, first, min(first + share, n)):
                 if stop.is_set():
                     break
-                part.add(block)
+                with np.errstate(invalid="ignore", over="ignore"):  # judged when all are in
+                    part.add(block)
                 tick(block.rows.shape[0])
             return part
 

@@ -1,0 +1,1 @@
+"""Mercer and scikit-learn side by side, in one run: ``python -m benchmarks --help``."""

@@ -1,0 +1,93 @@
+"""The tables: from files in MERCER_DATA where they are real, from generators otherwise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+ROOT = Path(__file__).resolve().parent.parent
+Array = np.ndarray[Any, Any]
+
+
+class Absent(Exception):
+    """A data file that is not there."""
+
+
+def find(name: str) -> Path:
+    """Return the path of a data file."""
+    folder = Path(os.environ.get("MERCER_DATA", ROOT.parent / "shared" / "data"))
+    if not (folder / name).is_file():
+        raise Absent(f"{name} is not in MERCER_DATA")
+    return folder / name
+
+
+def tall(dtype: DTypeLike, quick: bool = False) -> tuple[Array, str]:
+    """Return 60000×784 rows and what they are: MNIST where there is a copy, else `decaying`."""
+    n = 3000 if quick else 60_000
+    try:
+        pixels = np.load(find("mnist.npz"))["X"][:n]
+    except Absent as absent:
+        return decaying(n, 784, dtype), f"synthetic: {absent}"
+    X = np.empty(pixels.shape, dtype)
+    for rows in chunks(len(X)):
+        X[rows] = pixels[rows]
+    return X, "MNIST"
+
+
+def wide(quick: bool = False) -> tuple[Array, str]:
+    """Return 1400×40000 float32 rows and what they are."""
+    shape = (200, 4000) if quick else (1400, 40_000)
+    return decaying(*shape, np.float32), "synthetic: singular values fall as i^-0.6"
+
+
+def decaying(n: int, d: int, dtype: DTypeLike) -> Array:
+    """Return G diag(i^-0.6) H + 1, where G and H are standard normal, i = 1 … min(n, d).
+
+    Photographs fall about as fast: nine tenths of the variance are a fifth of the axes.
+    """
+    rng = np.random.default_rng(0)
+    r = min(n, d)
+    scales = np.arange(1, r + 1, dtype=np.float32) ** np.float32(-0.6)
+    left = rng.standard_normal((n, r), dtype=np.float32) * scales
+    right = rng.standard_normal((r, d), dtype=np.float32)
+    X = np.empty((n, d), dtype)
+    step = 4096
+    for start in range(0, d, step):
+        X[:, start : start + step] = left @ right[:, start : start + step]
+    X += 1
+    return X
+
+
+def write_rows(path: Path, n: int, d: int) -> None:
+    """Write n×d float32 rows of the kind of `decaying` to a .npy file, some rows at a time."""
+    rng = np.random.default_rng(0)
+    scales = np.arange(1, d + 1, dtype=np.float32) ** np.float32(-0.6)
+    mix = scales[:, None] * rng.standard_normal((d, d), dtype=np.float32)
+    header = {"descr": "<f4", "fortran_order": False, "shape": (n, d)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for rows in chunks(n):
+            size = rows.stop - rows.start
+            file.write((rng.standard_normal((size, d), dtype=np.float32) @ mix + 1).tobytes())
+
+
+def news(quick: bool = False) -> Any:
+    """Return TF-IDF of 20 newsgroups, a CSR matrix of 18846×35189."""
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    parts = np.load(find("20news_counts_csr.npz"))
+    counts = csr_matrix(
+        (parts["data"], parts["indices"].astype("int32"), parts["indptr"]),
+        shape=tuple(parts["shape"]),
+    )
+    return TfidfTransformer().fit_transform(counts[:2000] if quick else counts)
+
+
+def chunks(n: int, size: int = 4096) -> list[slice]:
+    """Return the slices of n rows, so many at a time."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

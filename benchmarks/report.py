@@ -1,0 +1,118 @@
+"""What ran where, the table, and the file of results."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+from benchmarks.data import ROOT
+from benchmarks.harness import MIB, Row
+
+RESULTS = Path(__file__).resolve().parent / "results"
+_HEAD = ("case", "measure", "Mercer", "peer", "ratio", "must", "aim", "met", "note")
+
+
+def environment() -> dict[str, Any]:
+    """Return the date, the versions, the machine and the threads that both sides find."""
+    import numpy
+    import scipy
+    import sklearn
+
+    import mercer
+
+    modules = (mercer, numpy, scipy, sklearn)
+    keys = ("user_api", "internal_api", "version", "architecture", "num_threads")
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), "commit": _commit()}
+        | {module.__name__: module.__version__ for module in modules},
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "load": os.getloadavg() if hasattr(os, "getloadavg") else None,
+        "threads": [{key: pool.get(key) for key in keys} for pool in threadpool_info()],
+    }
+
+
+def heading(facts: dict[str, Any]) -> str:
+    """Return the environment as text."""
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    threads = ", ".join(
+        f"{pool['internal_api']} {pool['version'] or ''} {pool['num_threads']}".replace("  ", " ")
+        for pool in facts["threads"]
+    )
+    load = f"; load {facts['load'][0]:.1f}" if facts["load"] else ""
+    return (
+        f"{facts['date']}: {versions}\n{facts['cpu']}, {facts['cores']} cores{load}\n"
+        f"Threads of both sides: {threads}; the peer also with BLAS at 1, its better median counts"
+    )
+
+
+def save(name: str, rows: list[Row], facts: dict[str, Any], quick: bool) -> Path:
+    """Write the rows with all their times to results/NAME.json."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
+    lines = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]
+    text = json.dumps(facts | {"quick": quick, "rows": lines}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def table(rows: list[Row], markdown: bool = False) -> str:
+    """Return the rows as a table, plain or Markdown."""
+    lines = [_HEAD, *(_cells(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
+    padded = [
+        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
+    ]
+    if not markdown:
+        return "\n".join("  ".join(line).rstrip() for line in padded)
+    padded.insert(1, ["-" * width for width in widths])
+    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.ratio is None:
+        must, aim = (_figure(x, row.unit, "≤ ") for x in (row.must, row.aim))
+    else:
+        must, aim = (_figure(x, "×", "≥ ") for x in (row.must, row.aim))
+    met = {True: "yes", False: "NO", None: "–"}[row.met]
+    ours, peer = (_figure(x, row.unit) for x in (row.ours, row.peer))
+    return row.case, row.measure, ours, peer, _figure(row.ratio, "×"), must, aim, met, row.note
+
+
+def _figure(x: float | None, unit: str, sign: str = "") -> str:
+    if x is None:
+        return "–"
+    if unit == "MiB":
+        return f"{sign}{x / MIB:.0f} MiB"
+    text = {"s": f"{x:.3g} s", "×": f"{x:.2f}×"}.get(unit, f"{x:.1e}")
+    return sign + text
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    """Return the commit, with a + where files differ from it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
