@@ -13,15 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 Array = np.ndarray[Any, Any]
 
 
-class Absent(Exception):
-    """A data file that is not there."""
-
-
 def find(name: str) -> Path:
     """Return the path of a data file."""
     folder = Path(os.environ.get("MERCER_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / name).is_file():
-        raise Absent(f"{name} is not in MERCER_DATA")
+        raise FileNotFoundError(f"{name} is not in MERCER_DATA")
     return folder / name
 
 
@@ -30,7 +26,7 @@ def tall(dtype: DTypeLike, quick: bool = False) -> tuple[Array, str]:
     n = 3000 if quick else 60_000
     try:
         pixels = np.load(find("mnist.npz"))["X"][:n]
-    except Absent as absent:
+    except FileNotFoundError as absent:
         return decaying(n, 784, dtype), f"synthetic: {absent}"
     X = np.empty(pixels.shape, dtype)
     for rows in chunks(len(X)):

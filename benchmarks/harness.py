@@ -83,25 +83,30 @@ class Race:
                 seconds, self.models[side.name] = timed(side)
                 self.times[side.name].append(seconds)
                 say(f"repeat {repeat + 1} of {repeats}, {side.name}: {seconds:.2f} s")
-                if blas_threads() != settings:
+                if not settings.items() <= blas_threads().items():
                     raise RuntimeError(f"{side.name} left BLAS with other threads than it found.")
 
     def median(self, name: str) -> float:
         """Return the median time of a side."""
         return statistics.median(self.times[name])
 
-    @property
-    def best_peer(self) -> str:
-        """The peer with the least median."""
-        return min((side.name for side in self.theirs), key=self.median)
+    def best(self, sides: Iterable[Side] | None = None) -> str:
+        """Return the name of the side with the least median: of the peers, unless given."""
+        return min((side.name for side in sides or self.theirs), key=self.median)
 
     def row(
-        self, case: str, must: float | None = None, aim: float | None = None, *, ours: str = ""
+        self,
+        case: str,
+        must: float | None = None,
+        aim: float | None = None,
+        *,
+        ours: Side | None = None,
+        theirs: Iterable[Side] | None = None,
     ) -> Row:
-        """Return the times of one of our sides, the first unless named, and the best peer."""
-        name = ours or self.ours[0].name
-        peer = self.best_peer
-        times = {side: self.times[side] for side in (name, *(s.name for s in self.theirs))}
+        """Return the times of our side, the first unless given, and of the best of the peers."""
+        rivals = list(theirs or self.theirs)
+        name, peer = (ours or self.ours[0]).name, self.best(rivals)
+        times = {side: self.times[side] for side in (name, *(rival.name for rival in rivals))}
         return Row(
             case,
             "time",
@@ -115,11 +120,18 @@ class Race:
         )
 
     def compare(
-        self, case: str, measure: str, judge: Callable[[Any], float], *, ours: str = "", **row: Any
+        self,
+        case: str,
+        measure: str,
+        judge: Callable[[Any], float],
+        *,
+        ours: Side | None = None,
+        theirs: Iterable[Side] | None = None,
+        **row: Any,
     ) -> Row:
-        """Return a figure of the models of one of our sides and the best peer."""
-        model = self.models[ours or self.ours[0].name]
-        return Row(case, measure, judge(model), judge(self.models[self.best_peer]), **row)
+        """Return a figure of the models of the same two sides as `row`."""
+        names = ((ours or self.ours[0]).name, self.best(theirs))
+        return Row(case, measure, *(judge(self.models[name]) for name in names), **row)
 
 
 def timed(side: Side) -> tuple[float, Any]:
@@ -132,9 +144,10 @@ def timed(side: Side) -> tuple[float, Any]:
         return time.perf_counter() - start, model
 
 
-def blas_threads() -> list[int]:
+def blas_threads() -> dict[str, int]:
     """Return the number of threads of every BLAS that is loaded."""
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {pool["filepath"]: pool["num_threads"] for pool in pools}
 
 
 def warm_up() -> None:

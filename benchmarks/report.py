@@ -17,7 +17,7 @@ from benchmarks.data import ROOT
 from benchmarks.harness import MIB, Row
 
 RESULTS = Path(__file__).resolve().parent / "results"
-_HEAD = ("case", "measure", "Mercer", "peer", "ratio", "must", "aim", "met", "note")
+_HEAD = ("case", "measure", "Mercer", "scikit-learn", "ratio", "must", "aim", "met", "note")
 
 
 def environment() -> dict[str, Any]:
@@ -38,7 +38,7 @@ def environment() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
-        "load": os.getloadavg() if hasattr(os, "getloadavg") else None,
+        "load": _load(),
         "threads": [{key: pool.get(key) for key in keys} for pool in threadpool_info()],
     }
 
@@ -62,7 +62,8 @@ def save(name: str, rows: list[Row], facts: dict[str, Any], quick: bool) -> Path
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
     lines = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]
-    text = json.dumps(facts | {"quick": quick, "rows": lines}, indent=1, ensure_ascii=False)
+    facts = facts | {"load after": _load(), "quick": quick, "rows": lines}
+    text = json.dumps(facts, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
@@ -97,6 +98,10 @@ def _figure(x: float | None, unit: str, sign: str = "") -> str:
         return f"{sign}{x / MIB:.0f} MiB"
     text = {"s": f"{x:.3g} s", "×": f"{x:.2f}×"}.get(unit, f"{x:.1e}")
     return sign + text
+
+
+def _load() -> tuple[float, ...] | None:
+    return os.getloadavg() if hasattr(os, "getloadavg") else None
 
 
 def _cpu() -> str:

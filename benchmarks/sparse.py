@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from sklearn import decomposition
 
 import mercer
@@ -14,27 +17,43 @@ _TOL = 1e-6
 
 
 def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
-    """Time the fits to equal tolerance, and compute the residuals that they truly have."""
+    """Time the fits to equal tol, and compute the residuals that they truly have.
+
+    scipy's `svds` squares its tol before ARPACK sees it, so that the peer works to 1e-12
+    where 1e-6 is asked for. The rows "to equal residual" ask it for 1e-3.
+    """
     try:
         A = data.news(quick)
-    except data.Absent as absent:
+    except FileNotFoundError as absent:
         return [skipped("sparse", absent)]
     k = 20 if quick else 100
-    how = {"tol": _TOL, "random_state": 0}
-    solvers = ("krylov", "auto")
-    ours = [
-        Side(f"Mercer {name}", lambda name=name: mercer.PCA(k, svd_solver=name, **how).fit(A))
-        for name in solvers
-    ]
-    theirs = peers("arpack", lambda: decomposition.PCA(k, svd_solver="arpack", **how).fit(A))
-    race = Race(ours, theirs, repeats or REPEATS)
-    rows = []
-    for name, side in zip(solvers, ours, strict=True):
-        case = f"sparse {A.shape[0]}×{A.shape[1]} {name}"
+
+    def fit(PCA: Any, solver: str, tol: float) -> Any:
+        return PCA(k, svd_solver=solver, tol=tol, random_state=0).fit(A)
+
+    krylov = Side("Mercer krylov", partial(fit, mercer.PCA, "krylov", _TOL))
+    auto = Side("Mercer auto", partial(fit, mercer.PCA, "auto", _TOL))
+    same = peers("arpack tol=1e-6", partial(fit, decomposition.PCA, "arpack", _TOL))
+    loose = peers("arpack tol=1e-3", partial(fit, decomposition.PCA, "arpack", _TOL**0.5))
+    race = Race([krylov, auto], [*same, *loose], repeats or REPEATS)
+    case, rows = f"sparse {A.shape[0]}×{A.shape[1]}", []
+    for name, ours in (("krylov", krylov), ("auto", auto)):
         rows += [
-            race.row(case, must=1.5, aim=3, ours=side.name),
+            race.row(f"{case} {name}", must=1.5, aim=3, ours=ours, theirs=same),
             race.compare(
-                case, "true residual", lambda m: residual(m, A), ours=side.name, must=_TOL
+                f"{case} {name}",
+                "true residual",
+                lambda model: residual(model, A),
+                ours=ours,
+                theirs=same,
+                must=_TOL,
             ),
         ]
-    return rows
+    equal = f"{case} krylov, to equal residual"
+    return [
+        *rows,
+        race.row(equal, ours=krylov, theirs=loose),
+        race.compare(
+            equal, "true residual", lambda model: residual(model, A), ours=krylov, theirs=loose
+        ),
+    ]

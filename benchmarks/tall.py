@@ -24,6 +24,7 @@ def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
         time = race.row(case, must=_MUST[dtype], aim=1.3)
         time.note = f"{kind}; {time.note}"
         rows += [time, _error(case, race, X)]
+    # X and case are now those of float32, the last.
     X += np.float32(1000)
     rows.append(_error(f"{case} + 1000", _race(X, 1), X))
     return rows

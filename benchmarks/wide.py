@@ -23,6 +23,6 @@ def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
     time.note = f"{kind}; {time.note}"
     values, _ = exact(X)
     error = race.compare(case, "eigenvalue error", lambda model: eigenvalue_error(model, values))
-    counts = (race.models[name].n_components_ for name in ("Mercer", race.best_peer))
+    counts = (race.models[name].n_components_ for name in ("Mercer", race.best()))
     error.note = "axes: {} and {}".format(*counts)
     return [time, error]

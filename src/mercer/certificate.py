@@ -57,10 +57,9 @@ class Figure(float):
 
 
 def weakest(*figures: Figure) -> dict[str, Any]:
-    """Return kind and confidence of what is computed from several figures."""
+    """Return kind and confidence of what is computed from figures that rest on one event."""
     kind = "bound" if all(figure.kind == "bound" for figure in figures) else "estimate"
-    missing = sum(1.0 - figure.confidence for figure in figures)
-    return {"kind": kind, "confidence": max(0.0, 1.0 - missing)}
+    return {"kind": kind, "confidence": min(figure.confidence for figure in figures)}
 
 
 # Bounds on λ_1 + … + λ_r of an operator A.

@@ -133,10 +133,14 @@ class Problem:
 
 
 def _signed(axes: Array) -> Array:
-    """Return axes whose largest entry in absolute value is positive."""
-    if not axes.shape[1]:
-        return axes
+    """Return axes whose largest entry in absolute value, the first of equals, is positive."""
     xp = namespace(axes)
-    at = to_numpy(xp.argmax(xp.abs(axes), axis=0))
-    signs = np.array([1.0 if float(axes[int(i), j]) >= 0 else -1.0 for j, i in enumerate(at)])
-    return axes * like(signs, axes)[None, :]
+    rows = np.ascontiguousarray(axes.T) if isinstance(axes, np.ndarray) else axes.T
+    if not rows.shape[0]:
+        return rows.T
+    high, low = to_numpy(xp.max(rows, axis=1)), to_numpy(xp.min(rows, axis=1))
+    first = to_numpy(xp.argmax(rows, axis=1)) < to_numpy(xp.argmin(rows, axis=1))
+    positive = (high > -low) | ((high == -low) & first)
+    signs = like(np.where(positive, 1.0, -1.0).astype(high.dtype), rows)
+    rows *= signs[:, None]
+    return rows.T

@@ -76,11 +76,12 @@ class Dot(Method):
 def lifted(gram: Gram, spectrum: Spectrum, k: int, dtype: Any) -> tuple[Vector, Array]:
     """Return the variances and orthonormal axes that eigenvectors of the dot matrix stand for.
 
-    The vectors beyond the k wanted join in: what the k-th lacks is mostly in them.
+    A few vectors beyond the k wanted join in: what rounding took from the k-th is in them.
     """
     U = spectrum.vectors if spectrum.basis is None else spectrum.basis
     values = spectrum.values if spectrum.ritz is None else spectrum.ritz
-    useful = int((values[: U.shape[1]] > 1e-3 * values[k - 1]).sum())
+    close = int((values[: U.shape[1]] > 0.75 * values[k - 1]).sum())
+    useful = min(close, k + 8 + k // 4)
     W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype))
     rows = ArraySource(W)
     moments = rows.fold(Moments(useful, W, np.float64, center=False))
