@@ -130,8 +130,8 @@ class Race:
         **row: Any,
     ) -> Row:
         """Return a figure of the models of the same two sides as `row`."""
-        names = ((ours or self.ours[0]).name, self.best(theirs))
-        return Row(case, measure, *(judge(self.models[name]) for name in names), **row)
+        model, peer = self.models[(ours or self.ours[0]).name], self.models[self.best(theirs)]
+        return Row(case, measure, judge(model), judge(peer), **row)
 
 
 def timed(side: Side) -> tuple[float, Any]:

@@ -7,21 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "PCA": "mercer.estimators.pca",
-    "Certificate": "mercer.certificate",
-    "ConvergenceWarning": "mercer.methods.base",
-    "Plan": "mercer.plan",
-    "Source": "mercer.sources",
-    "as_source": "mercer.sources",
-    "config_context": "mercer.config",
-    "get_config": "mercer.config",
-    "set_config": "mercer.config",
-    "methods": "mercer.methods",
-    "rules": "mercer.rules",
-}
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
-
 if TYPE_CHECKING:
     from mercer import methods, rules
     from mercer.certificate import Certificate
@@ -31,16 +16,41 @@ if TYPE_CHECKING:
     from mercer.plan import Plan
     from mercer.sources import Source, as_source
 
+__all__ = [
+    "PCA",
+    "Certificate",
+    "ConvergenceWarning",
+    "Plan",
+    "Source",
+    "as_source",
+    "config_context",
+    "get_config",
+    "methods",
+    "rules",
+    "set_config",
+]
+
+_HOMES = {
+    "PCA": "estimators.pca",
+    "Certificate": "certificate",
+    "ConvergenceWarning": "methods.base",
+    "Plan": "plan",
+    "Source": "sources",
+    "as_source": "sources",
+    "config_context": "config",
+    "get_config": "config",
+    "set_config": "config",
+}
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used (PEP 562)."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
-    module = importlib.import_module(_HOMES[name])
-    value = module if module.__name__ == f"mercer.{name}" else getattr(module, name)
-    globals()[name] = value
+    module = importlib.import_module(f"mercer.{_HOMES.get(name, name)}")
+    globals()[name] = value = getattr(module, name) if name in _HOMES else module
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])

@@ -6,6 +6,7 @@ projected matrices of the solvers, live on the host as NumPy float64.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -134,11 +135,12 @@ def orthonormalize(W: Array) -> tuple[Array, Matrix]:
     if isinstance(W, np.ndarray):
         import scipy.linalg
 
-        Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
-        return Q, R
+        with _lapack(W.shape[1]):
+            Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
+        return Q, np.asarray(R, np.float64)
     xp = namespace(W)
     Q, R = xp.linalg.qr(W)
-    return Q, to_numpy(R)
+    return Q, to_numpy(R).astype(np.float64)
 
 
 def triangle(A: Array) -> Array:
@@ -157,14 +159,12 @@ def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
 
     with _lapack(min(A.shape)):
         try:
-            return scipy.linalg.svd(A, full_matrices=False, check_finite=False)  # type: ignore[no-any-return]
+            return scipy.linalg.svd(A, full_matrices=False, check_finite=False)
         except np.linalg.LinAlgError:
-            return scipy.linalg.svd(  # type: ignore[no-any-return]
+            return scipy.linalg.svd(
                 A, full_matrices=False, check_finite=False, lapack_driver="gesvd"
             )
 
 
 def _lapack(N: int) -> Any:
-    import contextlib
-
     return serial_blas() if N < _SERIAL else contextlib.nullcontext()

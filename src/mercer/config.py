@@ -35,7 +35,8 @@ class Settings:
         return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
 
 
-_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=Settings())
+_DEFAULTS = Settings()
+_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=_DEFAULTS)
 
 
 def get_config() -> Settings:
@@ -134,7 +135,7 @@ def _windows_memory() -> int:
     import ctypes
 
     class Status(ctypes.Structure):
-        _fields_ = [  # noqa: RUF012
+        _fields_ = [
             ("length", ctypes.c_ulong),
             ("load", ctypes.c_ulong),
             *((name, ctypes.c_ulonglong) for name in ("total", "b", "c", "d", "e", "f", "g")),

@@ -74,7 +74,10 @@ class Dense(Operator):
 
 
 class Deflated(Operator):
-    """An operator where an orthonormal basis does not see it: (I − QQᵀ)A(I − QQᵀ)."""
+    """An operator where an orthonormal basis does not see it: (I − QQᵀ)A(I − QQᵀ).
+
+    Its products are with vectors that are orthogonal to the basis already.
+    """
 
     def __init__(self, operator: Operator, basis: Array) -> None:
         self.operator = operator
@@ -92,10 +95,10 @@ class Deflated(Operator):
         return V - self.basis @ (self.basis.T @ V)
 
     def matmat(self, V: Array) -> Array:
-        return self.project(self.operator.matmat(self.project(V)))
+        return self.project(self.operator.matmat(V))
 
     def dense(self) -> Matrix:
-        return self.matmat(np.eye(self.size))  # type: ignore[no-any-return]
+        return self.matmat(self.project(np.eye(self.size)))  # type: ignore[no-any-return]
 
 
 class Covariance(Operator):
@@ -139,7 +142,7 @@ class Covariance(Operator):
     def dense(self) -> Matrix:
         fold = Moments(self.size, self.reference, np.float64, center=bool(np.any(self.mean)))
         scatter = self.source.fold(fold).scatter / self.divisor
-        return scatter / np.outer(self.deviation, self.deviation)  # type: ignore[no-any-return]
+        return scatter / np.outer(self.deviation, self.deviation)
 
 
 class Gram(Operator):
@@ -174,8 +177,7 @@ class Gram(Operator):
         plain = not np.any(self.deviation != 1.0), self.source.weights is None
 
         def treated(block: Block) -> Array:
-            rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-            rows = cast(rows, dtype) - mean[block.start : block.stop, :]
+            rows = block.dense(dtype) - mean[block.start : block.stop, :]
             rows = rows if plain[0] else rows / divide[block.start : block.stop, :]
             return rows if plain[1] else rows * roots
 
@@ -210,7 +212,7 @@ class Gram(Operator):
         return rows.collect() * self._roots(np.float64) / self.divisor
 
     def dense(self) -> Matrix:
-        return self.moments(np.float64).scatter / self.divisor  # type: ignore[no-any-return]
+        return self.moments(np.float64).scatter / self.divisor
 
     def moments(self, products: Any) -> Moments:
         """Return the dot products as the scatter of the treated columns, one pass over them."""

@@ -164,7 +164,9 @@ def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candi
             return candidate, "the most accurate, at next to no cost for so small a table"
     if fitting:
         best = min(fitting, key=lambda c: c.nominal)
-        others = "" if len(fitting) == len(candidates) else f" of those that fit {format_bytes(budget)}"
+        others = (
+            "" if len(fitting) == len(candidates) else f" of those that fit {format_bytes(budget)}"
+        )
         return best, f"the cheapest{others}"
     least = min(candidates, key=lambda c: c.cost.memory)
     return least, f"none fits {format_bytes(budget)}: the one that needs least memory"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, is_finite, like, namespace, to_numpy
+from mercer.arrays import Array, Vector, is_finite, like, namespace, to_numpy
 from mercer.certificate import Certificate
 from mercer.folds import Centre
 from mercer.sources import Block, Search, Source, not_finite
@@ -96,8 +96,7 @@ class Projection:
         divide = like(self.deviation, source.reference, kind)
 
         def measure(block: Block) -> Array:
-            rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-            apart = (cast(rows, kind) - back.read(block.start, block.stop)) / divide
+            apart = (block.dense(kind) - back.read(block.start, block.stop)) / divide
             return namespace(apart).sum(apart * apart, axis=1)[:, None]
 
         extra = 4 * source.shape[1] * kind.itemsize

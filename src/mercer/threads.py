@@ -32,7 +32,7 @@ def workers() -> int:
     available = getattr(os, "sched_getaffinity", None)
     cores = len(available(0)) if available else os.cpu_count() or 1
     pools = [pool.num_threads for pool in _controller().lib_controllers]
-    return max(1, min([cores, *pools]))
+    return max(1, min([int(cores), *(int(pool) for pool in pools)]))
 
 
 @contextlib.contextmanager

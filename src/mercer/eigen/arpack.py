@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mercer.arrays import Matrix, Vector
 from mercer.eigen.dense import dense
 from mercer.eigen.spectrum import Spectrum, rayleigh_ritz
 from mercer.operators import Operator
@@ -27,18 +28,18 @@ def arpack(
         return dense(operator, k, tol=tol, rng=rng)
     products = 0
 
-    def matvec(v: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def matvec(v: Vector) -> Matrix:
         nonlocal products
         products += 1
-        return operator.matmat(v.reshape(N, -1))  # type: ignore[no-any-return]
+        return np.asarray(operator.matmat(v.reshape(N, -1)))
 
     scaled = 1.0 / operator.trace if operator.trace > 0 else 1.0  # eigsh is not scale free
     linear = LinearOperator((N, N), matvec=lambda v: matvec(v) * scaled, dtype=np.float64)
-    converged = True
+    converged, V = True, np.zeros((N, 0))
     try:
         _, V = eigsh(linear, k, which="LA", tol=tol, v0=rng.uniform(-1, 1, N))
     except ArpackNoConvergence as stopped:
-        converged, V = False, stopped.eigenvectors
+        converged, V = False, np.asarray(stopped.eigenvectors, np.float64)
     Q, _ = np.linalg.qr(np.hstack([V, rng.standard_normal((N, k - V.shape[1]))]))
     spectrum = rayleigh_ritz(operator, Q, k)
     return replace(spectrum, products=products + spectrum.products, converged=converged)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.arrays import Matrix, Vector
 from mercer.eigen.dense import decomposed
 from mercer.eigen.spectrum import Spectrum
 from mercer.operators import Operator
+
+Index = npt.NDArray[np.intp]
 
 _SWEEPS = 60
 
@@ -78,7 +81,7 @@ def _turn(c: Vector, s: Vector, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:
     return c * x - s * y, s * x + c * y
 
 
-def _rounds(N: int) -> list[tuple[np.ndarray, np.ndarray]]:  # type: ignore[type-arg]
+def _rounds(N: int) -> list[tuple[Index, Index]]:
     """Return rounds of disjoint pairs that together hold every pair once."""
     players = list(range(N)) + ([-1] if N % 2 else [])
     half = len(players) // 2

@@ -65,9 +65,7 @@ class Basis:
         self.width = self.block
         self._ritz: tuple[Vector, Matrix] | None = None
 
-    def grow(
-        self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None
-    ) -> Spectrum:
+    def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
         """Add blocks until k residuals are small enough."""
         met = False
         for step in range(_STEPS):
@@ -100,8 +98,8 @@ class Basis:
 
     def _room(self, k: int) -> int:
         """Rows that the basis may have before it is restarted."""
-        wanted = max(4 * k, 2 * k + 20 * self.block)
-        fits = get_config().budget // 3 // (self.N * self.dtype.itemsize)
+        wanted = 6 * k + 20 * self.block
+        fits = get_config().budget // 3 // int(self.N * self.dtype.itemsize)
         return min(self.N, max(min(wanted, fits), k + 3 * self.block))
 
     def step(self, rng: np.random.Generator) -> None:
@@ -116,11 +114,9 @@ class Basis:
         H = np.zeros((self.m, self.m))
         old = self.m - self.width
         H[:old, :old] = self.H
-        overlap = np.zeros((self.m, self.width))
-        for _ in range(2):  # twice is enough
-            part = Q @ W
-            W = W - Q.T @ part
-            overlap += to_numpy(part)
+        part = Q @ W
+        W = W - Q.T @ part
+        overlap = to_numpy(part).astype(np.float64)
         H[:, old:] = overlap
         H[old:, :] = overlap.T
         H[old:, old:] = (overlap[old:] + overlap[old:].T) / 2
@@ -142,7 +138,7 @@ class Basis:
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
         rows = self.rows[: self.m, :]
-        for _ in range(2):
+        for _ in range(1 + bool(weak.any())):  # the second time for W's part, twice is enough
             Q = Q - rows.T @ (rows @ Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -69,4 +70,4 @@ def _deflated(x: Array, found: list[Array]) -> Array:
 
 
 def _norm(x: Array) -> float:
-    return float(namespace(x).sum(x * x)) ** 0.5
+    return math.sqrt(float(namespace(x).sum(x * x)))

@@ -18,7 +18,7 @@ from mercer.projection import Projection
 from mercer.sources import ArraySource, Block, Source, as_source
 
 
-class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of estimators whose fit ends in a linear projection."""
 
     projection_: Projection
@@ -145,7 +145,8 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         if not self.whiten:
             return None
         deviation = np.sqrt(to_numpy(self.explained_variance_))
-        return np.maximum(deviation, np.finfo(deviation.dtype).eps).astype(np.float64)
+        least = float(np.finfo(deviation.dtype).eps)
+        return np.asarray(np.maximum(deviation, least), np.float64)
 
     def _check_scores(self, X: Any) -> Source:
         if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):

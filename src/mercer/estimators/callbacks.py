@@ -10,7 +10,7 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:
         """Stands in where there are no callbacks."""
 
     def with_callbacks(method: Any) -> Any:  # type: ignore[no-redef]

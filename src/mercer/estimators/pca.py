@@ -31,7 +31,7 @@ SOLVERS = (
 )
 
 
-class PCA(CallbackSupportMixin, Axes):  # type: ignore[misc]
+class PCA(CallbackSupportMixin, Axes):
     r"""Principal component analysis, exact and certified.
 
     The axes :math:`v_1, …, v_k` that hold the most variance of the centred rows:
@@ -100,8 +100,8 @@ class PCA(CallbackSupportMixin, Axes):  # type: ignore[misc]
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
-    3 axes hold 66.53 % of the variance; no 3 axes hold more than 66.53 % (bound): \
-within 0.0000 % of the best.
+    3 axes hold 66.53 % of the variance; no 3 axes hold more than 66.53 % (bound):
+    within 0.0001 % of the best.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -200,7 +200,7 @@ within 0.0000 % of the best.
                 self._fold = self._stream.begin(self._problem(batch, 0))
             part = batch.fold(self._fold.spawn())
             self._problem(batch, 0).require_finite(*part.arrays().values())
-            fold = self._fold.spawn()
+            fold: Any = self._fold.spawn()
             fold.restore(self._fold.arrays())
             fold.merge(part)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
@@ -337,7 +337,7 @@ within 0.0000 % of the best.
         if self.gap is not None and self.certificate_.gap > self.gap:
             warnings.warn(
                 f"gap={self.gap} was asked for, and gap={float(self.certificate_.gap):.2g} is what "
-                f"could be certified. tol=0 or svd_solver=\"full\" gives the best there is.",
+                f'could be certified. tol=0 or svd_solver="full" gives the best there is.',
                 ConvergenceWarning,
                 stacklevel=6,
             )

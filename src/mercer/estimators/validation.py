@@ -101,7 +101,9 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
         place = _not_a_number(X)
         if place is None:
             raise
-        raise type(error)(f"{error} ({place}). Encode such columns as numbers, or drop them.") from None
+        raise type(error)(
+            f"{error} ({place}). Encode such columns as numbers, or drop them."
+        ) from None
     names = getattr(estimator, "feature_names_in_", None)
     if hasattr(checked, "tocsr"):
         return SparseSource(checked, names)

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, cast, eigh, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, eigh, like, namespace, to_numpy
 from mercer.sources import Block, Fold
 
 
@@ -37,13 +37,11 @@ class Directions(Fold):
         self.nbytes = 4 * 8 * size * d
 
     def add(self, block: Block) -> None:
-        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-        rows = cast(rows, np.float64)
-        count = np.ones(rows.shape[0]) if block.weights is None else block.weights
-        weight = float(count.sum())
+        weight = float(block.count.sum())
         if weight == 0.0:
             return
-        w = like(count, self.reference)
+        rows = block.dense(np.float64)
+        w = like(block.count, self.reference)
         mean = (w @ rows) / weight if self.center else self._mean
         rows = (rows - mean) * namespace(w).sqrt(w)[:, None]
         self._shift(weight, mean)
@@ -109,7 +107,9 @@ class Directions(Fold):
         keep = values > max(cut, 1e-28 * float(values[0]))
         if not keep.any():
             keep[0] = True
-        ratio = np.sqrt(np.maximum(values[keep] - cut, 0.0) / np.where(values[keep] > 0, values[keep], 1))
+        ratio = np.sqrt(
+            np.maximum(values[keep] - cut, 0.0) / np.where(values[keep] > 0, values[keep], 1)
+        )
         self._sketch = like((U[:, keep] * ratio).T, self._sketch) @ self._sketch
         self.loss += cut
 

@@ -38,7 +38,13 @@ class Moments(Fold):
     label = "moments"
 
     def __init__(
-        self, d: int, reference: Array, products: Any, *, diagonal: bool = False, center: bool = True
+        self,
+        d: int,
+        reference: Array,
+        products: Any,
+        *,
+        diagonal: bool = False,
+        center: bool = True,
     ) -> None:
         self.d = d
         self.reference = reference
@@ -57,13 +63,14 @@ class Moments(Fold):
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
 
     def add(self, block: Block) -> None:
-        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-        rows = cast(rows, self.products)
-        count = np.ones(rows.shape[0]) if block.weights is None else block.weights
-        weight = float(count.sum())
+        if self.diagonal and hasattr(block.rows, "tocsr"):
+            self._add_sparse(block)
+            return
+        weight = float(block.count.sum())
         if weight == 0.0:
             return
-        w = like(count, self.reference, self.products)
+        rows = block.dense(self.products)
+        w = like(block.count, self.reference, self.products)
         self.longest, self.blocks = max(self.longest, int(rows.shape[0])), self.blocks + 1
         if self.center:
             middle = (w @ rows) / weight
@@ -81,6 +88,25 @@ class Moments(Fold):
             self.weight += weight
         elif len(self._waiting) >= _WAITING:
             self._settle()
+
+    def _add_sparse(self, block: Block) -> None:
+        """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
+        rows = block.rows
+        weight = float(block.count.sum())
+        if weight == 0.0:
+            return
+        at, entries = rows.indices, rows.data.astype(np.float64)
+        w = np.repeat(block.count, np.diff(rows.indptr))
+        stored = np.bincount(at, weights=w, minlength=self.d)
+        mean = np.zeros(self.d)
+        if self.center:
+            mean = np.bincount(at, weights=w * entries, minlength=self.d) / weight
+            self._waiting.append((weight, mean, np.zeros(self.d)))
+        else:
+            self.weight += weight
+        squares = np.bincount(at, weights=w * (entries - mean[at]) ** 2, minlength=self.d)
+        self._scatter += squares + (weight - stored) * mean**2
+        self.longest, self.blocks = max(self.longest, int(rows.shape[0])), self.blocks + 1
 
     def merge(self, other: Self) -> None:
         self._settle()

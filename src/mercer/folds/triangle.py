@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, cast, like, namespace, to_numpy, triangle
+from mercer.arrays import Array, like, namespace, to_numpy, triangle
 from mercer.sources import Block, Fold
 
 
@@ -35,13 +35,11 @@ class Triangle(Fold):
         self.nbytes = 4 * 8 * d * d
 
     def add(self, block: Block) -> None:
-        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-        rows = cast(rows, np.float64)
-        count = np.ones(rows.shape[0]) if block.weights is None else block.weights
-        weight = float(count.sum())
+        weight = float(block.count.sum())
         if weight == 0.0:
             return
-        w = like(count, self.reference)
+        rows = block.dense(np.float64)
+        w = like(block.count, self.reference)
         if self.center:
             mean = (w @ rows) / weight
             rows = rows - mean

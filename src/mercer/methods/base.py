@@ -17,7 +17,6 @@ from mercer.problem import Problem
 from mercer.projection import Projection
 from mercer.sources import Fold
 
-
 # Below this share of the largest eigenvalue a product in this precision loses digits that
 # an SVD of the data keeps.
 FLOOR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-6}
@@ -155,7 +154,7 @@ def certify(
 
     A dense decomposition misses nothing, so only rounding counts. Otherwise the bounds of
     `certificate` apply: those that always hold, and, where they leave something open, the
-    one that eight more products of eight vectors buy at 99.9 %.
+    one that sixteen more products of four vectors buy at 99.9 %.
     """
     total = operator.trace
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]

@@ -68,8 +68,10 @@ class FrequentDirections(Streaming):
 
     def finish(self, problem: Problem, fold: Any) -> Projection:
         if problem.scale:
-            raise ValueError("scale=True needs every column's deviation before the first row; "
-                             "frequent directions sees each row once. Scale the rows first.")
+            raise ValueError(
+                "scale=True needs every column's deviation before the first row; "
+                "frequent directions sees each row once. Scale the rows first."
+            )
         problem.require_finite(fold.mean, np.array(fold.trace))
         B, divisor = fold.sketch, problem.divisor
         values, U = eigh(B @ B.T / divisor)

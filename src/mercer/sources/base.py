@@ -7,12 +7,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from mercer import progress, threads
-from mercer.arrays import Array, Vector, cast, empty, is_finite, like, to_numpy
+from mercer.arrays import Array, Vector, cast, empty, is_finite, like, numpy_dtype, to_numpy
 from mercer.config import format_bytes, get_config
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
@@ -23,7 +24,8 @@ BLOCK_ROWS = 256
 SPLIT_BYTES = 64 * 2**20
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Block:
     """Consecutive rows, where they start, and their weights."""
 
     start: int
@@ -34,6 +36,15 @@ class Block(NamedTuple):
     def stop(self) -> int:
         """The row after the last."""
         return self.start + int(self.rows.shape[0])
+
+    @property
+    def count(self) -> Vector:
+        """How often each row counts."""
+        return np.ones(int(self.rows.shape[0])) if self.weights is None else self.weights
+
+    def dense(self, dtype: Any) -> Array:
+        """Return the rows as an array of this precision."""
+        return cast(self.rows.toarray() if hasattr(self.rows, "toarray") else self.rows, dtype)
 
 
 class Fold(ABC):
@@ -93,6 +104,8 @@ class Source(ABC):
     names: Sequence[str] | None = None
     weights: Vector | None = None
     sparse = False
+    uneven = False
+    """Whether some rows take much longer than others."""
     by_columns = False
     """Whether `transposed` returns the columns."""
     parallel = True
@@ -144,13 +157,12 @@ class Source(ABC):
         """
         return Mapped(self, f, width, dtype or self.dtype, extra_bytes)
 
-    def blocks(self, rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Yield the blocks of at most `rows` rows between start and stop."""
-        stop = self.shape[0] if stop is None else stop
-        for first in range(start, stop, rows):
-            last = min(first + rows, stop)
-            weights = None if self.weights is None else self.weights[first:last]
-            yield Block(first, self.read(first, last), weights)
+    def blocks(self, rows: int, first: int = 0, step: int = 1) -> Iterator[Block]:
+        """Yield the blocks of `rows` rows: number `first`, and every `step`-th after it."""
+        for start in range(first * rows, self.shape[0], step * rows):
+            stop = min(start + rows, self.shape[0])
+            weights = None if self.weights is None else self.weights[start:stop]
+            yield Block(start, self.read(start, stop), weights)
 
     def pairs(self, row_bytes: int) -> Iterator[tuple[Block, Block]]:
         """Yield every pair of blocks i ≤ j once: what a symmetric product walks.
@@ -159,23 +171,25 @@ class Source(ABC):
         """
         rows = self.block_rows(row_bytes, held=0, parts=2)
         with progress.task("pairs of blocks", self.shape[0] ** 2) as tick:
-            for left in self.blocks(rows):
-                for right in self.blocks(rows, start=left.start):
+            for i, left in enumerate(self.blocks(rows)):
+                for right in self.blocks(rows, first=i):
                     yield left, right
                     share = left.rows.shape[0] * right.rows.shape[0]
                     tick(share if left.start == right.start else 2 * share)
 
     def fold(self, state: F) -> F:
-        """Add every block to `state` and return it: the only block loop in the program."""
+        """Add every block to `state` and return it: the only block loop in the program.
+
+        Workers take the blocks in turn and are merged in order: the same bits every time.
+        """
         n = self.shape[0]
         workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
         rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
         workers = min(workers, -(-n // rows))
-        share = -(-(-(-n // rows)) // workers) * rows
         stop = threading.Event()
 
         def run(part: F, first: int) -> F:
-            for block in self.blocks(rows, first, min(first + share, n)):
+            for block in self.blocks(rows, first, workers):
                 if stop.is_set():
                     break
                 with np.errstate(invalid="ignore", over="ignore"):  # judged when all are in
@@ -186,11 +200,9 @@ class Source(ABC):
         with progress.task(state.label, n) as tick:
             if workers == 1:
                 return run(state, 0)
-            # Shares and merges in a fixed order: the same bits every time.
             parts = [state, *(state.spawn() for _ in range(1, workers))]
-            starts = range(0, n, share)
             with threads.serial_blas(), ThreadPoolExecutor(workers) as pool:
-                runs = [pool.submit(run, *task) for task in zip(parts, starts, strict=False)]
+                runs = [pool.submit(run, part, first) for first, part in enumerate(parts)]
                 try:
                     for later in [run.result() for run in runs][1:]:
                         state.merge(later)
@@ -215,7 +227,10 @@ class Source(ABC):
                 f"the memory budget is {format_bytes(settings.budget)}. "
                 f"Raise it with config_context(memory=...)."
             )
-        return int(min(n, wanted, room // row))
+        rows = int(min(n, wanted, room // row))
+        # An equal number of blocks for every worker; of uneven rows, four.
+        rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
+        return min(rows, -(-n // (rounds * parts)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         rows = to_numpy(self.collect())
@@ -245,7 +260,7 @@ class Mapped(Source):
         self.shape = (source.shape[0], width)
         self.dtype = np.dtype(dtype)
         self.weights = source.weights
-        self.parallel = source.parallel
+        self.parallel, self.uneven = source.parallel, source.uneven
         self.extra_bytes = extra_bytes
 
     @property
@@ -291,8 +306,7 @@ class Collect(Fold):
         self.out = out
 
     def add(self, block: Block) -> None:
-        rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
-        self.out[block.start : block.stop, ...] = rows
+        self.out[block.start : block.stop, ...] = block.dense(numpy_dtype(self.out))
 
     def merge(self, other: Self) -> None:
         pass  # both write into the same array

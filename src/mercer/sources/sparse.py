@@ -15,6 +15,7 @@ class SparseSource(Source):
     """Rows of a sparse matrix; blocks are CSR arrays."""
 
     sparse = True
+    uneven = True
     by_columns = True
 
     def __init__(self, matrix: Any, names: Sequence[str] | None = None) -> None:
@@ -23,6 +24,9 @@ class SparseSource(Source):
         csr = scipy.sparse.csr_array(matrix)  # shares the entries of a CSR matrix
         if csr.dtype != working_dtype(csr.dtype):
             csr = csr.astype(working_dtype(csr.dtype))
+        if not csr.has_canonical_format:  # an entry stored in parts cannot be squared
+            csr = csr.copy()
+            csr.sum_duplicates()
         self.csr = csr
         self.shape = (int(csr.shape[0]), int(csr.shape[1]))
         self.dtype = csr.dtype
