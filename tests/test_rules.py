@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.decomposition._pca import _infer_dimension
 
+from mercer.noise import hard_threshold, marchenko_pastur_median, noise_shares
 from mercer.rules import (
     MLE,
     BrokenStick,
@@ -20,9 +21,6 @@ from mercer.rules import (
     RelativeError,
     Rule,
     Threshold,
-    _hard_threshold,
-    _marchenko_pastur_median,
-    _noise_shares,
     as_rule,
 )
 
@@ -264,7 +262,7 @@ def test_noise_has_the_spectra_of_random_matrices(n, d):
     X = rng.standard_normal((3000, n, d))
     s = np.linalg.svd(X - X.mean(axis=1, keepdims=True), compute_uv=False)[:, : min(n - 1, d)] ** 2
     drawn = s / s.sum(axis=1, keepdims=True)
-    ours = _noise_shares(n - 1, d, min(n - 1, d), 3000, rng)
+    ours = noise_shares(n - 1, d, min(n - 1, d), 3000, rng)
     np.testing.assert_allclose(ours.sum(axis=1), 1)
     for rank in range(1, drawn.shape[1]):
         assert ks_2samp(drawn[:, rank], ours[:, rank]).pvalue > 1e-4
@@ -275,8 +273,8 @@ def test_noise_has_the_spectra_of_random_matrices(n, d):
 @pytest.mark.parametrize(("n", "d"), [(600, 600), (400, 100_000), (100_000, 400)])
 def test_the_corner_is_enough(n, d, ranks):
     # Ranks of all p: no corner is cut.
-    every = _noise_shares(n, d, min(n, d), 3, np.random.default_rng(5))
-    few = _noise_shares(n, d, ranks, 3, np.random.default_rng(5))
+    every = noise_shares(n, d, min(n, d), 3, np.random.default_rng(5))
+    few = noise_shares(n, d, ranks, 3, np.random.default_rng(5))
     np.testing.assert_allclose(few, every[:, :ranks], rtol=1e-12)
 
 
@@ -382,15 +380,15 @@ def test_mle_of_many_features():
 
 
 def test_threshold_of_singular_values_is_the_published_one():
-    assert _hard_threshold(1.0) == pytest.approx(4 / np.sqrt(3), rel=1e-14)
-    assert _hard_threshold(1e-12) == pytest.approx(np.sqrt(2), rel=1e-9)
+    assert hard_threshold(1.0) == pytest.approx(4 / np.sqrt(3), rel=1e-14)
+    assert hard_threshold(1e-12) == pytest.approx(np.sqrt(2), rel=1e-9)
     assert omega(1.0) == pytest.approx(2.858, abs=5e-4)
     for b in np.linspace(0.01, 1, 34):
         assert omega(b) == pytest.approx(0.56 * b**3 - 0.95 * b**2 + 1.82 * b + 1.43, abs=0.02)
 
 
 def omega(beta):
-    return _hard_threshold(beta) / np.sqrt(_marchenko_pastur_median(beta))
+    return hard_threshold(beta) / np.sqrt(marchenko_pastur_median(beta))
 
 
 @pytest.mark.parametrize("beta", [0.001, 0.3, 0.999, 1.0])
@@ -400,21 +398,21 @@ def test_marchenko_pastur_median(beta):
     def density(t):
         return np.sqrt((high - t) * (t - low)) / (2 * np.pi * beta * t)
 
-    below, _ = quad(density, low, _marchenko_pastur_median(beta), limit=200)
+    below, _ = quad(density, low, marchenko_pastur_median(beta), limit=200)
     assert below == pytest.approx(0.5, abs=1e-7)
 
 
 def test_marchenko_pastur_median_of_a_random_matrix():
     X = np.random.default_rng(0).standard_normal((1200, 600))
     values = np.linalg.svd(X, compute_uv=False) ** 2 / 1200
-    assert _marchenko_pastur_median(0.5) == pytest.approx(np.median(values), rel=0.01)
+    assert marchenko_pastur_median(0.5) == pytest.approx(np.median(values), rel=0.01)
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 40), (40, 300), (101, 100), (100, 101)])
 def test_gavish_donoho_cuts_where_it_says(n, d):
     p, q = sorted((n - 1, d))
     noise = 0.7
-    cut = _hard_threshold(p / q) * np.sqrt(q) * noise
+    cut = hard_threshold(p / q) * np.sqrt(q) * noise
     s = np.append(cut * np.array([1.5, 1.0001, 0.9999]), np.linspace(0.5, 0.1, p - 3))
     values = np.append(s, np.zeros(min(n, d) - p)) ** 2 / (n - 1)
     assert GavishDonoho(noise).choose(values, values.sum(), n, d) == 2

@@ -214,7 +214,9 @@ class Certificate:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             quadratic = self.residuals**2 / self.spacing
-        return np.where(self.spacing > self.residuals, quadratic, self.residuals)
+        rounding = float(np.finfo(np.float64).eps) * np.abs(self.eigenvalues)
+        close = np.maximum(quadratic, rounding)
+        return np.where(self.spacing > self.residuals, close, self.residuals)
 
     @property
     def angles(self) -> Vector:

@@ -1,14 +1,14 @@
 """How many axes to keep: a number, a share of the variance, or what stands out of noise."""
 
 from abc import ABC, abstractmethod
-from functools import cache
-from math import cos, log, pi, sin, sqrt
+from math import log, pi, sqrt
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.noise import hard_threshold, marchenko_pastur_median, noise_shares
 from mercer.params import Params
 
 Values: TypeAlias = NDArray[np.float64]
@@ -251,7 +251,7 @@ class ParallelAnalysis(Rule):
         ranks, p = 8, min(shown.n - 1, shown.d)
         while True:
             rng = np.random.default_rng(seed)
-            noise = _noise_shares(shown.n - 1, shown.d, min(ranks, p), self.trials, rng)
+            noise = noise_shares(shown.n - 1, shown.d, min(ranks, p), self.trials, rng)
             k = shown.leading(shown.total * np.quantile(noise, self.quantile, axis=0))
             if k is None or k < ranks or ranks >= p:
                 return k
@@ -327,9 +327,9 @@ class GavishDonoho(Rule):
         if self.noise is None:
             # Centring leaves p of them; the zero after those would bias the median.
             middle = float(np.median(np.sqrt(np.maximum(shown.values[:p], 0))))
-            cut = _hard_threshold(p / q) * middle / sqrt(_marchenko_pastur_median(p / q))
+            cut = hard_threshold(p / q) * middle / sqrt(marchenko_pastur_median(p / q))
         else:
-            cut = _hard_threshold(p / q) * sqrt(q / (shown.n - 1)) * self.noise
+            cut = hard_threshold(p / q) * sqrt(q / (shown.n - 1)) * self.noise
         # Data without noise: what is left after the rank is rounding.
         return shown.leading(max(cut**2, EPS * p * float(shown.values[:1].sum())))
 
@@ -373,25 +373,6 @@ def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _noise_shares(n: int, d: int, ranks: int, trials: int, rng: np.random.Generator) -> Values:
-    """Leading eigenvalues, as shares of their sum, of noise with n degrees of freedom."""
-    from scipy.linalg import eigh_tridiagonal
-
-    p, q = sorted((n, d))
-    # The leading eigenvectors of B Bᵀ fade like Airy functions of width p^(1/3): beyond this
-    # corner they are below rounding.
-    corner = min(p, int(p ** (1 / 3) * (2.8 * ranks ** (2 / 3) + 12)) + 1)
-    shares = np.zeros((trials, ranks))
-    for row in shares if ranks else ():
-        a = rng.chisquare(q - np.arange(p))
-        b = np.append(rng.chisquare(np.arange(p - 1, 0, -1)), 0.0)
-        diagonal, beside = (a + np.append(0.0, b[:-1]))[:corner], np.sqrt(a * b)[: corner - 1]
-        top = (corner - ranks, corner - 1)
-        found = eigh_tridiagonal(diagonal, beside, eigvals_only=True, select="i", select_range=top)
-        row[:] = found[::-1] / (a.sum() + b.sum())
-    return shares
-
-
 def _log_curvatures(values: Values, logs: Values, noise: Values, n: int, tiny: float) -> Values:
     """Σ_{i ≤ k, j > i} log(n (λ_i - λ_j) (1/λ̂_j - 1/λ̂_i)), k = 1 … d-1; λ̂_j = noise for j > k.
 
@@ -408,23 +389,3 @@ def _log_curvatures(values: Values, logs: Values, noise: Values, n: int, tiny: f
         sums[i + 1 :] += np.cumsum(within)[:-1]
         sums[i:] += np.cumsum(across[::-1])[::-1] + np.cumsum(distinct[::-1])[::-1] * slopes
     return sums
-
-
-def _hard_threshold(beta: float) -> float:
-    return sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + sqrt(beta**2 + 14 * beta + 1)))
-
-
-@cache
-def _marchenko_pastur_median(beta: float) -> float:
-    """Median of the law of aspect 0 < β ≤ 1 and unit variance."""
-    from scipy.integrate import quad
-    from scipy.optimize import brentq
-
-    def point(angle: float) -> float:
-        return 1 + beta + 2 * sqrt(beta) * cos(angle)
-
-    def above(angle: float) -> float:
-        # In the angle the density has no square roots: smooth up to the ends of the support.
-        return float(quad(lambda a: 2 / pi * sin(a) ** 2 / point(a), 0, angle)[0])
-
-    return point(brentq(lambda angle: above(angle) - 0.5, 0.0, 3.0, xtol=1e-12))
