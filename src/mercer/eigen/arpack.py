@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector
 from mercer.eigen.dense import dense
-from mercer.eigen.spectrum import Spectrum, rayleigh_ritz
+from mercer.eigen.spectrum import Spectrum, random_basis, rayleigh_ritz
 from mercer.operators import Operator
 
 
@@ -24,6 +24,8 @@ def arpack(
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     N = operator.size
+    if not operator.trace > 0:  # ARPACK cannot start on a zero matrix
+        return rayleigh_ritz(operator, random_basis(operator, k, rng), k)
     if k >= N:  # ARPACK leaves one eigenvalue out; to find all is to decompose the matrix
         return dense(operator, k, tol=tol, rng=rng)
     products = 0
@@ -33,7 +35,7 @@ def arpack(
         products += 1
         return np.asarray(operator.matmat(v.reshape(N, -1)))
 
-    scaled = 1.0 / operator.trace if operator.trace > 0 else 1.0  # eigsh is not scale free
+    scaled = 1.0 / operator.trace  # eigsh is not scale free
     linear = LinearOperator((N, N), matvec=lambda v: matvec(v) * scaled, dtype=np.float64)
     converged, V = True, np.zeros((N, 0))
     try:

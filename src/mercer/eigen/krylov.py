@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthonormalize, to_numpy
 from mercer.config import get_config
-from mercer.eigen.spectrum import Enough, Spectrum, random_basis, target
+from mercer.eigen.spectrum import Enough, Spectrum, lengths, random_basis, target
 from mercer.operators import Operator
 
 _STEPS = 600
@@ -64,6 +64,8 @@ class Basis:
         self.m = 0
         self.width = self.block
         self._ritz: tuple[Vector, Matrix] | None = None
+        self.broken = self.fresh = False
+        self._sum = (0, 0.0)
 
     def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
         """Add blocks until k residuals are small enough."""
@@ -79,12 +81,29 @@ class Basis:
                 # Float64 products are asked for what the data's own precision can give.
                 goal = target(found.values, tol, self.operator.dtype)
                 met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
+                met = met and not self._hides(k)
                 if met or (enough is not None and self.dtype == np.float64 and enough(found)):
                     met = True
                     break
         found = self._spectrum(k)
         basis = self.vectors(self.m)
         return replace(found, vectors=basis[:, :k], basis=basis, converged=met)
+
+    def _hides(self, k: int) -> bool:
+        """Tell whether a fresh block may still find what the ones before it could not.
+
+        A Krylov space holds no more copies of an eigenvalue than its block has vectors. When
+        it is exhausted, random vectors go on: until they change nothing among the first k, or
+        settle below them.
+        """
+        if not self.broken or self.m == self.N:
+            return False
+        ritz, S = self._ritz_pairs()
+        if self.fresh:
+            before, self._sum = self._sum, (k, float(ritz[:k].sum()))
+            return before[0] != k or not np.isclose(before[1], self._sum[1], rtol=1e-10, atol=0.0)
+        reach = ritz + lengths(self.tail @ S[self.m - self.width :, :])
+        return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
 
     @property
     def largest(self) -> float:
@@ -133,12 +152,14 @@ class Basis:
         Q, R = orthonormalize(W)
         Q, R = Q[:, :width], R[:width, :width]
         weak = np.abs(np.diag(R)) <= 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
-        if weak.any():  # a direction made of rounding: any other will do
+        self.fresh = bool(weak.any())
+        if self.fresh:  # a direction made of rounding: any other will do
+            self.broken = True
             fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
         rows = self.rows[: self.m, :]
-        for _ in range(1 + bool(weak.any())):  # the second time for W's part, twice is enough
+        for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
             Q = Q - rows.T @ (rows @ Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
@@ -172,7 +193,7 @@ class Basis:
         ritz, S = self._ritz_pairs()
         apart = self.tail @ S[self.m - self.width :, :]
         coupling = apart.T @ apart
-        residuals = np.sqrt(np.diag(coupling)) + self.operator.rounding
+        residuals = lengths(apart) + self.operator.rounding
         return Spectrum(
             values=ritz[:k],
             vectors=None,

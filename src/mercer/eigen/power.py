@@ -46,11 +46,12 @@ def _climb(
     operator: Operator, found: list[Array], small: float, rng: np.random.Generator
 ) -> tuple[Array, int]:
     y = like(rng.standard_normal((operator.size, 1)), operator.reference)
-    y = _deflated(y, found)
+    y = _deflated(y, found, 0.0)
+    nothing = 16 * float(np.finfo(np.float64).eps) * abs(operator.trace)
     for step in range(1, _STEPS + 1):
         x = operator.matmat(y)
-        climbed = _deflated(x, found)
-        if climbed is None:  # A is zero on all that is left
+        climbed = _deflated(x, found, nothing)
+        if climbed is None:  # A is zero, to rounding, on all that is left
             return y, step
         change = _norm(climbed - y)
         y = climbed
@@ -59,14 +60,13 @@ def _climb(
     return y, _STEPS
 
 
-def _deflated(x: Array, found: list[Array]) -> Array:
+def _deflated(x: Array, found: list[Array], nothing: float) -> Array:
     """Return x orthogonal to the vectors found, of unit length; None where nothing is left."""
-    length = _norm(x)
     for _ in range(2):
         for v in found:
             x = x - v * (v.T @ x)
     left = _norm(x)
-    return x / left if left > 1e-15 * length else None
+    return x / left if left > nothing else None
 
 
 def _norm(x: Array) -> float:

@@ -101,7 +101,7 @@ def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
     apart = AQ @ S - basis * like(ritz, Q)[None, :]
     apart = apart - basis @ (basis.T @ apart)
     coupling = to_numpy(apart.T @ apart)
-    residuals = np.sqrt(np.diag(coupling)) + operator.rounding
+    residuals = lengths(to_numpy(apart)) + operator.rounding
     return Spectrum(
         values=ritz[:k],
         vectors=basis[:, :k],
@@ -111,6 +111,14 @@ def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
         coupling=coupling,
         products=int(Q.shape[1]),
     )
+
+
+def lengths(A: Matrix) -> Vector:
+    """Return the lengths of the columns, however small: their squares may underflow."""
+    largest = float(np.abs(A).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros(A.shape[1])
+    return largest * np.asarray(np.linalg.norm(A / largest, axis=0))
 
 
 def random_basis(operator: Operator, width: int, rng: np.random.Generator) -> Array:
