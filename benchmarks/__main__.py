@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 
 from benchmarks import report
@@ -29,6 +30,8 @@ def main() -> int:
     if options.repeats is not None and options.repeats < 1:
         parser.error("--repeats must be at least 1")
 
+    # So that the temporary files go, too, when the run is ended from outside.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     warm_up()
     print(report.heading(report.environment()))
     table: list[Row] = []

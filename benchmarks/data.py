@@ -43,7 +43,7 @@ def wide(quick: bool = False) -> tuple[Array, str]:
 def decaying(n: int, d: int, dtype: DTypeLike) -> Array:
     """Return G diag(i^-0.6) H + 1, where G and H are standard normal, i = 1 … min(n, d).
 
-    Photographs fall about as fast: nine tenths of the variance are a fifth of the axes.
+    Photographs fall about as fast: a seventh of the axes hold nine tenths of the variance.
     """
     rng = np.random.default_rng(0)
     r = min(n, d)

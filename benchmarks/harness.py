@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 from threadpoolctl import threadpool_info, threadpool_limits
 
 MIB = 2**20
@@ -69,7 +70,11 @@ def peers(name: str, fit: Callable[[], Any]) -> list[Side]:
 
 
 class Race:
-    """Every side once a repeat, in alternating order; keeps all times and the last models."""
+    """Every side once a repeat, in alternating order; keeps all times and the last models.
+
+    `others` is the share of the machine that other processes took meanwhile: where it is not
+    near 0 the times tell little.
+    """
 
     def __init__(self, ours: Iterable[Side], theirs: Iterable[Side], repeats: int) -> None:
         self.ours, self.theirs = list(ours), list(theirs)
@@ -77,6 +82,7 @@ class Race:
         self.times: dict[str, list[float]] = {side.name: [] for side in sides}
         self.models: dict[str, Any] = {}
         settings = blas_threads()
+        start, before = time.perf_counter(), others_seconds()
         for repeat in range(repeats):
             for side in sides if repeat % 2 == 0 else reversed(sides):
                 self.models.pop(side.name, None)
@@ -85,6 +91,8 @@ class Race:
                 say(f"repeat {repeat + 1} of {repeats}, {side.name}: {seconds:.2f} s")
                 if not settings.items() <= blas_threads().items():
                     raise RuntimeError(f"{side.name} left BLAS with other threads than it found.")
+        available = (time.perf_counter() - start) * psutil.cpu_count()
+        self.others = max(0.0, others_seconds() - before) / available
 
     def median(self, name: str) -> float:
         """Return the median time of a side."""
@@ -115,7 +123,7 @@ class Race:
             unit="s",
             must=must,
             aim=aim,
-            note=f"peer: {peer}",
+            note=f"peer: {peer}; other processes {self.others:.0%} of the machine",
             times=times,
         )
 
@@ -148,6 +156,15 @@ def blas_threads() -> dict[str, int]:
     """Return the number of threads of every BLAS that is loaded."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {pool["filepath"]: pool["num_threads"] for pool in pools}
+
+
+def others_seconds() -> float:
+    """Return the seconds of all cores that were neither idle nor ours."""
+    cores = psutil.cpu_times()._asdict()
+    # A guest's time is in the user's already.
+    idle = ("idle", "iowait", "guest", "guest_nice")
+    busy = sum(cores.values()) - sum(cores.get(key, 0.0) for key in idle)
+    return float(busy - time.process_time())
 
 
 def warm_up() -> None:

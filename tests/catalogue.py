@@ -65,7 +65,6 @@ WAYS = [
     Way("randomized", "randomized", exact=False),
     Way("SVD()", methods.SVD(), streaming=True),
     Way("Covariance()", methods.Covariance(), streaming=True),
-    Way("Covariance(jacobi)", methods.Covariance("jacobi"), streaming=True),
     Way("Covariance(krylov)", methods.Covariance("krylov"), streaming=True),
     Way("Dot()", methods.Dot()),
     Way("Iterative()", methods.Iterative()),

@@ -61,6 +61,8 @@ def device(x: Array) -> Any:
 
 def numpy_dtype(x: Array) -> np.dtype[Any]:
     """Return the dtype of any array as NumPy's."""
+    if isinstance(x, np.ndarray):
+        return np.dtype(x.dtype)
     name = str(getattr(x, "dtype", np.float64)).rsplit(".", 1)[-1].strip("'>")
     try:
         return np.dtype(name)
@@ -81,6 +83,8 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
         return np.asarray(x.detach().cpu())
     if type(x).__module__.startswith("cupy"):
         return np.asarray(x.get())
+    if is_foreign(x):
+        return np.from_dlpack(x, device="cpu")
     return np.asarray(x)
 
 

@@ -35,17 +35,17 @@ class Settings:
         return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
 
 
-_DEFAULTS = Settings()
-_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=_DEFAULTS)
+_base = Settings()
+_context: ContextVar[Settings | None] = ContextVar("mercer_settings", default=None)
 
 
 def get_config() -> Settings:
     """Return the settings in force."""
-    return _settings.get()
+    return _context.get() or _base
 
 
 def set_config(**changes: Any) -> None:
-    """Change settings for good.
+    """Change settings for good, in every thread; a `config_context` in force stays in force.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def set_config(**changes: Any) -> None:
     >>> mercer.set_config(memory="4GiB")
     >>> mercer.set_config(memory=None)
     """
-    _settings.set(_changed(changes))
+    global _base
+    _base = _changed(_base, changes)
 
 
 @contextlib.contextmanager
@@ -79,19 +80,19 @@ def config_context(**changes: Any) -> Iterator[None]:
     >>> with config_context(memory="64MiB"):
     ...     pca = PCA(2).fit(X)
     """
-    token = _settings.set(_changed(changes))
+    token = _context.set(_changed(get_config(), changes))
     try:
         yield
     finally:
-        _settings.reset(token)
+        _context.reset(token)
 
 
-def _changed(changes: dict[str, Any]) -> Settings:
+def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     known = Settings.__dataclass_fields__
     for name in changes:
         if name not in known:
             raise TypeError(f"{name!r} is not a setting of Mercer; there are {', '.join(known)}.")
-    return replace(get_config(), **changes)
+    return replace(settings, **changes)
 
 
 def parse_bytes(size: int | str) -> int:

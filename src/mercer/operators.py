@@ -44,6 +44,11 @@ class Operator(ABC):
         """An array that lives where the vectors must live."""
         return np.empty(0)
 
+    @property
+    def rank(self) -> int:
+        """The largest rank that it can have."""
+        return self.size
+
     @abstractmethod
     def matmat(self, V: Array) -> Array:
         """Return the product with the columns of V, float64."""
@@ -131,6 +136,10 @@ class Covariance(Operator):
     @property
     def reference(self) -> Array:
         return self.source.reference
+
+    @property
+    def rank(self) -> int:
+        return min(self.source.shape)
 
     def matmat(self, V: Array) -> Array:
         kind = numpy_dtype(V)

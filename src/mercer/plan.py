@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer import threads
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config
 from mercer.eigen import Randomized
@@ -135,7 +134,6 @@ def make_plan(source: Source, rule: Rule, solver: str | Method, randomized: Rand
         itemsize=source.dtype.itemsize,
         nnz=source.nnz if isinstance(source, SparseSource) else None,
         columns=source.by_columns,
-        workers=threads.workers(),
     )
     budget = get_config().budget
     methods = [Covariance(), SVD(), Iterative()]
@@ -178,14 +176,18 @@ def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method
         small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
         formed = small.cost(size).memory <= budget
         return small if formed or name == "jacobi" else Iterative(name)
-    return {
+    named: dict[str, Method] = {
         "full": SVD(),
         "covariance_eigh": Covariance(),
         "dot": Dot(),
         "krylov": Iterative("krylov"),
         "arpack": Iterative("arpack"),
         "randomized": Iterative(randomized),
-    }[name]
+    }
+    if name not in named:
+        names = ", ".join(["auto", *named, "jacobi", "power"])
+        raise ValueError(f"svd_solver={name!r} is not one of {names}, and not a method.")
+    return named[name]
 
 
 def _label(method: Method) -> str:

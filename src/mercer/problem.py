@@ -76,7 +76,7 @@ class Problem:
         fold = Moments(
             self.source.shape[1],
             self.source.reference,
-            self.source.dtype,
+            np.float64,
             diagonal=True,
             center=self.center,
         )
@@ -86,11 +86,14 @@ class Problem:
         variance = float((moments.scatter / deviation**2).sum()) / self.divisor
         return moments.mean, deviation, variance
 
+    def is_constant(self, mean: Vector, deviation: Vector, total: float) -> bool:
+        """Tell whether a total variance is no more than the rounding of the mean."""
+        eps = float(np.finfo(self.source.dtype).eps)
+        return self.center and total <= float(((2 * eps * mean / deviation) ** 2).sum())
+
     def require_finite(self, *sums: Array) -> None:
         """Refuse what NaN or infinity in the rows made of their sums, and say where they are."""
-        if all(is_finite(s) for s in sums):
-            return
-        raise not_finite(self.source.fold(Search()).found, self.source)
+        require_finite(self.source, *sums)
 
     def deviation(self, squares: Vector, mean: Vector) -> Vector:
         """Return what columns of these sums of squares are divided by: 1 unless scaled.
@@ -112,17 +115,30 @@ class Problem:
         values: Vector,
         total: float,
         certificate: Certificate,
+        rest: float | None = None,
     ) -> Projection:
-        """Return the fitted map in the user's units, with scikit-learn's signs."""
-        grow, square = 2.0**self.exponent, 4.0**self.exponent
+        """Return the fitted map in the user's units, with scikit-learn's signs.
+
+        `rest` is the variance that no axis holds, where it is known better than as what
+        is missing from the total.
+        """
+        rest = total - float(values.sum()) if rest is None else rest
+        with np.errstate(over="ignore", under="ignore"):
+            grow, square = np.ldexp(1.0, self.exponent), np.ldexp(1.0, 2 * self.exponent)
         if self.scale:  # z-scores have no unit
             deviation, square = deviation * grow, 1.0
+        if total > 0 and not 0.0 < total * square < np.inf:
+            raise ValueError(
+                f"The variance of X is not a float64: its entries spread over 2**{self.exponent}. "
+                f"Multiply X by 2.0**{-self.exponent} first."
+            )
         return Projection(
             mean=mean * grow,
             deviation=deviation,
             components=_signed(axes),
             eigenvalues=np.maximum(values, 0.0) * square,
             total_variance=max(total, 0.0) * square,
+            rest=max(rest, 0.0) * square,
             certificate=replace(
                 certificate,
                 eigenvalues=np.maximum(certificate.eigenvalues, 0.0) * square,
@@ -130,6 +146,12 @@ class Problem:
                 spacing=certificate.spacing * square,
             ),
         )
+
+
+def require_finite(source: Source, *sums: Array) -> None:
+    """Refuse what NaN or infinity in the rows made of their sums, and say where they are."""
+    if not all(is_finite(s) for s in sums):
+        raise not_finite(source.fold(Search()).found, source)
 
 
 def _signed(axes: Array) -> Array:

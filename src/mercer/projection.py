@@ -25,8 +25,8 @@ class Projection:
         Orthonormal axes in the columns, float64.
     eigenvalues : ndarray of shape (k,)
         Variance along each axis.
-    total_variance : float
-        Variance of the data in all directions.
+    total_variance, rest : float
+        Variance of the data in all directions, and in those that no axis holds.
     certificate : Certificate
         How far from the best possible axes these can be.
     """
@@ -36,6 +36,7 @@ class Projection:
     components: Array
     eigenvalues: Vector
     total_variance: float
+    rest: float
     certificate: Certificate
 
     @property
@@ -68,12 +69,7 @@ class Projection:
         shift = like(rest @ weights, source.reference, kind)
 
         def project(block: Block) -> Array:
-            scores = centre.times(centre(block.rows), V) - shift
-            if not is_finite(scores):
-                search = Search()
-                search.add(block)
-                raise not_finite(search.found, source)
-            return scores
+            return _finite(centre.times(centre(block.rows), V) - shift, block, source)
 
         extra = 0 if source.sparse else source.shape[1] * kind.itemsize
         return source.map(project, int(V.shape[1]), kind, extra_bytes=extra)
@@ -84,7 +80,11 @@ class Projection:
         lift = to_numpy(self.components).T * self.deviation
         lift = lift if multiply is None else lift * multiply[:, None]
         V, mean = like(lift, source.reference, kind), like(self.mean, source.reference, kind)
-        return source.map(lambda block: block.rows @ V + mean, int(V.shape[1]), kind)
+
+        def expand(block: Block) -> Array:
+            return _finite(block.rows @ V + mean, block, source)
+
+        return source.map(expand, int(V.shape[1]), kind)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
         """Return one column: each row's squared distance from the axes' span, columns treated.
@@ -101,3 +101,12 @@ class Projection:
 
         extra = 4 * source.shape[1] * kind.itemsize
         return source.map(measure, 1, kind, extra_bytes=extra)
+
+
+def _finite(result: Array, block: Block, source: Source) -> Array:
+    """Return what was made of a block, or say which of its entries is not finite."""
+    if is_finite(result):
+        return result
+    search = Search()
+    search.add(block)
+    raise not_finite(search.found, source)

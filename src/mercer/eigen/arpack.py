@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector
+from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.eigen.dense import dense
 from mercer.eigen.spectrum import Spectrum, random_basis, rayleigh_ritz
 from mercer.operators import Operator
@@ -33,7 +33,7 @@ def arpack(
     def matvec(v: Vector) -> Matrix:
         nonlocal products
         products += 1
-        return np.asarray(operator.matmat(v.reshape(N, -1)))
+        return to_numpy(operator.matmat(like(v.reshape(N, -1), operator.reference)))
 
     scaled = 1.0 / operator.trace  # eigsh is not scale free
     linear = LinearOperator((N, N), matvec=lambda v: matvec(v) * scaled, dtype=np.float64)
@@ -43,5 +43,5 @@ def arpack(
     except ArpackNoConvergence as stopped:
         converged, V = False, np.asarray(stopped.eigenvectors, np.float64)
     Q, _ = np.linalg.qr(np.hstack([V, rng.standard_normal((N, k - V.shape[1]))]))
-    spectrum = rayleigh_ritz(operator, Q, k)
+    spectrum = rayleigh_ritz(operator, like(Q, operator.reference), k)
     return replace(spectrum, products=products + spectrum.products, converged=converged)

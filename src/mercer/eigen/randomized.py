@@ -20,7 +20,7 @@ class Randomized:
     n_oversamples : int
         Random vectors beyond the k wanted.
     iterated_power : int or "auto"
-        Steps; "auto" takes 7 where k is less than a tenth of the operator's size, else 4.
+        Steps; "auto" takes 7 where k is less than a tenth of the rank there can be, else 4.
     power_iteration_normalizer : {"auto", "QR", "LU", "none"}
         How the vectors are kept apart between steps; "auto" is LU, or none for two steps or
         fewer.
@@ -43,7 +43,7 @@ class Randomized:
         N = operator.size
         steps = self.iterated_power
         if steps == "auto":
-            steps = 7 if k < 0.1 * N else 4
+            steps = 7 if k < 0.1 * operator.rank else 4
         width = min(N, k + self.n_oversamples)
         Q = like(rng.standard_normal((N, width)), operator.reference)
         for _ in range(int(steps)):

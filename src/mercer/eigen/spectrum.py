@@ -51,6 +51,10 @@ class Spectrum:
     converged: bool = True
     state: Any = None
 
+    def depth(self, k: int) -> float:
+        """Return the k-th eigenvalue as a share of the first; 0 where there is no variance."""
+        return float(self.values[k - 1] / self.values[0]) if k and self.values[0] > 0 else 0.0
+
     def head(self, k: int) -> Spectrum:
         """Return the first k pairs."""
         return replace(

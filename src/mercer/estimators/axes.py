@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from mercer import progress
 from mercer.arrays import Array, Vector, is_foreign, like, namespace, to_numpy
 from mercer.estimators.validation import check_rows
 from mercer.projection import Projection
 from mercer.sources import ArraySource, Block, Source, as_source
+
+_CALLBACKS = ("_callback_", "_skl_callbacks")
 
 
 class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -152,7 +156,8 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):
             source = as_source(X)
         else:
-            source = ArraySource(check_array(X, input_name="X", dtype=[np.float64, np.float32]))
+            kinds = [np.float64, np.float32]
+            source = ArraySource(check_array(X, dtype=kinds, ensure_all_finite=False))
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {source.shape[1]} columns, but {type(self).__name__} has "
@@ -161,8 +166,15 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return source
 
     def _handed(self, X: Any, rows: Source) -> Any:
-        """Return rows as X came: lazily for a path or a Source, else as an array."""
-        return rows if isinstance(X, (Source, str, os.PathLike)) else rows.collect()
+        """Return rows as X came: lazily for a path or a Source, else as an array.
+
+        `set_output` asks for a table, which is never lazy.
+        """
+        table = _get_output_config("transform", self)["dense"] != "default"
+        if isinstance(X, (Source, str, os.PathLike)) and not table:
+            return rows
+        with progress.session():
+            return rows.collect()
 
     def _model(self) -> tuple[np.ndarray[Any, Any], Vector, float]:
         V = to_numpy(self.components_).astype(np.float64)
@@ -182,7 +194,8 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             always = True
             raise
         finally:
-            if always:
+            if always:  # what scikit-learn's callbacks still need to be torn down stays
+                before |= {k: v for k, v in vars(self).items() if k.startswith(_CALLBACKS)}
                 self.__dict__.clear()
                 self.__dict__.update(before)
 

@@ -20,7 +20,7 @@ from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callba
 from mercer.estimators.validation import check_rows, check_weights, tamed
 from mercer.methods import SVD, ConvergenceWarning, FrequentDirections, Method, Streaming
 from mercer.plan import Plan, make_plan
-from mercer.problem import Problem
+from mercer.problem import Problem, require_finite
 from mercer.projection import Projection
 from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Source
@@ -65,7 +65,8 @@ class PCA(CallbackSupportMixin, Axes):
     center : bool
         Subtract the mean of every column.
     scale : bool
-        Divide every column by its standard deviation (z-scores), inside the fit.
+        Divide every column by its standard deviation (z-scores), inside the fit; by its root
+        mean square where `center` is False.
 
     Attributes
     ----------
@@ -189,17 +190,17 @@ class PCA(CallbackSupportMixin, Axes):
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
         Beyond it the rows go through a sketch that fits, a warning says so, and the
-        certificate bounds what was lost.
+        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen.
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), progress.session():
             first = not hasattr(self, "_stream")
-            batch = check_rows(self, X, reset=first)
-            batch = batch.weighted(check_weights(sample_weight, batch))
+            batch = check_rows(self, X, reset=first, least=2 if first else 1)
+            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
             if first:
                 self._stream, self._seen = self._streaming(batch), 0
                 self._fold = self._stream.begin(self._problem(batch, 0))
             part = batch.fold(self._fold.spawn())
-            self._problem(batch, 0).require_finite(*part.arrays().values())
+            require_finite(batch, *part.arrays().values())
             fold: Any = self._fold.spawn()
             fold.restore(self._fold.arrays())
             fold.merge(part)
@@ -320,8 +321,7 @@ class PCA(CallbackSupportMixin, Axes):
         self.n_components_ = k
         self.n_samples_ = source.shape[0]
         left = min(round(source.count), source.shape[1]) - k
-        rest = max(0.0, total - float(values.sum()))
-        self.noise_variance_ = kind.type(rest / left) if left > 0 else 0.0
+        self.noise_variance_ = kind.type(projection.rest / left) if left > 0 else 0.0
         self.certificate_ = projection.certificate
         self.plan_ = plan
         self._warn(total)

@@ -45,8 +45,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     return source
 
 
-def check_weights(weights: Any, source: Source) -> Vector | None:
-    """Return weights as float64, one a row."""
+def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:
+    """Return weights as float64, one a row; they must sum to more than `least`."""
     if weights is None:
         return None
     n = source.shape[0]
@@ -61,7 +61,7 @@ def check_weights(weights: Any, source: Source) -> Vector | None:
         )
     if not np.any(w):
         raise ValueError("All entries of sample_weight are zero: no row counts. Drop the weights.")
-    if not w.sum() > 1.0:
+    if not w.sum() > least:
         raise ValueError(
             f"sample_weight sums to {w.sum():g}; weights are counts of rows, and the variance "
             f"needs more than one row. Multiply them by the number of rows they stand for."

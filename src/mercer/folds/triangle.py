@@ -43,6 +43,8 @@ class Triangle(Fold):
         if self.center:
             mean = (w @ rows) / weight
             rows = rows - mean
+            rest = (w @ rows) / weight  # what rounding left of the mean in the rows
+            mean, rows = mean + rest, rows - rest
             self._shift(weight, mean)
         else:
             self.weight += weight

@@ -36,7 +36,6 @@ class Size:
     nnz: int | None = None
     columns: bool = True
     """Whether the rows can be read by columns."""
-    workers: int = 1
 
     @property
     def side(self) -> int:

@@ -44,9 +44,8 @@ class Covariance(Streaming):
 
     def cost(self, size: Size) -> Cost:
         d, k = size.d, size.axes
-        states = size.workers if 12 * d * d <= 2**26 else 1
         factor = 4 / 3 * d**3 + 2 * d * d * k if 4 * k < d else 4 * d**3
-        return Cost(1, float(size.n) * d * d, factor, (16.0 * states + 24) * d * d)
+        return Cost(1, float(size.n) * d * d, factor, 40.0 * d * d)
 
     def fit(self, problem: Problem) -> Projection:
         products = problem.source.dtype
@@ -67,6 +66,8 @@ class Covariance(Streaming):
         C = scatter / problem.divisor
         if problem.scale:
             C = C / np.outer(deviation, deviation)
+        if problem.is_constant(mean, deviation, float(np.trace(C))):
+            C = np.zeros_like(C)
         share, confidence = fold.rounding
         operator = Dense(C, rounding=share * float(np.trace(C)), confidence=confidence)
         spectrum, k = solve(problem, operator, find_solver(self.solver))

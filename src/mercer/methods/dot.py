@@ -46,28 +46,31 @@ class Dot(Method):
 
     def cost(self, size: Size) -> Cost:
         n, k = size.n, size.axes
-        states = size.workers if 12 * n * n <= 2**26 else 1
         factor = 4 / 3 * n**3 + 2 * n * n * k if 4 * k < n else 4 * n**3
         products = float(n) * n * size.d + 4.0 * n * size.d * k
-        memory = (16.0 * states + 32) * n * n + 2.0 * size.itemsize * size.d * k
+        memory = 48.0 * n * n + 2.0 * size.itemsize * size.d * k
         return Cost(3, products, factor, memory)
 
     def fit(self, problem: Problem) -> Projection:
         return self._fit(problem, problem.source.dtype)
 
-    def _fit(self, problem: Problem, products: Any) -> Projection:
+    def _fit(self, problem: Problem, products: np.dtype[Any]) -> Projection:
         mean, deviation, variance = problem.standard
         gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
         dots = gram.moments(products)
         G = dots.scatter / problem.divisor
         if problem.center:
             G = _centred(G, problem.source.weights)
+        if problem.is_constant(mean, deviation, float(np.trace(G))):
+            return SVD().fit(problem)
         share, confidence = dots.rounding
         operator = Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
-        depth = spectrum.values[k - 1] / spectrum.values[0] if k and spectrum.values[0] > 0 else 0.0
-        if depth < (FLOOR[products] if products == np.float64 else LOST):
-            return SVD().fit(problem) if products == np.float64 else self._fit(problem, np.float64)
+        depth = spectrum.depth(k)
+        if products == np.float64 and depth < FLOOR[products]:
+            return SVD().fit(problem)
+        if products == np.float32 and depth < LOST:
+            return self._fit(problem, np.dtype(np.float64))
         values, axes = lifted(gram, spectrum, k, products)
         certificate = certify(operator, spectrum, k, problem.rng)
         return problem.projection(mean, deviation, axes, values, operator.trace, certificate)

@@ -21,6 +21,7 @@ from mercer.methods.base import (
     warn_residuals,
 )
 from mercer.methods.dot import lifted
+from mercer.methods.svd import SVD
 from mercer.operators import Covariance, Gram
 from mercer.problem import Problem
 from mercer.projection import Projection
@@ -58,7 +59,7 @@ class Iterative(Method):
         entries = size.n * size.d if size.nnz is None else size.nnz
         work = 4.0 * entries * basis
         orthogonal = 4.0 * N * basis**2
-        memory = 8.0 * N * basis * 2 + 16.0 * (size.n + size.d) * width
+        memory = 16.0 * N * basis + 24.0 * size.d * width
         memory += 16.0 * size.nnz if size.nnz is not None else 0.0
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
         passes = -(-basis // width) + 1
@@ -66,11 +67,14 @@ class Iterative(Method):
 
     def fit(self, problem: Problem) -> Projection:
         mean, deviation, variance = problem.standard
+        if problem.is_constant(mean, deviation, variance):
+            return SVD().fit(problem)
         source, divisor = problem.source, problem.divisor
         n, d = source.shape
-        small = n < d and source.by_columns
-        operator = (Gram if small else Covariance)(source, mean, deviation, divisor, variance)
         solver = find_solver(self.solver)
+        # Vectors that have not converged are best where their Rayleigh quotients are variances.
+        small = n < d and source.by_columns and not isinstance(solver, Randomized)
+        operator = (Gram if small else Covariance)(source, mean, deviation, divisor, variance)
         how: dict[str, Any] = {}
         if problem.gap is not None and solver is krylov:
             how["enough"] = lambda found: self._certified(problem, operator, found)
@@ -79,7 +83,7 @@ class Iterative(Method):
             self._complain(spectrum.head(k))
         certificate = certify(operator, spectrum, k, problem.rng)
         values, axes = spectrum.values[:k], spectrum.vectors[:, :k]
-        deep = k > 0 and not values[-1] > FLOOR[np.dtype(np.float64)] * values[0]
+        deep = k > 0 and spectrum.depth(k) < FLOOR[np.dtype(np.float64)]
         if isinstance(operator, Gram) and not deep:
             values, axes = lifted(operator, spectrum, k, np.float64)
         elif isinstance(operator, Gram):
@@ -109,7 +113,8 @@ class Iterative(Method):
 
     def _complain(self, spectrum: Spectrum) -> None:
         """Warn where a fixed number of steps was too few for the eigenvalues' first digits."""
-        if np.any(spectrum.residuals > 0.05 * np.maximum(spectrum.values, 0.0)):
+        few = np.maximum(0.05 * spectrum.values, 1e-10 * np.max(spectrum.values, initial=0.0))
+        if np.any(spectrum.residuals > few):
             warn_residuals(spectrum)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, like, orthonormalize, svd
+from mercer.certificate import Certificate
 from mercer.eigen import Spectrum
 from mercer.folds import Triangle
 from mercer.methods.base import Cost, Size, Streaming, certify
@@ -48,10 +49,11 @@ class SVD(Streaming):
         columns = gram.columns(np.float64)
         assert columns is not None
         fold = columns.fold(Triangle(n, gram.reference, center=False))
-        U, values, k, certificate = _decomposed(problem, fold.factor)
+        R = self._significant(problem, fold.factor, mean, deviation)
+        U, values, rest, certificate = _decomposed(problem, R)
         axes, _ = orthonormalize(gram.lift(like(U, gram.reference)))
-        total = float((fold.factor**2).sum()) / problem.divisor
-        return problem.projection(mean, deviation, axes[:, :k], values, total, certificate)
+        total = float((R**2).sum()) / problem.divisor
+        return problem.projection(mean, deviation, axes, values, total, certificate, rest)
 
     def begin(self, problem: Problem) -> Triangle:
         source = problem.source
@@ -60,15 +62,20 @@ class SVD(Streaming):
     def finish(self, problem: Problem, fold: Any) -> Projection:
         problem.require_finite(fold.mean, fold.factor)
         deviation = problem.deviation((fold.factor**2).sum(axis=0), fold.mean)
-        R = fold.factor / deviation
-        V, values, _, certificate = _decomposed(problem, R)
+        R = self._significant(problem, fold.factor / deviation, fold.mean, deviation)
+        V, values, rest, certificate = _decomposed(problem, R)
         axes: Array = like(V, problem.source.reference)
         total = float((R**2).sum()) / problem.divisor
-        return problem.projection(fold.mean, deviation, axes, values, total, certificate)
+        return problem.projection(fold.mean, deviation, axes, values, total, certificate, rest)
+
+    def _significant(self, problem: Problem, R: Matrix, mean: Vector, deviation: Vector) -> Matrix:
+        """Return the triangle, zero where it holds nothing but rounding."""
+        total = float((R**2).sum()) / problem.divisor
+        return R * float(not problem.is_constant(mean, deviation, total))
 
 
-def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, int, Any]:
-    """Return right singular vectors of a triangle, the variances, their number, a certificate."""
+def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Certificate]:
+    """Return right singular vectors of a triangle, variances, what is left, a certificate."""
     _, s, Vt = svd(R)
     values = s**2 / problem.divisor
     total = float(values.sum())
@@ -80,4 +87,5 @@ def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, int, Any]:
     rounding = eps * (sum(problem.source.shape) ** 0.5 + len(s)) * total
     spectrum = Spectrum(values, V, residuals + rounding, complete=True)
     operator = Dense(np.diag(values), rounding=rounding)
-    return V[:, :k], values[:k], k, certify(operator, spectrum, k, problem.rng)
+    certificate = certify(operator, spectrum, k, problem.rng)
+    return V[:, :k], values[:k], float(values[k:].sum()), certificate

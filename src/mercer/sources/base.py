@@ -141,7 +141,7 @@ class Source(ABC):
         xp_rows = [self.read(int(i), int(i) + 1) for i in rows]
         out = empty((len(xp_rows), self.shape[1]), self.reference, self.dtype)
         for i, row in enumerate(xp_rows):
-            out[i : i + 1] = row
+            out[i : i + 1, :] = row
         return out
 
     def transposed(self) -> Source | None:
@@ -184,6 +184,7 @@ class Source(ABC):
         """
         n = self.shape[0]
         workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
+        workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
         rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
         workers = min(workers, -(-n // rows))
         stop = threading.Event()
@@ -205,7 +206,8 @@ class Source(ABC):
                 runs = [pool.submit(run, part, first) for first, part in enumerate(parts)]
                 try:
                     for later in [run.result() for run in runs][1:]:
-                        state.merge(later)
+                        with np.errstate(invalid="ignore", over="ignore"):
+                            state.merge(later)
                 except BaseException:  # Ctrl-C too: let the other workers end at once
                     stop.set()
                     raise

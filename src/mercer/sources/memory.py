@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, cast, numpy_dtype, working_dtype
+from mercer.arrays import Array, cast, empty, numpy_dtype, working_dtype
 from mercer.sources.base import Source
 
 
@@ -24,10 +24,11 @@ class ArraySource(Source):
         self.names = names
         # Libraries other than NumPy have threads, or a device, of their own.
         self.parallel = isinstance(array, np.ndarray)
+        self._reference = empty((0,), array, np.float64)  # does not keep the rows alive
 
     @property
     def reference(self) -> Array:
-        return self.array
+        return self._reference
 
     @property
     def row_bytes(self) -> int:
