@@ -68,6 +68,17 @@ def pca(X, center=True, weights=None):
     return s * s / (count - 1), V
 
 
+def rounding(X, s):
+    """Error that LAPACK's SVD of the centred rows may have in singular values s.
+
+    ε σ₁ of its own; and a mean that is off by δ adds n δδᵀ to the squares, σ² by n ‖δ‖².
+    """
+    eps = float(np.finfo(X.dtype).eps)
+    drift = eps * np.abs(np.asarray(X, np.longdouble)).max() * X.size**0.5
+    tiny = np.finfo(np.longdouble).tiny
+    return 40 * eps * s[0] + np.minimum(drift, drift * (drift / np.maximum(s, tiny)))
+
+
 def held(X, components):
     """Share of the variance of X that the span of the rows of `components` holds."""
     A = centred(X)

@@ -7,7 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, eigh, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, to_numpy
+from mercer.folds.centre import Mean
 from mercer.sources import Block, Fold
 
 
@@ -28,10 +29,9 @@ class Directions(Fold):
         self.d, self.size = d, size
         self.reference = reference
         self.center = center
-        self.weight = 0.0
+        self.middle = Mean(d, reference)
         self.trace = 0.0
         self.loss = 0.0
-        self._mean = like(np.zeros(d), reference)
         self._sketch = like(np.zeros((0, d)), reference)
         self.row_bytes = 24 * d
         self.nbytes = 4 * 8 * size * d
@@ -42,15 +42,21 @@ class Directions(Fold):
             return
         rows = block.dense(np.float64)
         w = like(block.count, self.reference)
-        mean = (w @ rows) / weight if self.center else self._mean
-        rows = (rows - mean) * namespace(w).sqrt(w)[:, None]
-        self._shift(weight, mean)
-        self._absorb(rows)
+        if self.center:
+            rows, offset, left = self.middle.centre(rows, w, weight)
+            rows = rows - left / weight
+            self._join(weight, offset)
+        else:
+            self.middle.weight += weight
+        self._absorb(rows * namespace(w).sqrt(w)[:, None])
 
     def merge(self, other: Self) -> None:
         if other.weight == 0.0:
             return
-        self._shift(other.weight, other._mean)
+        if self.center:
+            self._join(other.weight, self.middle.offset_of(other.middle))
+        else:
+            self.middle.weight += other.weight
         lost = other.trace - _square_sum(other._sketch)
         self._absorb(other._sketch)
         self.trace += lost  # what the other's sketch no longer shows
@@ -60,18 +66,23 @@ class Directions(Fold):
         return type(self)(self.d, self.size, self.reference, center=self.center)
 
     def arrays(self) -> dict[str, Array]:
-        scalars = np.array([self.weight, self.trace, self.loss])
-        return {"scalars": scalars, "mean": self._mean, "sketch": self._sketch}
+        sums = np.array([self.trace, self.loss])
+        return {"sums": sums, "sketch": self._sketch, **self.middle.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.weight, self.trace, self.loss = (float(x) for x in arrays["scalars"])
-        self._mean = like(to_numpy(arrays["mean"]), self.reference)
+        self.middle.restore(arrays)
+        self.trace, self.loss = (float(x) for x in arrays["sums"])
         self._sketch = like(to_numpy(arrays["sketch"]), self.reference)
 
     @property
-    def mean(self) -> Matrix:
+    def weight(self) -> float:
+        """Weight of the rows."""
+        return self.middle.weight
+
+    @property
+    def mean(self) -> Vector:
         """Mean of the rows, on the host."""
-        return to_numpy(self._mean)
+        return self.middle.value
 
     @property
     def sketch(self) -> Matrix:
@@ -79,14 +90,11 @@ class Directions(Fold):
         self._shrink()
         return to_numpy(self._sketch)
 
-    def _shift(self, weight: float, mean: Array) -> None:
-        total = self.weight + weight
-        if self.center:
-            apart = mean - self._mean
-            if self.weight > 0.0:
-                self._absorb((math.sqrt(self.weight * weight / total) * apart)[None, :])
-            self._mean = self._mean + (weight / total) * apart
-        self.weight = total
+    def _join(self, weight: float, offset: Array) -> None:
+        before = self.middle.weight
+        apart = self.middle.joined(weight, offset)
+        if before > 0.0:
+            self._absorb((math.sqrt(before * weight / (before + weight)) * apart)[None, :])
 
     def _absorb(self, rows: Array) -> None:
         self.trace += _square_sum(rows)

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, cast, empty, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, empty, like, namespace, to_numpy
+from mercer.folds.centre import Mean
 from mercer.sources import Block, Fold
 
 # Block means wait until there are this many: one product then serves them all, where
@@ -51,32 +52,31 @@ class Moments(Fold):
         self.products = np.dtype(products)
         self.diagonal = diagonal
         self.center = center
-        self.weight = 0.0
+        self.middle = Mean(d, reference)
         self.longest = self.blocks = 0
         self._traces = self._trace_squares = 0.0
-        shape = (d,) if diagonal else (d, d)
-        self._mean = like(np.zeros(d), reference)
-        self._scatter = like(np.zeros(shape), reference)
+        self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
         self._product: Array = None
         self.row_bytes = d * 2 * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
 
     def add(self, block: Block) -> None:
-        if self.diagonal and hasattr(block.rows, "tocsr"):
-            self._add_sparse(block)
-            return
         weight = float(block.count.sum())
         if weight == 0.0:
             return
+        self.longest = max(self.longest, int(block.rows.shape[0]))
+        self.blocks += 1
+        if self.diagonal and hasattr(block.rows, "tocsr"):
+            self._add_sparse(block, weight)
+            return
         rows = block.dense(self.products)
         w = like(block.count, self.reference, self.products)
-        self.longest, self.blocks = max(self.longest, int(rows.shape[0])), self.blocks + 1
         if self.center:
-            middle = (w @ rows) / weight
-            rows = rows - middle
-            left = cast(w @ rows, np.float64)  # what rounding of `middle` left over
-            self._waiting.append((weight, cast(middle, np.float64) + left / weight, left))
+            rows, offset, left = self.middle.centre(rows, w, weight)
+            self._wait(weight, offset, left)
+        else:
+            self.middle.weight += weight
         if block.weights is not None:
             rows = rows * namespace(w).sqrt(w)[:, None]
         square = self._square(rows)
@@ -84,29 +84,22 @@ class Moments(Fold):
         if self.products != np.float64 and not self.diagonal:
             trace = float(namespace(square).linalg.trace(square))
             self._traces, self._trace_squares = self._traces + trace, self._trace_squares + trace**2
-        if not self.center:
-            self.weight += weight
-        elif len(self._waiting) >= _WAITING:
-            self._settle()
 
-    def _add_sparse(self, block: Block) -> None:
+    def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
         rows = block.rows
-        weight = float(block.count.sum())
-        if weight == 0.0:
-            return
         at, entries = rows.indices, rows.data.astype(np.float64)
         w = np.repeat(block.count, np.diff(rows.indptr))
         stored = np.bincount(at, weights=w, minlength=self.d)
         mean = np.zeros(self.d)
         if self.center:
             mean = np.bincount(at, weights=w * entries, minlength=self.d) / weight
-            self._waiting.append((weight, mean, np.zeros(self.d)))
+            self.middle.base = np.zeros(self.d)
+            self._wait(weight, mean, np.zeros(self.d))
         else:
-            self.weight += weight
+            self.middle.weight += weight
         squares = np.bincount(at, weights=w * (entries - mean[at]) ** 2, minlength=self.d)
         self._scatter += squares + (weight - stored) * mean**2
-        self.longest, self.blocks = max(self.longest, int(rows.shape[0])), self.blocks + 1
 
     def merge(self, other: Self) -> None:
         self._settle()
@@ -118,10 +111,10 @@ class Moments(Fold):
         self._trace_squares += other._trace_squares
         self._scatter += other._scatter
         if self.center:
-            self._waiting.append((other.weight, other._mean, 0.0 * other._mean))
-            self._settle()
+            offset = self.middle.offset_of(other.middle)
+            self._wait(other.weight, offset, 0.0 * offset)
         else:
-            self.weight += other.weight
+            self.middle.weight += other.weight
 
     def spawn(self) -> Self:
         return type(self)(
@@ -130,27 +123,30 @@ class Moments(Fold):
 
     def arrays(self) -> dict[str, Array]:
         self._settle()
-        scalars = np.array(
-            [self.weight, self.longest, self.blocks, self._traces, self._trace_squares]
-        )
-        return {"scalars": scalars, "mean": self._mean, "scatter": self._scatter}
+        sums = np.array([self.longest, self.blocks, self._traces, self._trace_squares])
+        return {"scatter": self._scatter, "sums": sums, **self.middle.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self._waiting = []
-        weight, longest, blocks, traces, squares = (float(x) for x in arrays["scalars"])
-        self.weight, self.longest, self.blocks = weight, int(longest), int(blocks)
-        self._traces, self._trace_squares = traces, squares
-        self._mean = like(to_numpy(arrays["mean"]), self.reference)
+        self.middle.restore(arrays)
+        longest, blocks, self._traces, self._trace_squares = (float(x) for x in arrays["sums"])
+        self.longest, self.blocks = int(longest), int(blocks)
         self._scatter = like(to_numpy(arrays["scatter"]), self.reference)
 
     @property
-    def mean(self) -> np.ndarray[Any, Any]:
-        """Mean of the rows, on the host."""
+    def weight(self) -> float:
+        """Weight of the rows."""
         self._settle()
-        return to_numpy(self._mean)
+        return self.middle.weight
 
     @property
-    def scatter(self) -> np.ndarray[Any, Any]:
+    def mean(self) -> Vector:
+        """Mean of the rows, on the host."""
+        self._settle()
+        return self.middle.value
+
+    @property
+    def scatter(self) -> Matrix:
         """Scatter about the mean, on the host."""
         self._settle()
         return to_numpy(self._scatter)
@@ -181,27 +177,30 @@ class Moments(Fold):
             self._product = empty((self.d, self.d), rows, self.products)
         return np.matmul(rows.T, rows, out=self._product)
 
+    def _wait(self, weight: float, offset: Array, left: Array) -> None:
+        self._waiting.append((weight, offset, left))
+        if len(self._waiting) >= _WAITING:
+            self._settle()
+
     def _settle(self) -> None:
         """Take the waiting blocks' means into the mean and the scatter."""
         if not self._waiting:
             return
-        xp = namespace(self._mean)
+        xp = namespace(self._scatter)
         counts = np.array([weight for weight, _, _ in self._waiting])
-        w = like(counts, self._mean)[:, None]
-        means = xp.stack([mean for _, mean, _ in self._waiting])
+        w = like(counts, self._scatter)[:, None]
+        offsets = xp.stack([offset for _, offset, _ in self._waiting])
         left = xp.stack([rest for _, _, rest in self._waiting])
         self._waiting = []
-        if self.weight == 0.0:
-            self._mean = means[0, :]
-        apart = means - self._mean
-        total = self.weight + float(counts.sum())
-        move = xp.sum(w * apart, axis=0) / total
-        between, within = apart * xp.sqrt(w), left / xp.sqrt(w)
+        total = float(counts.sum())
+        middle = xp.sum(w * offsets, axis=0) / total
+        between, within = (offsets - middle) * xp.sqrt(w), left / xp.sqrt(w)
+        before = self.middle.weight
+        apart = self.middle.joined(total, middle)
+        share = before * total / self.middle.weight
         if self.diagonal:
             self._scatter += xp.sum(between**2, axis=0) - xp.sum(within**2, axis=0)
-            self._scatter -= total * move**2
+            self._scatter += share * apart**2
         else:
             self._scatter += between.T @ between - within.T @ within
-            self._scatter -= (total * move)[:, None] * move[None, :]
-        self._mean = self._mean + move
-        self.weight = total
+            self._scatter += (share * apart)[:, None] * apart[None, :]

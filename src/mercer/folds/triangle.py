@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, like, namespace, to_numpy, triangle
+from mercer.arrays import Array, Matrix, Vector, like, namespace, to_numpy, triangle
+from mercer.folds.centre import Mean
 from mercer.sources import Block, Fold
 
 
@@ -27,8 +28,7 @@ class Triangle(Fold):
         self.d = d
         self.reference = reference
         self.center = center
-        self.weight = 0.0
-        self._mean = like(np.zeros(d), reference)
+        self.middle = Mean(d, reference)
         self._factor = like(np.zeros((0, d)), reference)
         self._waiting: list[Array] = []
         self.row_bytes = 16 * d
@@ -41,13 +41,11 @@ class Triangle(Fold):
         rows = block.dense(np.float64)
         w = like(block.count, self.reference)
         if self.center:
-            mean = (w @ rows) / weight
-            rows = rows - mean
-            rest = (w @ rows) / weight  # what rounding left of the mean in the rows
-            mean, rows = mean + rest, rows - rest
-            self._shift(weight, mean)
+            rows, offset, left = self.middle.centre(rows, w, weight)
+            rows = rows - left / weight
+            self._join(weight, offset)
         else:
-            self.weight += weight
+            self.middle.weight += weight
         if block.weights is not None:
             rows = rows * namespace(w).sqrt(w)[:, None]
         self._append(rows)
@@ -56,9 +54,9 @@ class Triangle(Fold):
         if other.weight == 0.0:
             return
         if self.center:
-            self._shift(other.weight, other._mean)
+            self._join(other.weight, self.middle.offset_of(other.middle))
         else:
-            self.weight += other.weight
+            self.middle.weight += other.weight
         self._append(other._factor)
         for rows in other._waiting:
             self._append(rows)
@@ -68,32 +66,34 @@ class Triangle(Fold):
 
     def arrays(self) -> dict[str, Array]:
         self._reduce()
-        return {"weight": np.array(self.weight), "mean": self._mean, "factor": self._factor}
+        return {"factor": self._factor, **self.middle.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self._waiting = []
-        self.weight = float(arrays["weight"])
-        self._mean = like(to_numpy(arrays["mean"]), self.reference)
+        self.middle.restore(arrays)
         self._factor = like(to_numpy(arrays["factor"]), self.reference)
 
     @property
-    def mean(self) -> np.ndarray[Any, Any]:
-        """Mean of the rows, on the host."""
-        return to_numpy(self._mean)
+    def weight(self) -> float:
+        """Weight of the rows."""
+        return self.middle.weight
 
     @property
-    def factor(self) -> np.ndarray[Any, Any]:
+    def mean(self) -> Vector:
+        """Mean of the rows, on the host."""
+        return self.middle.value
+
+    @property
+    def factor(self) -> Matrix:
         """The triangle R, on the host; fewer rows than columns where there were fewer."""
         self._reduce()
         return to_numpy(self._factor)
 
-    def _shift(self, weight: float, mean: Array) -> None:
-        total = self.weight + weight
-        apart = mean - self._mean
-        if self.weight > 0.0:
-            self._append((math.sqrt(self.weight * weight / total) * apart)[None, :])
-        self._mean = self._mean + (weight / total) * apart
-        self.weight = total
+    def _join(self, weight: float, offset: Array) -> None:
+        before = self.middle.weight
+        apart = self.middle.joined(weight, offset)
+        if before > 0.0:
+            self._append((math.sqrt(before * weight / (before + weight)) * apart)[None, :])
 
     def _append(self, rows: Array) -> None:
         self._waiting.append(rows)
@@ -102,6 +102,6 @@ class Triangle(Fold):
 
     def _reduce(self) -> None:
         if self._waiting:
-            stacked = namespace(self._mean).concat([self._factor, *self._waiting])
+            stacked = namespace(self._factor).concat([self._factor, *self._waiting])
             self._waiting = []
             self._factor = triangle(stacked)

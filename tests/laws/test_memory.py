@@ -1,0 +1,101 @@
+"""The memory budget is kept, and where it cannot be, the error says what to do."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from mercer import PCA, config_context
+
+BUDGET, SLACK = 32, 40  # MiB; slack for what the allocator and LAPACK keep
+
+CHILD = """
+    import resource, sys, warnings
+    import numpy as np
+    import scipy.linalg
+    from mercer import PCA, config_context, methods
+
+    path, solver, k, budget = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    solver = getattr(methods, solver)() if solver[0].isupper() else solver
+    warnings.simplefilter("ignore")
+
+    def fit(X, k, solver):
+        with config_context(memory=budget):
+            pca = PCA(k, svd_solver=solver, random_state=0)
+            if len(sys.argv) > 5:
+                for start in range(0, 8):
+                    pca.partial_fit(np.load(path, mmap_mode="r")[start::8])
+            else:
+                pca.fit(X)
+                for block in pca.transform(X).blocks(1000) if isinstance(X, str) else ():
+                    pass
+
+    # Imports, thread pools and LAPACK's own buffers come first.
+    rng = np.random.default_rng(0)
+    for shape in ((300, 20), (20, 300)):
+        PCA(2, svd_solver=solver, random_state=0).fit(rng.standard_normal(shape))
+    scipy.linalg.svd(rng.standard_normal((200, 200)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fit(path, k, solver)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def growth(path, solver, k):
+    """MiB by which the peak of a fresh process grows while it fits."""
+    child = [sys.executable, "-c", textwrap.dedent(CHILD), str(path), solver, str(k), f"{BUDGET}MiB"]
+    run = subprocess.run(child, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return float(run.stdout.split()[-1])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Files of 60 MB and more: tall and wide, C and Fortran order."""
+    folder = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(51)
+    paths = {}
+    for name, shape in {"tall": (60_000, 125), "wide": (800, 10_000)}.items():
+        X = rng.standard_normal(shape, dtype=np.float32).astype(np.float64)
+        for order in "CF":
+            paths[name, order] = folder / f"{name}{order}.npy"
+            np.save(paths[name, order], np.asarray(X, order=order))
+    return paths
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
+@pytest.mark.parametrize(
+    ("shape", "order", "solver"),
+    [
+        ("tall", "C", "auto"),
+        ("tall", "C", "full"),
+        ("tall", "C", "covariance_eigh"),
+        ("tall", "C", "krylov"),
+        ("tall", "F", "auto"),
+        ("wide", "C", "auto"),
+        ("wide", "F", "auto"),
+    ],
+)
+def test_a_file_larger_than_the_budget(files, shape, order, solver):
+    assert growth(files[shape, order], solver, 5) <= BUDGET + SLACK
+
+
+def test_one_row_that_does_not_fit():
+    X = np.random.default_rng(52).standard_normal((20, 4000))
+    with config_context(memory="8KiB"), pytest.raises(MemoryError, match="config_context"):
+        PCA(2, svd_solver="covariance_eigh").fit(X)
+    with config_context(memory="8KiB"), pytest.raises(MemoryError, match=r"memory=\.\.\."):
+        PCA(2, svd_solver="full").fit(X.T)
+
+
+def test_a_small_budget_still_gives_the_right_answer():
+    """A budget for some rows at a time: more blocks, the same axes."""
+    rng = np.random.default_rng(53)
+    X = rng.standard_normal((2000, 40)) * 0.9 ** np.arange(40)
+    expected = np.linalg.eigvalsh(np.cov(X.T))[::-1][:5]
+    for solver in ("auto", "full", "covariance_eigh", "krylov"):
+        with config_context(memory="256KiB"):
+            found = PCA(5, svd_solver=solver, random_state=0).fit(X).explained_variance_
+        assert np.abs(found / expected - 1).max() <= 1e-12
