@@ -35,17 +35,17 @@ class Settings:
         return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
 
 
-_base = Settings()
-_context: ContextVar[Settings | None] = ContextVar("mercer_settings", default=None)
+_DEFAULTS = Settings()
+_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=_DEFAULTS)
 
 
 def get_config() -> Settings:
     """Return the settings in force."""
-    return _context.get() or _base
+    return _settings.get()
 
 
 def set_config(**changes: Any) -> None:
-    """Change settings for good, in every thread; a `config_context` in force stays in force.
+    """Change settings for good, in this thread; inside a `config_context`, until it ends.
 
     Parameters
     ----------
@@ -64,8 +64,7 @@ def set_config(**changes: Any) -> None:
     >>> mercer.set_config(memory="4GiB")
     >>> mercer.set_config(memory=None)
     """
-    global _base
-    _base = _changed(_base, changes)
+    _settings.set(_changed(changes))
 
 
 @contextlib.contextmanager
@@ -80,19 +79,19 @@ def config_context(**changes: Any) -> Iterator[None]:
     >>> with config_context(memory="64MiB"):
     ...     pca = PCA(2).fit(X)
     """
-    token = _context.set(_changed(get_config(), changes))
+    token = _settings.set(_changed(changes))
     try:
         yield
     finally:
-        _context.reset(token)
+        _settings.reset(token)
 
 
-def _changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+def _changed(changes: dict[str, Any]) -> Settings:
     known = Settings.__dataclass_fields__
     for name in changes:
         if name not in known:
             raise TypeError(f"{name!r} is not a setting of Mercer; there are {', '.join(known)}.")
-    return replace(settings, **changes)
+    return replace(get_config(), **changes)
 
 
 def parse_bytes(size: int | str) -> int:

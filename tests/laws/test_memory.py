@@ -15,22 +15,10 @@ CHILD = """
     import resource, sys, warnings
     import numpy as np
     import scipy.linalg
-    from mercer import PCA, config_context, methods
+    from mercer import PCA, config_context
 
     path, solver, k, budget = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-    solver = getattr(methods, solver)() if solver[0].isupper() else solver
     warnings.simplefilter("ignore")
-
-    def fit(X, k, solver):
-        with config_context(memory=budget):
-            pca = PCA(k, svd_solver=solver, random_state=0)
-            if len(sys.argv) > 5:
-                for start in range(0, 8):
-                    pca.partial_fit(np.load(path, mmap_mode="r")[start::8])
-            else:
-                pca.fit(X)
-                for block in pca.transform(X).blocks(1000) if isinstance(X, str) else ():
-                    pass
 
     # Imports, thread pools and LAPACK's own buffers come first.
     rng = np.random.default_rng(0)
@@ -38,7 +26,10 @@ CHILD = """
         PCA(2, svd_solver=solver, random_state=0).fit(rng.standard_normal(shape))
     scipy.linalg.svd(rng.standard_normal((200, 200)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fit(path, k, solver)
+    with config_context(memory=budget):
+        pca = PCA(k, svd_solver=solver, random_state=0).fit(path)
+    for block in pca.transform(path).blocks(1000):
+        pass
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 

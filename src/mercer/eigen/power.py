@@ -29,7 +29,7 @@ def power(
     measures the residuals. With probability 9/10,
     :math:`|y_k^T v_1| \ge 1 - 20 N (\lambda_2/\lambda_1)^k` (Prop. 6).
     """
-    small = max(tol, PRECISION[operator.dtype])
+    small = max(tol, PRECISION[operator.dtype] / 2)
     found: list[Array] = [] if start is None else [v[:, None] for v in start.vectors.T]
     steps, converged = 0, True
     while len(found) < k:

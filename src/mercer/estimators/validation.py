@@ -13,7 +13,7 @@ from mercer.sources import ArraySource, Scaled, Source, SparseSource, as_source
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
-_SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 300}
+_SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 100}
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:

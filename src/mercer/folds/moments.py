@@ -131,7 +131,7 @@ class Moments(Fold):
         self.middle.restore(arrays)
         longest, blocks, self._traces, self._trace_squares = (float(x) for x in arrays["sums"])
         self.longest, self.blocks = int(longest), int(blocks)
-        self._scatter = like(to_numpy(arrays["scatter"]), self.reference)
+        self._scatter = like(to_numpy(arrays["scatter"]).copy(), self.reference)
 
     @property
     def weight(self) -> float:

@@ -60,7 +60,7 @@ class Sum(Fold):
         return {"result": self.result}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.result = like(to_numpy(arrays["result"]), self.V)
+        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
 
 
 class Product(Sum):
