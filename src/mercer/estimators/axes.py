@@ -80,15 +80,17 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         source, kind = self._rows(X)
         _, values, noise = self._model()
+        eps, largest = float(np.finfo(kind).eps), float(np.max(values, initial=0.0))
+        noise = noise if noise > eps**2 * largest * source.shape[1] else 0.0
         values = np.maximum(values, noise)
-        span = values > np.finfo(kind).eps * np.max(values, initial=0.0)
+        span = values > eps * largest
         rank = source.shape[1] if noise else int(span.sum())
         fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(self.projection_.deviation).sum())
         fixed += float(np.log(values[span]).sum())
         fixed += (rank - int(span.sum())) * (math.log(noise) if noise else 0.0)
         scores = self.projection_.scores(source, kind, np.where(span, np.sqrt(values), np.inf))
         left = self.projection_.residuals(source, kind)
-        rounding = float(np.finfo(kind).eps) * float(values.sum())
+        rounding = eps * float(values.sum())
         xp = namespace(source.reference)
 
         def likelihood(block: Block) -> Array:
