@@ -165,10 +165,6 @@ class Certificate:
         The variances λ.
     spacing : ndarray of shape (k,)
         Distance of each λ to the nearest other eigenvalue that is known.
-    residual_kind : {"bound", "estimate"}
-        What the residuals are.
-    gap_estimate : float
-        The likely gap, where the bound is loose; else the bound.
     converged : bool
         Whether the solver met its tolerance.
     notes : tuple of str
@@ -188,8 +184,6 @@ class Certificate:
     residuals: Vector
     eigenvalues: Vector
     spacing: Vector
-    residual_kind: str = "bound"
-    gap_estimate: Figure | None = None
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
 
@@ -199,6 +193,13 @@ class Certificate:
         best = float(self.optimum_upper)
         value = 1.0 - float(self.captured) / best if best > 0.0 else 0.0
         return Figure(max(0.0, value), **weakest(self.captured, self.optimum_upper))
+
+    @property
+    def gap_estimate(self) -> Figure:
+        """The likely gap: what the residuals leave, if no eigenvalue was missed."""
+        held = float(self.eigenvalues.sum())
+        share = float(self.eigenvalue_errors.sum()) / held if held > 0 else 0.0
+        return Figure(min(1.0, share), "estimate")
 
     @property
     def confidence(self) -> float:
@@ -248,7 +249,7 @@ class Certificate:
             header = f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle"
             lines += [
                 header,
-                f"{'':>4}  {'':>12}  {self.residual_kind:>9}  {'estimate':>11}  estimate",
+                f"{'':>4}  {'':>12}  {'bound':>9}  {'estimate':>11}  estimate",
             ]
         rows = zip(
             self.eigenvalues, self.residuals, self.eigenvalue_errors, self.angles, strict=True

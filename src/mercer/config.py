@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ class Settings:
     def __post_init__(self) -> None:
         if self.memory is not None:
             parse_bytes(self.memory)
-        if self.block_rows is not None and self.block_rows < 1:
-            raise ValueError(f"block_rows={self.block_rows} must be at least 1, or None.")
+        rows = self.block_rows
+        if rows is not None and (not isinstance(rows, Integral) or rows < 1):
+            raise ValueError(f"block_rows={rows!r} must be an integer of at least 1, or None.")
+        if not isinstance(self.progress, bool):
+            raise ValueError(f"progress={self.progress!r} must be True or False.")
 
     @property
     def budget(self) -> int:
@@ -102,8 +106,8 @@ def parse_bytes(size: int | str) -> int:
             raise ValueError(f'memory={size!r} is not a size. Write it as "512MiB" or "4 GB".')
         number, unit, binary = match.groups()
         size = int(float(number) * (_BINARY[unit] if binary and unit else _UNITS[unit]))
-    if size <= 0:
-        raise ValueError(f"memory={size!r} must be positive.")
+    if not isinstance(size, Integral) or isinstance(size, bool) or size <= 0:
+        raise ValueError(f"memory={size!r} must be a positive number of bytes.")
     return int(size)
 
 

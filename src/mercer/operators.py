@@ -38,6 +38,8 @@ class Operator(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     rounding = 0.0
     confidence = 1.0
+    square: float | None = None
+    """Sum of the squared eigenvalues, where it is known."""
 
     @property
     def reference(self) -> Array:
@@ -67,6 +69,7 @@ class Dense(Operator):
         self.matrix = matrix
         self.size = matrix.shape[0]
         self.trace = float(np.trace(matrix))
+        self.square = float((matrix**2).sum())
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence
@@ -106,10 +109,8 @@ class Deflated(Operator):
         return self.matmat(self.project(np.eye(self.size)))  # type: ignore[no-any-return]
 
 
-class Covariance(Operator):
-    r"""The covariance matrix :math:`\frac1c\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d, never formed.
-
-    A product is one pass over the rows.
+class Treated(Operator):
+    """An operator made of treated rows: less their mean, divided by their deviation.
 
     Parameters
     ----------
@@ -123,12 +124,15 @@ class Covariance(Operator):
         Total variance of the rows so treated.
     """
 
+    axis: int
+    """Whether it is as large as the rows are many (0) or as long (1)."""
+
     def __init__(
         self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
     ) -> None:
         self.source, self.mean, self.deviation = source, mean, deviation
         self.divisor = divisor
-        self.size = source.shape[1]
+        self.size = source.shape[self.axis]
         self.trace = variance
         self.dtype = source.dtype
         self.rounding = _rounding(source, mean / deviation, divisor, variance)
@@ -140,6 +144,15 @@ class Covariance(Operator):
     @property
     def rank(self) -> int:
         return min(self.source.shape)
+
+
+class Covariance(Treated):
+    r"""The covariance matrix :math:`\frac1c\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d, never formed.
+
+    A product is one pass over the rows.
+    """
+
+    axis = 1
 
     def matmat(self, V: Array) -> Array:
         kind = numpy_dtype(V)
@@ -154,26 +167,14 @@ class Covariance(Operator):
         return scatter / np.outer(self.deviation, self.deviation)
 
 
-class Gram(Operator):
+class Gram(Treated):
     r"""Dot products :math:`\frac1c\sqrt{w_iw_j}\,(x_i-\mu)^T(x_j-\mu)`, n×n, never formed.
 
     The nonzero eigenvalues are those of `Covariance`; it is the smaller of the two where
     there are fewer rows than columns. `lift` takes its eigenvectors to principal axes.
     """
 
-    def __init__(
-        self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
-    ) -> None:
-        self.source, self.mean, self.deviation = source, mean, deviation
-        self.divisor = divisor
-        self.size = source.shape[0]
-        self.trace = variance
-        self.dtype = source.dtype
-        self.rounding = _rounding(source, mean / deviation, divisor, variance)
-
-    @property
-    def reference(self) -> Array:
-        return self.source.reference
+    axis = 0
 
     def columns(self, dtype: Any) -> Source | None:
         """Return the treated columns as rows of a source: centred, divided, weighed."""
@@ -192,11 +193,15 @@ class Gram(Operator):
 
         return columns.map(treated, self.size, dtype)
 
-    def lift(self, V: Array) -> Array:
-        """Return the product of the treated data's transpose with V, d×b, in V's precision."""
+    def lift(self, V: Array, *, exact: bool = False) -> Array:
+        """Return the product of the treated data's transpose with V, d×b, in V's precision.
+
+        `exact` centres sparse columns before the product, a dense block at a time, where they
+        are otherwise centred after it.
+        """
         kind, width = numpy_dtype(V), int(V.shape[1])
         divide = like(self.deviation, V, kind)[:, None]
-        if self.source.sparse:  # compressed columns: centred after the product
+        if self.source.sparse and not exact:
             V = V * self._roots(kind)
             columns = self.source.transposed()
             lifted = columns.map(lambda block: block.rows @ V, width, kind).collect()  # type: ignore[union-attr]

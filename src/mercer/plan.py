@@ -19,6 +19,16 @@ from mercer.methods import SVD, Cost, Covariance, Dot, Iterative, Method, Size
 from mercer.rules import Rule
 from mercer.sources import Source, SparseSource
 
+_METHODS: dict[str, Method] = {
+    "full": SVD(),
+    "covariance_eigh": Covariance(),
+    "dot": Dot(),
+    "krylov": Iterative("krylov"),
+    "arpack": Iterative("arpack"),
+}
+NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
+"""What `svd_solver` may be called."""
+
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
 
@@ -112,7 +122,13 @@ class Plan:
         return str(self)
 
 
-def make_plan(source: Source, rule: Rule, solver: str | Method, randomized: Randomized) -> Plan:
+def make_plan(
+    source: Source,
+    rule: Rule,
+    solver: str | Method,
+    randomized: Randomized,
+    gap: float | None = None,
+) -> Plan:
     """Choose a method.
 
     Parameters
@@ -125,6 +141,8 @@ def make_plan(source: Source, rule: Rule, solver: str | Method, randomized: Rand
         A name, "auto", or the method itself.
     randomized : Randomized
         What the name "randomized" stands for.
+    gap : float or None
+        Certified distance from the optimum that is good enough.
     """
     n, d = source.shape
     size = Size(
@@ -134,6 +152,7 @@ def make_plan(source: Source, rule: Rule, solver: str | Method, randomized: Rand
         itemsize=source.dtype.itemsize,
         nnz=source.nnz if isinstance(source, SparseSource) else None,
         columns=source.by_columns,
+        gap=gap,
     )
     budget = get_config().budget
     methods = [Covariance(), SVD(), Iterative()]
@@ -172,22 +191,16 @@ def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candi
 
 def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:
     """Return the method that a name stands for."""
+    if name not in NAMES:
+        names = ", ".join(NAMES)
+        raise ValueError(f"svd_solver={name!r} is not one of {names}, and not a method.")
     if name in ("jacobi", "power"):
         small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
         formed = small.cost(size).memory <= budget
         return small if formed or name == "jacobi" else Iterative(name)
-    named: dict[str, Method] = {
-        "full": SVD(),
-        "covariance_eigh": Covariance(),
-        "dot": Dot(),
-        "krylov": Iterative("krylov"),
-        "arpack": Iterative("arpack"),
-        "randomized": Iterative(randomized),
-    }
-    if name not in named:
-        names = ", ".join(["auto", *named, "jacobi", "power"])
-        raise ValueError(f"svd_solver={name!r} is not one of {names}, and not a method.")
-    return named[name]
+    if name == "randomized":
+        return Iterative(randomized)
+    return _METHODS[name]
 
 
 def _label(method: Method) -> str:

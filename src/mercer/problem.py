@@ -129,8 +129,8 @@ class Problem:
             deviation, square = deviation * grow, 1.0
         if total > 0 and not 0.0 < total * square < np.inf:
             raise ValueError(
-                f"The variance of X is not a float64: its entries spread over 2**{self.exponent}. "
-                f"Multiply X by 2.0**{-self.exponent} first."
+                "The variance of X is too large, or too small, for float64. "
+                "Divide X by its largest entry first."
             )
         return Projection(
             mean=mean * grow,
@@ -141,7 +141,7 @@ class Problem:
             rest=max(rest, 0.0) * square,
             certificate=replace(
                 certificate,
-                eigenvalues=np.maximum(certificate.eigenvalues, 0.0) * square,
+                eigenvalues=np.maximum(values, 0.0) * square,  # as they are handed out
                 residuals=certificate.residuals * square,
                 spacing=certificate.spacing * square,
             ),

@@ -196,7 +196,11 @@ def test_the_loop_over_blocks_gives_the_same(fold):
     assert_equal(fold, found, fold.expected(X, w))
 
 
-@pytest.mark.parametrize("make", [lambda: Moments(D, HERE, np.float64), lambda: Triangle(D, HERE)], ids=["Moments", "Triangle"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Moments(D, HERE, np.float64), lambda: Triangle(D, HERE)],
+    ids=["Moments", "Triangle"],
+)
 def test_a_large_common_offset_costs_no_digits(make):
     """Offset 2^26: the sum is exact, so what is lost is lost by the fold."""
     X, w = table()
@@ -216,8 +220,9 @@ STREAMS = {
     "flat": lambda rng: rng.standard_normal((400, 20)),
     "drifting": lambda rng: rng.standard_normal((400, 20)) + np.linspace(0, 50, 400)[:, None],
     "graded": lambda rng: graded(rng, 400, 20, 8),
-    "one direction after the other": lambda rng: np.repeat(np.eye(20), 20, axis=0)
-    * rng.uniform(1, 2, (400, 1)),
+    "one direction after the other": lambda rng: (
+        np.repeat(np.eye(20), 20, axis=0) * rng.uniform(1, 2, (400, 1))
+    ),
     "growing": lambda rng: rng.standard_normal((400, 20)) * np.logspace(-6, 6, 400)[:, None],
     "shrinking": lambda rng: rng.standard_normal((400, 20)) * np.logspace(6, -6, 400)[:, None],
     "equal": lambda rng: np.ones((400, 20)),
@@ -261,7 +266,7 @@ def test_directions_with_weights():
     one = directions(X, 4, 2, True, w)
     S = _scatter(X, w)
     lost = np.linalg.eigvalsh((S - _square(one.sketch)).astype(np.float64))
-    assert -1e-12 <= lost[0]
+    assert lost[0] >= -1e-12
     assert lost[-1] <= one.loss * (1 + 1e-12)
     assert abs(one.trace - float(np.trace(S))) <= 1e-12 * one.trace
 

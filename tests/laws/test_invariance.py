@@ -104,7 +104,11 @@ def test_any_source_of_float32(kind, tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.float16, np.bool_])
 def test_any_number(dtype):
-    X = np.random.default_rng(32).integers(0, 2 if dtype is np.bool_ else 100, (60, 5)).astype(dtype)
+    X = (
+        np.random.default_rng(32)
+        .integers(0, 2 if dtype is np.bool_ else 100, (60, 5))
+        .astype(dtype)
+    )
     assert_same(fitted(X), fitted(X.astype(np.float64)))
 
 
@@ -314,7 +318,9 @@ def tables(draw):
     n, d = draw(st.integers(2, 40)), draw(st.integers(1, 40))
     dtype = draw(st.sampled_from([np.float64, np.float32]))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    power = draw(st.sampled_from([0, 0, 10, -10] + ([100, -100, 80, -80] if dtype == np.float64 else [])))
+    power = draw(
+        st.sampled_from([0, 0, 10, -10] + ([100, -100, 80, -80] if dtype == np.float64 else []))
+    )
     mean = draw(st.sampled_from([0.0, 1.0, 1e3]))
     X = rng.standard_normal((n, d)) * draw(st.sampled_from([1.0, 0.9, 0.5])) ** np.arange(d) + mean
     X = (X * 10.0**power).astype(dtype)
@@ -350,6 +356,8 @@ def test_nasty_data_every_way(nasty, dtype, way):
     pca = fitted(X, way, k)
     eps = float(np.finfo(dtype).eps)
     assert pca.components_.shape == (k, X.shape[1])
-    assert np.all(np.abs(pca.singular_values_ - s) <= truth.rounding(X, s))
+    # Variances above the floor may come from squares, to a few ε of the largest.
+    squared = 4 * np.finfo(np.float64).eps * s[0] ** 2 / np.maximum(s, 1e-3 * s[0]) if s[0] else 0
+    assert np.all(np.abs(pca.singular_values_ - s) <= truth.rounding(X, s) + squared)
     V = pca.components_.astype(np.float64)
     assert np.abs(V @ V.T - np.eye(k)).max() <= 20 * X.shape[1] ** 0.5 * eps

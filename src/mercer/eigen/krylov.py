@@ -69,7 +69,7 @@ class Basis:
 
     def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
         """Add blocks until k residuals are small enough."""
-        met = False
+        met, late = False, 0
         for step in range(_STEPS):
             if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
                 if self.m + self.block > self._room(k):
@@ -82,7 +82,12 @@ class Basis:
                 goal = target(found.values, tol, self.operator.dtype)
                 met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
                 met = met and not self._hides(k)
-                if met or (enough is not None and self.dtype == np.float64 and enough(found)):
+                asked = enough if self.dtype == np.float64 else None
+                if asked is None and met:
+                    break
+                # Beyond convergence a larger basis still tightens what can be certified.
+                late = late + 1 if met else 0
+                if asked is not None and (full or late > 4 or asked(found)):
                     met = True
                     break
         found = self._spectrum(k)

@@ -30,41 +30,46 @@ def power(
     :math:`|y_k^T v_1| \ge 1 - 20 N (\lambda_2/\lambda_1)^k` (Prop. 6).
     """
     small = max(tol, PRECISION[operator.dtype] / 2)
-    found: list[Array] = [] if start is None else [v[:, None] for v in start.vectors.T]
-    steps, converged = 0, True
-    while len(found) < k:
-        y, taken = _climb(operator, found, small, rng)
-        found.append(y)
-        steps += taken
+    found = like(np.zeros((operator.size, 0)), operator.reference)
+    if start is not None:
+        found = start.vectors
+    steps, converged, largest = 0, True, 0.0
+    while found.shape[1] < k:
+        y, taken, value = _climb(operator, found, small, largest, rng)
+        found = namespace(found).concat([found, y], axis=1)
+        steps, largest = steps + taken, max(largest, value)
         converged &= taken < _STEPS
-    Q = namespace(operator.reference).concat(found, axis=1)
-    spectrum = rayleigh_ritz(operator, Q, k)
+    spectrum = rayleigh_ritz(operator, found, k)
     return replace(spectrum, products=steps + spectrum.products, converged=converged)
 
 
 def _climb(
-    operator: Operator, found: list[Array], small: float, rng: np.random.Generator
-) -> tuple[Array, int]:
-    y = like(rng.standard_normal((operator.size, 1)), operator.reference)
-    y = _deflated(y, found, 0.0)
+    operator: Operator, found: Array, small: float, largest: float, rng: np.random.Generator
+) -> tuple[Array, int, float]:
+    """Return the next eigenvector, the steps it took, and its eigenvalue.
+
+    It stops, too, when the residual is down to rounding of the largest eigenvalue.
+    """
+    y = _deflated(like(rng.standard_normal((operator.size, 1)), operator.reference), found, 0.0)
     nothing = 16 * float(np.finfo(np.float64).eps) * abs(operator.trace)
+    value = 0.0
     for step in range(1, _STEPS + 1):
         x = operator.matmat(y)
+        value = float((y.T @ x)[0, 0])
         climbed = _deflated(x, found, nothing)
         if climbed is None:  # A is zero, to rounding, on all that is left
-            return y, step
+            return y, step, value
         change = _norm(climbed - y)
         y = climbed
-        if change < small:
-            return y, step
-    return y, _STEPS
+        if change < small or value * change < small / 5 * largest:
+            return y, step, value
+    return y, _STEPS, value
 
 
-def _deflated(x: Array, found: list[Array], nothing: float) -> Array:
+def _deflated(x: Array, found: Array, nothing: float) -> Array:
     """Return x orthogonal to the vectors found, of unit length; None where nothing is left."""
     for _ in range(2):
-        for v in found:
-            x = x - v * (v.T @ x)
+        x = x - found @ (found.T @ x)
     left = _norm(x)
     return x / left if left > nothing else None
 

@@ -53,7 +53,9 @@ class Spectrum:
 
     def depth(self, k: int) -> float:
         """Return the k-th eigenvalue as a share of the first; 0 where there is no variance."""
-        return float(self.values[k - 1] / self.values[0]) if k and self.values[0] > 0 else 0.0
+        if k == 0:
+            return 1.0
+        return float(self.values[k - 1] / self.values[0]) if self.values[0] > 0 else 0.0
 
     def head(self, k: int) -> Spectrum:
         """Return the first k pairs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,21 +13,20 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
+from mercer.config import format_bytes, get_config
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.validation import check_rows, check_weights, tamed
-from mercer.methods import SVD, ConvergenceWarning, FrequentDirections, Method, Streaming
-from mercer.plan import Plan, make_plan
+from mercer.methods import SVD, ConvergenceWarning, FrequentDirections, Method, Size, Streaming
+from mercer.notices import warn
+from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
 from mercer.projection import Projection
 from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Source
 
-SOLVERS = (
-    *("auto", "full", "covariance_eigh", "arpack", "randomized"),
-    *("dot", "krylov", "jacobi", "power"),
-)
+SOLVERS = NAMES
 
 
 class PCA(CallbackSupportMixin, Axes):
@@ -190,27 +188,37 @@ class PCA(CallbackSupportMixin, Axes):
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
         Beyond it the rows go through a sketch that fits, a warning says so, and the
-        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen.
+        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen. The
+        estimator stays unfitted until it has seen as many rows as it is to have axes.
         """
         with self._all_or_nothing(), progress.session():
             first = not hasattr(self, "_stream")
             batch = check_rows(self, X, reset=first, least=2 if first else 1)
             batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
+            least = self._least_rows(batch.shape[1])
             if first:
                 self._stream, self._seen = self._streaming(batch), 0
-                self._fold = self._stream.begin(self._problem(batch, 0))
+                begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count), 0)
+                self._fold = self._stream.begin(begun)
             part = batch.fold(self._fold.spawn())
             require_finite(batch, *part.arrays().values())
             fold: Any = self._fold.spawn()
             fold.restore(self._fold.arrays())
             fold.merge(part)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
-            problem = self._problem(rows, 0)
-            projection = self._stream.finish(problem, fold)
-            plan = make_plan(rows, problem.rule, self._stream, self._randomized())
-            self._publish(problem, projection, plan)
+            if rows.shape[0] >= least:
+                problem = self._problem(rows, 0)
+                projection = self._stream.finish(problem, fold)
+                plan = make_plan(rows, problem.rule, self._stream, self._randomized())
+                self._publish(problem, projection, plan)
             self._fold, self._seen = fold, rows.shape[0]
         return self
+
+    def _least_rows(self, d: int) -> int:
+        """Return how many rows must be seen before there are axes to publish."""
+        if isinstance(self.n_components, Integral):
+            return max(2, int(self.n_components))
+        return d if self.n_components == "mle" else 2
 
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
@@ -222,6 +230,7 @@ class PCA(CallbackSupportMixin, Axes):
         >>> PCA(10).plan(np.zeros((100_000, 300))).method
         Covariance()
         """
+        self._validate_params()
         with self._all_or_nothing(always=True):
             source = check_rows(self, X, reset=True, least=2)
             return self._plan(source)
@@ -244,7 +253,7 @@ class PCA(CallbackSupportMixin, Axes):
 
     def _plan(self, source: Source) -> Plan:
         problem = self._problem(source, 0)
-        return make_plan(source, problem.rule, self.svd_solver, self._randomized())
+        return make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
 
     def _problem(self, source: Source, exponent: int) -> Problem:
         n, d = source.shape
@@ -287,17 +296,15 @@ class PCA(CallbackSupportMixin, Axes):
         """Return the method that batches go through."""
         if isinstance(self.svd_solver, Streaming):
             return self.svd_solver
-        exact = SVD()
-        plan = make_plan(source, as_rule(1, *source.shape), exact, self._randomized())
-        needed = 80 * source.shape[1] ** 2
-        if needed <= plan.budget:
-            return exact
-        warnings.warn(
-            f"partial_fit: a matrix of {source.shape[1]}×{source.shape[1]} does not fit the memory "
-            f"budget, so it is not exact; certificate_ bounds what it loses. "
-            f"config_context(memory=...) of {needed / 2**30:.1f} GiB would make it exact.",
+        d = source.shape[1]
+        needed, budget = SVD().cost(Size(n=d, d=d, k=1)).memory, get_config().budget
+        if needed <= budget:
+            return SVD()
+        warn(
+            f"partial_fit: a matrix of {d}×{d} does not fit the memory budget of "
+            f"{format_bytes(budget)}, so it is not exact; certificate_ bounds what it loses. "
+            f"config_context(memory=...) of {format_bytes(needed)} would make it exact.",
             ConvergenceWarning,
-            stacklevel=3,
         )
         return FrequentDirections()
 
@@ -327,19 +334,25 @@ class PCA(CallbackSupportMixin, Axes):
         self._warn(total)
 
     def _warn(self, total: float) -> None:
+        found = self.certificate_
         if total == 0.0:
-            warnings.warn(
+            warn(
                 "X has no variance: every row is the same. The axes are arbitrary and all "
-                "explained_variance_ratio_ are 0.",
-                UserWarning,
-                stacklevel=6,
+                "explained_variance_ratio_ are 0."
             )
-        if self.gap is not None and self.certificate_.gap > self.gap:
-            warnings.warn(
-                f"gap={self.gap} was asked for, and gap={float(self.certificate_.gap):.2g} is what "
-                f'could be certified. tol=0 or svd_solver="full" gives the best there is.',
+        if not found.converged:
+            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
+            warn(
+                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
+                f"the largest eigenvalue. certificate_ says what that means for each axis; "
+                f'svd_solver="auto" converges.',
                 ConvergenceWarning,
-                stacklevel=6,
+            )
+        if self.gap is not None and found.gap > self.gap:
+            warn(
+                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
+                f'certified. svd_solver="full" is exact.',
+                ConvergenceWarning,
             )
 
 

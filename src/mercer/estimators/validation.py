@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Vector, is_foreign, numpy_dtype, to_numpy
+from mercer.arrays import Vector, is_foreign, to_numpy
 from mercer.sources import ArraySource, Scaled, Source, SparseSource, as_source
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
@@ -47,6 +47,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
 
 def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:
     """Return weights as float64, one a row; they must sum to more than `least`."""
+    if weights is None:
+        weights = source.weights
+    elif source.weights is not None:
+        raise ValueError("sample_weight was given, and the Source has weights: pass only one.")
     if weights is None:
         return None
     n = source.shape[0]
@@ -126,21 +130,8 @@ def _not_a_number(X: Any) -> str | None:
 
 
 def _foreign(estimator: Any, X: Any, reset: bool) -> Source:
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: X has shape {tuple(X.shape)}. "
-            f"Reshape it to rows and columns."
-        )
-    kind = numpy_dtype(X).kind
-    if kind == "c":
-        raise ValueError("Complex data not supported: X is complex. Pass real and imaginary parts.")
-    if kind not in "fiub":
-        raise ValueError(f"X has dtype {X.dtype}, which is not a real number. Convert it first.")
-    if 0 in X.shape:
-        raise ValueError(
-            f"Found array with shape {tuple(X.shape)}, while at least 1 row and 1 feature is "
-            f"required."
-        )
+    if "strided" not in str(getattr(X, "layout", "strided")):
+        raise TypeError(f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix.")
     source = as_source(X)
     _check_features(estimator, source, reset)
     return source
@@ -158,7 +149,14 @@ def _check_features(estimator: Any, source: Source, reset: bool) -> None:
         estimator.__dict__.pop("feature_names_in_", None)
         if source.names is not None:
             estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
-    elif d != estimator.n_features_in_:
+        return
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and source.names is not None and list(fitted) != list(source.names):
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: {list(fitted)}, "
+            f"and are {list(source.names)}."
+        )
+    if d != estimator.n_features_in_:
         raise ValueError(
             f"X has {d} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."

@@ -98,8 +98,8 @@ class Directions(Fold):
 
     def _absorb(self, rows: Array) -> None:
         self.trace += _square_sum(rows)
-        for start in range(0, rows.shape[0], self.size):
-            part = rows[start : start + self.size, :]
+        while rows.shape[0]:
+            part, rows = rows[: self.size, :], rows[self.size :, :]
             self._sketch = namespace(rows).concat([self._sketch, part])
             if self._sketch.shape[0] >= 2 * self.size:
                 self._shrink()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer.certificate import Certificate, Figure, pinching, schur, spacing_of, split
-from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, unseen
+from mercer.certificate import (
+    Certificate,
+    Figure,
+    pinching,
+    schur,
+    spacing_of,
+    split,
+    unseen_frobenius,
+)
+from mercer.eigen import SOLVERS, Solver, Spectrum, unseen
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -26,7 +33,7 @@ LOST = 1e-5
 
 @dataclass(frozen=True)
 class Size:
-    """What a cost depends on."""
+    """What a cost depends on: shapes and wishes, never the machine."""
 
     n: int
     d: int
@@ -36,6 +43,8 @@ class Size:
     nnz: int | None = None
     columns: bool = True
     """Whether the rows can be read by columns."""
+    gap: float | None = None
+    """Certified distance from the optimum that is good enough."""
 
     @property
     def side(self) -> int:
@@ -122,28 +131,14 @@ def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> t
     if wanted is None:
         at_once = problem.rule.whole or solver in (SOLVERS["dense"], SOLVERS["jacobi"])
         wanted = limit if at_once else min(limit, 32)
-    k, spectrum = min(wanted, limit), None
+    k, spectrum = max(1, min(wanted, limit)), None
     while True:
         spectrum = solver(operator, k, tol=problem.tol, rng=problem.rng, start=spectrum, **how)
         chosen = problem.choose(spectrum.values, operator.trace)
         if chosen is not None:
             break
         k = min(limit, 2 * k)
-    if not spectrum.converged and not isinstance(solver, Randomized):
-        warn_residuals(spectrum.head(chosen))
     return spectrum, chosen
-
-
-def warn_residuals(spectrum: Spectrum) -> None:
-    """Warn of axes that the solver did not find to its tolerance."""
-    worst = float(np.max(spectrum.residuals, initial=0.0) / max(spectrum.values[0], 1e-300))
-    warnings.warn(
-        f"the solver stopped before it converged: the largest residual is {worst:.1e} of the "
-        f"largest eigenvalue. certificate_ says what that means for each axis; "
-        f'svd_solver="auto" converges.',
-        ConvergenceWarning,
-        stacklevel=2,
-    )
 
 
 def certify(
@@ -188,6 +183,9 @@ def _optimum(
     if not operator.psd:
         raise ValueError("The certificate of an indefinite operator needs its whole spectrum.")
     left = max(0.0, operator.trace - float(ritz.sum()))
+    if operator.square is not None:
+        product = float(ritz @ ritz) + float(np.trace(coupling))
+        left = min(left, unseen_frobenius(operator.square, product, ritz))
     always = Figure(min(pinching(ritz, operator.trace, k), schur(ritz, coupling, left, k)))
     if rng is None or always <= float(ritz[:k].sum()) * (1 + 1e-6):
         return always

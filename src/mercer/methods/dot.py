@@ -48,7 +48,8 @@ class Dot(Method):
         n, k = size.n, size.axes
         factor = 4 / 3 * n**3 + 2 * n * n * k if 4 * k < n else 4 * n**3
         products = float(n) * n * size.d + 4.0 * n * size.d * k
-        memory = 48.0 * n * n + 2.0 * size.itemsize * size.d * k
+        lifted = min(n, k + 8 + k // 4) + 2 * k
+        memory = 48.0 * n * n + 1.0 * size.itemsize * size.d * lifted
         return Cost(3, products, factor, memory)
 
     def fit(self, problem: Problem) -> Projection:
@@ -71,21 +72,25 @@ class Dot(Method):
             return SVD().fit(problem)
         if products == np.float32 and depth < LOST:
             return self._fit(problem, np.dtype(np.float64))
-        values, axes = lifted(gram, spectrum, k, products)
+        values, axes = lifted(gram, spectrum, k, products, exact=True)
         certificate = certify(operator, spectrum, k, problem.rng)
         return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
 
 
-def lifted(gram: Gram, spectrum: Spectrum, k: int, dtype: Any) -> tuple[Vector, Array]:
+def lifted(
+    gram: Gram, spectrum: Spectrum, k: int, dtype: Any, *, exact: bool
+) -> tuple[Vector, Array]:
     """Return the variances and orthonormal axes that eigenvectors of the dot matrix stand for.
 
     A few vectors beyond the k wanted join in: what rounding took from the k-th is in them.
     """
+    if k == 0:
+        return np.zeros(0), like(np.zeros((gram.source.shape[1], 0)), gram.reference)
     U = spectrum.vectors if spectrum.basis is None else spectrum.basis
     values = spectrum.values if spectrum.ritz is None else spectrum.ritz
     close = int((values[: U.shape[1]] > 0.75 * values[k - 1]).sum())
     useful = min(close, k + 8 + k // 4)
-    W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype))
+    W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype), exact=exact)
     rows = ArraySource(W)
     moments = rows.fold(Moments(useful, W, np.float64, center=False))
     theta, S = eigh(moments.scatter, k)

@@ -61,7 +61,9 @@ class SVD(Streaming):
 
     def finish(self, problem: Problem, fold: Any) -> Projection:
         problem.require_finite(fold.mean, fold.factor)
-        deviation = problem.deviation((fold.factor**2).sum(axis=0), fold.mean)
+        with np.errstate(over="ignore"):
+            squares = (fold.factor**2).sum(axis=0)
+        deviation = problem.deviation(squares, fold.mean)
         R = self._significant(problem, fold.factor / deviation, fold.mean, deviation)
         V, values, rest, certificate = _decomposed(problem, R)
         axes: Array = like(V, problem.source.reference)
@@ -70,7 +72,10 @@ class SVD(Streaming):
 
     def _significant(self, problem: Problem, R: Matrix, mean: Vector, deviation: Vector) -> Matrix:
         """Return the triangle, zero where it holds nothing but rounding."""
-        total = float((R**2).sum()) / problem.divisor
+        with np.errstate(over="ignore"):
+            total = float((R**2).sum()) / problem.divisor
+        if not np.isfinite(total):
+            problem.require_finite(np.array(total))
         return R * float(not problem.is_constant(mean, deviation, total))
 
 

@@ -137,11 +137,19 @@ class Source(ABC):
         return other
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
-        """Return the named rows, in the order named."""
-        xp_rows = [self.read(int(i), int(i) + 1) for i in rows]
-        out = empty((len(xp_rows), self.shape[1]), self.reference, self.dtype)
-        for i, row in enumerate(xp_rows):
-            out[i : i + 1, :] = row
+        """Return the named rows, in the order named, as an array; a mask names those it holds."""
+        at, n = np.asarray(rows), self.shape[0]
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        bad = at[(at < -n) | (at >= n)]
+        if len(bad):
+            raise IndexError(f"row {bad[0]} is not one of the {n} rows.")
+        return self._take(at % n if n else at)
+
+    def _take(self, at: np.ndarray[Any, Any]) -> Array:
+        out = empty((len(at), self.shape[1]), self.reference, self.dtype)
+        for i, row in enumerate(at):
+            out[i : i + 1, :] = self.read(int(row), int(row) + 1)
         return out
 
     def transposed(self) -> Source | None:

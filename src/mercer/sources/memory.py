@@ -17,6 +17,14 @@ class ArraySource(Source):
     by_columns = True
 
     def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
+        if array.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
+                f"Reshape it to rows and columns."
+            )
+        if numpy_dtype(array).kind not in "fiub":
+            kind = "Complex data not supported" if numpy_dtype(array).kind == "c" else "Not numbers"
+            raise ValueError(f"{kind}: the array has dtype {array.dtype}. Convert it to float64.")
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.stored = numpy_dtype(array)
@@ -37,10 +45,10 @@ class ArraySource(Source):
     def read(self, start: int, stop: int) -> Array:
         return cast(self.array[start:stop, :], self.dtype)
 
-    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
+    def _take(self, at: np.ndarray[Any, Any]) -> Array:
         if isinstance(self.array, np.ndarray):
-            return self.array[np.asarray(rows)].astype(self.dtype)
-        return super().take(rows)
+            return self.array[at].astype(self.dtype)
+        return super()._take(at)
 
     def transposed(self) -> Source:
         return ArraySource(self.array.T)

@@ -53,8 +53,8 @@ class SparseSource(Source):
             shape=(stop - start, self.shape[1]),
         )
 
-    def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
-        return self.csr[np.asarray(rows)].toarray()
+    def _take(self, at: np.ndarray[Any, Any]) -> Array:
+        return self.csr[at].toarray()
 
     def transposed(self) -> SparseSource:
         """Return the columns as compressed rows: made once, kept, as large as the matrix."""
