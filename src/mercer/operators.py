@@ -202,7 +202,8 @@ class Gram(Treated):
         kind, width = numpy_dtype(V), int(V.shape[1])
         divide = like(self.deviation, V, kind)[:, None]
         if self.source.sparse and not exact:
-            V = V * self._roots(kind)
+            # In C order: SciPy would copy it so for every block.
+            V = np.ascontiguousarray(V * self._roots(kind))
             columns = self.source.transposed()
             lifted = columns.map(lambda block: block.rows @ V, width, kind).collect()  # type: ignore[union-attr]
             return (lifted - np.outer(like(self.mean, V, kind), V.sum(axis=0))) / divide

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, like, namespace, to_numpy
+from mercer.arrays import Array, Vector, is_finite, like, namespace, numpy_dtype, to_numpy
 from mercer.certificate import Certificate
 from mercer.folds import Moments
 from mercer.projection import Projection
@@ -71,15 +72,14 @@ class Problem:
     def standard(self) -> tuple[Vector, Vector, float]:
         """Mean and deviation that the columns are treated with, and the variance they then have.
 
-        One pass over the rows.
+        One pass over the rows, in float64.
         """
-        fold = Moments(
-            self.source.shape[1],
-            self.source.reference,
-            np.float64,
-            diagonal=True,
-            center=self.center,
-        )
+        return self.treatment(np.float64)
+
+    def treatment(self, products: Any) -> tuple[Vector, Vector, float]:
+        """Return what `standard` holds, from products of this precision."""
+        d, reference = self.source.shape[1], self.source.reference
+        fold = Moments(d, reference, products, diagonal=True, center=self.center)
         moments = self.source.fold(fold)
         self.require_finite(moments.mean, moments.scatter)
         deviation = self.deviation(moments.scatter, moments.mean)
@@ -160,9 +160,10 @@ def _signed(axes: Array) -> Array:
     rows = np.ascontiguousarray(axes.T) if isinstance(axes, np.ndarray) else axes.T
     if not rows.shape[0]:
         return rows.T
-    high, low = to_numpy(xp.max(rows, axis=1)), to_numpy(xp.min(rows, axis=1))
-    first = to_numpy(xp.argmax(rows, axis=1)) < to_numpy(xp.argmin(rows, axis=1))
-    positive = (high > -low) | ((high == -low) & first)
-    signs = like(np.where(positive, 1.0, -1.0).astype(high.dtype), rows)
+    top, bottom = to_numpy(xp.argmax(rows, axis=1)), to_numpy(xp.argmin(rows, axis=1))
+    high = np.array([float(rows[i, int(j)]) for i, j in enumerate(top)])
+    low = np.array([float(rows[i, int(j)]) for i, j in enumerate(bottom)])
+    positive = (high > -low) | ((high == -low) & (top < bottom))
+    signs = like(np.where(positive, 1.0, -1.0), rows, numpy_dtype(rows))
     rows *= signs[:, None]
     return rows.T

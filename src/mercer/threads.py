@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 _lock = threading.Lock()
+_worker = threading.local()
 _depth = 0
 _limits: Any = None
+_allowed = 1
 
 
 @functools.cache
@@ -26,21 +28,43 @@ def _controller() -> Any:
 
 
 def workers() -> int:
-    """How many threads a computation may use: what BLAS may, at most one a core."""
-    if _depth:  # inside `serial_blas` BLAS says 1, which is our own doing
+    """How many threads a computation may use: what BLAS may, at most one a core.
+
+    One inside a worker; inside `serial_blas`, as many as before it.
+    """
+    if getattr(_worker, "busy", False):
         return 1
-    available = getattr(os, "sched_getaffinity", None)
-    cores = len(available(0)) if available else os.cpu_count() or 1
+    return _allowed if _depth else _available()
+
+
+def _available() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     pools = [pool.num_threads for pool in _controller().lib_controllers]
     return max(1, min([int(cores), *(int(pool) for pool in pools)]))
 
 
 @contextlib.contextmanager
+def working() -> Iterator[None]:
+    """Mark this thread as a worker: what runs in it starts no others."""
+    _worker.busy = True
+    try:
+        yield
+    finally:
+        _worker.busy = False
+
+
+@contextlib.contextmanager
 def serial_blas() -> Iterator[None]:
-    """Keep BLAS at one thread; may nest, and may be entered from several threads."""
-    global _depth, _limits
+    """Keep BLAS at one thread; may nest, and may be entered from several threads.
+
+    Worth holding over a whole iteration, not a step of it: the threads of BLAS go on spinning
+    for some 25 ms after every call that used them, and take a core from the workers.
+    """
+    global _depth, _limits, _allowed
     with _lock:
         if _depth == 0:
+            _allowed = _available()
             _limits = _controller().limit(limits=1)
         _depth += 1
     try:

@@ -1,6 +1,8 @@
 """Never worse than a full SVD in the input's precision, for the axes returned."""
 
 import functools
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -137,6 +139,35 @@ def test_whitened_scores_have_unit_variance():
     X, _, _ = shifted("tall", "float32", 1e3)
     scores = PCA(4, whiten=True).fit(X).transform(X).astype(np.float64)
     assert np.abs(np.cov(scores.T) - np.eye(4)).max() <= 1e-4
+
+
+WILD = """
+import sys, warnings
+import numpy as np
+from mercer import PCA
+warnings.simplefilter("ignore")
+X = np.random.default_rng(28).standard_normal((300, 6))
+X[137] *= float(sys.argv[2])
+X = X.astype(sys.argv[1])
+for solver in sys.argv[3:]:
+    try:
+        found = PCA(1, svd_solver=solver, random_state=0).fit(X).singular_values_[0]
+        right = np.linalg.norm(X[137].astype(np.longdouble)) * np.sqrt(299 / 300)
+        print(solver, "right" if abs(found / right - 1) < 1e-5 else found)
+    except ValueError as error:
+        print(solver, "right" if "overflow" in str(error) else error)
+    except Exception as error:
+        print(solver, repr(error))
+"""
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e22), ("float64", 1e200)])
+def test_one_wild_row(dtype, size):
+    """Squares of one row overflow: the right axis, or an error that says so; LAPACK may hang."""
+    solvers = [way.solver for way in STRINGS]
+    child = [sys.executable, "-c", WILD, dtype, str(size), *solvers]
+    run = subprocess.run(child, capture_output=True, text=True, timeout=60)
+    assert run.stdout.splitlines() == [f"{solver} right" for solver in solvers]
 
 
 # The peers' known wrong answers.

@@ -209,6 +209,7 @@ def test_certificate_holds(data, dtype, way):
     k = min(3, *X.shape)
     pca = fitted(X, way, k)
     certificate = pca.certificate_
+    assert len(pca.components_) == k
     assert certificate.captured <= truth.held(X, pca.components_) + 1e-13
     assert certificate.optimum_upper >= shares[k - 1] - 1e-13
     assert 0 <= certificate.gap <= 1

@@ -266,7 +266,7 @@ def test_batches_are_one_fit(seed, shape, way):
 
 @pytest.mark.parametrize("method", [SVD(), Covariance()], ids=str)
 def test_row_by_row(method):
-    """The first batch, too, may be one row, and any batch smaller than the number of axes."""
+    """A batch may be smaller than the number of axes."""
     X = data()[:40]
     pca = PCA(2, svd_solver=method).partial_fit(X[:2])
     for row in X[2:]:

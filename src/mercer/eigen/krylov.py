@@ -10,6 +10,8 @@ from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthon
 from mercer.config import get_config
 from mercer.eigen.spectrum import Enough, Spectrum, lengths, random_basis, target
 from mercer.operators import Operator
+from mercer.sources import ArraySource
+from mercer.threads import serial_blas
 
 _STEPS = 600
 # Ritz values cost an m×m decomposition: looked at after every third product.
@@ -31,6 +33,18 @@ def krylov(
     the vectors found, so that values and residuals are float64's. `enough` may end the
     iteration before the residuals do.
     """
+    with serial_blas():
+        return _krylov(operator, k, tol, rng, start, enough)
+
+
+def _krylov(
+    operator: Operator,
+    k: int,
+    tol: float,
+    rng: np.random.Generator,
+    start: Spectrum | None,
+    enough: Enough | None,
+) -> Spectrum:
     if start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:
@@ -43,6 +57,16 @@ def krylov(
     Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
     sharp = Basis(operator, Q, np.float64, spectrum.products)
     return replace(sharp.grow(k, tol, rng, enough), state=basis)
+
+
+def _apart(rows: Array, W: Array) -> tuple[Array, Array]:
+    """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
+    width = int(W.shape[1])
+    part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
+    less = ArraySource(W).map(
+        lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
+    )
+    return less.collect(), part
 
 
 class Basis:
@@ -138,8 +162,7 @@ class Basis:
         H = np.zeros((self.m, self.m))
         old = self.m - self.width
         H[:old, :old] = self.H
-        part = Q @ W
-        W = W - Q.T @ part
+        W, part = _apart(Q, W)
         overlap = to_numpy(part).astype(np.float64)
         H[:, old:] = overlap
         H[old:, :] = overlap.T
@@ -165,7 +188,7 @@ class Basis:
             Q = Q * (1 - noise) + fill * noise
         rows = self.rows[: self.m, :]
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
-            Q = Q - rows.T @ (rows @ Q)
+            Q, _ = _apart(rows, Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
 

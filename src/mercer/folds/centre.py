@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, cast, like, to_numpy
+from mercer.arrays import Array, cast, like, namespace, to_numpy
 
 
 class Mean:
@@ -22,14 +22,18 @@ class Mean:
         self.base: Array = None
         self.offset = like(np.zeros(d), reference)
 
-    def centre(self, rows: Array, w: Array, weight: float) -> tuple[Array, Array, Array]:
+    def centre(
+        self, rows: Array, w: Array, weight: float, room: Array = None
+    ) -> tuple[Array, Array, Array]:
         """Return rows less their mean, the offset of that mean, and the sum that is left over.
 
-        The rows are centred by their mean as rounded to their precision; the offset is that
-        of the mean itself.
+        The rows are centred by the mean of every eighth of them, which is no farther from
+        theirs than √7 of their deviation, and costs an eighth of a pass; the offset is that of
+        their mean itself. `room` is a NumPy array that the centred rows may be written to.
         """
-        middle = (w @ rows) / weight
-        rows = rows - middle
+        some = float(namespace(w).sum(w[::8]))
+        middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
+        rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
         left = cast(w @ rows, np.float64)
         middle = cast(middle, np.float64)
         if self.base is None:

@@ -58,6 +58,7 @@ class Moments(Fold):
         self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
         self._product: Array = None
+        self._centred: Array = None
         self.row_bytes = d * 2 * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
 
@@ -73,7 +74,7 @@ class Moments(Fold):
         rows = block.dense(self.products)
         w = like(block.count, self.reference, self.products)
         if self.center:
-            rows, offset, left = self.middle.centre(rows, w, weight)
+            rows, offset, left = self.middle.centre(rows, w, weight, self._room(rows))
             self._wait(weight, offset, left)
         else:
             self.middle.weight += weight
@@ -166,6 +167,14 @@ class Moments(Fold):
         u = float(np.finfo(self.products).eps) / 2
         share = self._trace_squares**0.5 / self._traces
         return always + 3.3 * u * self.longest**0.5 * share, 0.999
+
+    def _room(self, rows: Array) -> Array:
+        """Return an array as large as the block, the same for every block; None elsewhere."""
+        if not isinstance(rows, np.ndarray):
+            return None
+        if self._centred is None or len(self._centred) < len(rows):
+            self._centred = np.empty(rows.shape, self.products)
+        return self._centred[: len(rows)]
 
     def _square(self, rows: Array) -> Array:
         if self.diagonal:

@@ -45,6 +45,8 @@ class Sum(Fold):
     label = "product"
 
     def __init__(self, centre: Centre, V: Array, shape: tuple[int, int]) -> None:
+        # Rows one after the other: SciPy would copy V so for every sparse block.
+        V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
         self.centre, self.V, self.shape = centre, V, shape
         self.result = like(np.zeros(shape), V)
         self.row_bytes = (shape[0] + 2 * shape[1]) * centre.dtype.itemsize

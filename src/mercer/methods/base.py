@@ -23,6 +23,7 @@ from mercer.params import Params
 from mercer.problem import Problem
 from mercer.projection import Projection
 from mercer.sources import Fold
+from mercer.threads import serial_blas
 
 # Below this share of the largest eigenvalue a product in this precision loses digits that
 # an SVD of the data keeps.
@@ -192,6 +193,7 @@ def _optimum(
     basis = spectrum.basis
     if basis is None:
         basis = spectrum.state.vectors(len(ritz))
-    hidden = unseen(operator, basis, rng)
+    with serial_blas():
+        hidden = unseen(operator, basis, rng)
     likely = split(ritz, coupling, min(float(hidden), left), k)
     return Figure(likely, "bound", hidden.confidence) if likely < always else always

@@ -48,7 +48,7 @@ class Dot(Method):
         n, k = size.n, size.axes
         factor = 4 / 3 * n**3 + 2 * n * n * k if 4 * k < n else 4 * n**3
         products = float(n) * n * size.d + 4.0 * n * size.d * k
-        lifted = min(n, k + 8 + k // 4) + 2 * k
+        lifted = min(n, k + 8 + k // 8) + 2 * k
         memory = 48.0 * n * n + 1.0 * size.itemsize * size.d * lifted
         return Cost(3, products, factor, memory)
 
@@ -56,7 +56,7 @@ class Dot(Method):
         return self._fit(problem, problem.source.dtype)
 
     def _fit(self, problem: Problem, products: np.dtype[Any]) -> Projection:
-        mean, deviation, variance = problem.standard
+        mean, deviation, variance = problem.treatment(products)
         gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
         dots = gram.moments(products)
         G = dots.scatter / problem.divisor
@@ -89,10 +89,10 @@ def lifted(
     U = spectrum.vectors if spectrum.basis is None else spectrum.basis
     values = spectrum.values if spectrum.ritz is None else spectrum.ritz
     close = int((values[: U.shape[1]] > 0.75 * values[k - 1]).sum())
-    useful = min(close, k + 8 + k // 4)
+    useful = min(close, k + 8 + k // 8)
     W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype), exact=exact)
     rows = ArraySource(W)
-    moments = rows.fold(Moments(useful, W, np.float64, center=False))
+    moments = rows.fold(Moments(useful, W, dtype, center=False))
     theta, S = eigh(moments.scatter, k)
     S = like(S / np.sqrt(theta), W, numpy_dtype(W))
     return theta / gram.divisor, rows.map(lambda block: block.rows @ S, k).collect()

@@ -197,6 +197,10 @@ class Source(ABC):
         workers = min(workers, -(-n // rows))
         stop = threading.Event()
 
+        def work(part: F, first: int) -> F:
+            with threads.working():
+                return run(part, first)
+
         def run(part: F, first: int) -> F:
             for block in self.blocks(rows, first, workers):
                 if stop.is_set():
@@ -211,7 +215,7 @@ class Source(ABC):
                 return run(state, 0)
             parts = [state, *(state.spawn() for _ in range(1, workers))]
             with threads.serial_blas(), ThreadPoolExecutor(workers) as pool:
-                runs = [pool.submit(run, part, first) for first, part in enumerate(parts)]
+                runs = [pool.submit(work, part, first) for first, part in enumerate(parts)]
                 try:
                     for later in [run.result() for run in runs][1:]:
                         with np.errstate(invalid="ignore", over="ignore"):
