@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, like, numpy_dtype
 from mercer.folds import Adjoint, Centre, Moments, Product
-from mercer.sources import Block, Source
+from mercer.sources import ArraySource, Block, Source
 
 
 class Operator(ABC):
@@ -100,7 +100,7 @@ class Deflated(Operator):
 
     def project(self, V: Array) -> Array:
         """Return what of V is orthogonal to the basis."""
-        return V - self.basis @ (self.basis.T @ V)
+        return apart(self.basis.T, V)[0]
 
     def matmat(self, V: Array) -> Array:
         return self.project(self.operator.matmat(V))
@@ -222,7 +222,7 @@ class Gram(Treated):
             lambda block: centre.times(centre(block.rows), Y),
             int(Y.shape[1]),
             np.float64,
-            extra_bytes=self.source.shape[1] * kind.itemsize,
+            extra_bytes=0 if self.source.sparse else self.source.shape[1] * kind.itemsize,
         )
         return rows.collect() * self._roots(np.float64) / self.divisor
 
@@ -242,6 +242,16 @@ class Gram(Treated):
     def _roots(self, dtype: Any) -> Array:
         w = np.ones(self.size) if self.source.weights is None else self.source.weights
         return like(np.sqrt(w), self.reference, dtype)[:, None]
+
+
+def apart(rows: Array, W: Array) -> tuple[Array, Array]:
+    """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
+    width = int(W.shape[1])
+    part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
+    less = ArraySource(W).map(
+        lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
+    )
+    return less.collect(), part
 
 
 def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthonormalize, to_numpy
 from mercer.config import get_config
 from mercer.eigen.spectrum import Enough, Spectrum, lengths, random_basis, target
-from mercer.operators import Operator
-from mercer.sources import ArraySource
+from mercer.operators import Operator, apart
 from mercer.threads import serial_blas
 
 _STEPS = 600
@@ -49,7 +48,9 @@ def _krylov(
         basis = start.state
     else:
         block = min(operator.size, 16, k + 8)
-        basis = Basis(operator, random_basis(operator, block, rng), operator.dtype)
+        # Float32 products of very large or very small rows would overflow or vanish.
+        drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
+        basis = Basis(operator, random_basis(operator, block, rng), drive)
     spectrum = basis.grow(k, tol, rng, enough)
     if basis.dtype == np.float64:
         return spectrum
@@ -57,16 +58,6 @@ def _krylov(
     Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
     sharp = Basis(operator, Q, np.float64, spectrum.products)
     return replace(sharp.grow(k, tol, rng, enough), state=basis)
-
-
-def _apart(rows: Array, W: Array) -> tuple[Array, Array]:
-    """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
-    width = int(W.shape[1])
-    part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
-    less = ArraySource(W).map(
-        lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
-    )
-    return less.collect(), part
 
 
 class Basis:
@@ -115,8 +106,8 @@ class Basis:
                     met = True
                     break
         found = self._spectrum(k)
-        basis = self.vectors(self.m)
-        return replace(found, vectors=basis[:, :k], basis=basis, converged=met)
+        basis = self.rows[: self.m, :].T
+        return replace(found, vectors=self.vectors(k), basis=basis, converged=met)
 
     def _hides(self, k: int) -> bool:
         """Tell whether a fresh block may still find what the ones before it could not.
@@ -162,7 +153,7 @@ class Basis:
         H = np.zeros((self.m, self.m))
         old = self.m - self.width
         H[:old, :old] = self.H
-        W, part = _apart(Q, W)
+        W, part = apart(Q, W)
         overlap = to_numpy(part).astype(np.float64)
         H[:, old:] = overlap
         H[old:, :] = overlap.T
@@ -188,7 +179,7 @@ class Basis:
             Q = Q * (1 - noise) + fill * noise
         rows = self.rows[: self.m, :]
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
-            Q, _ = _apart(rows, Q)
+            Q, _ = apart(rows, Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
 

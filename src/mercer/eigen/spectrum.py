@@ -51,6 +51,13 @@ class Spectrum:
     converged: bool = True
     state: Any = None
 
+    @property
+    def pairs(self) -> tuple[Vector, Array]:
+        """All eigenpairs that were computed: a decomposition has more than were asked for."""
+        if self.coupling is None and self.ritz is not None:
+            return self.ritz, self.basis
+        return self.values, self.vectors
+
     def depth(self, k: int) -> float:
         """Return the k-th eigenvalue as a share of the first; 0 where there is no variance."""
         if k == 0:

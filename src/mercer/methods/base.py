@@ -192,7 +192,7 @@ def _optimum(
         return always
     basis = spectrum.basis
     if basis is None:
-        basis = spectrum.state.vectors(len(ritz))
+        basis = spectrum.state.rows[: len(ritz), :].T
     with serial_blas():
         hidden = unseen(operator, basis, rng)
     likely = split(ritz, coupling, min(float(hidden), left), k)

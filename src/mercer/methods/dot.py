@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
-from mercer.eigen import Solver, Spectrum
+from mercer.eigen import Solver
 from mercer.folds import Moments
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, certify, find_solver, solve
 from mercer.methods.svd import SVD
@@ -72,24 +72,23 @@ class Dot(Method):
             return SVD().fit(problem)
         if products == np.float32 and depth < LOST:
             return self._fit(problem, np.dtype(np.float64))
-        values, axes = lifted(gram, spectrum, k, products, exact=True)
+        values, axes = lifted(gram, *spectrum.pairs, k, products, exact=True)
         certificate = certify(operator, spectrum, k, problem.rng)
         return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
 
 
 def lifted(
-    gram: Gram, spectrum: Spectrum, k: int, dtype: Any, *, exact: bool
+    gram: Gram, values: Vector, U: Array, k: int, dtype: Any, *, exact: bool
 ) -> tuple[Vector, Array]:
-    """Return the variances and orthonormal axes that eigenvectors of the dot matrix stand for.
+    """Return the variances and orthonormal axes that eigenvectors U of the dot matrix stand for.
 
-    A few vectors beyond the k wanted join in: what rounding took from the k-th is in them.
+    A few vectors beyond the k wanted join in where there are any: what rounding took from the
+    k-th is in them.
     """
     if k == 0:
         return np.zeros(0), like(np.zeros((gram.source.shape[1], 0)), gram.reference)
-    U = spectrum.vectors if spectrum.basis is None else spectrum.basis
-    values = spectrum.values if spectrum.ritz is None else spectrum.ritz
     close = int((values[: U.shape[1]] > 0.75 * values[k - 1]).sum())
-    useful = min(close, k + 8 + k // 8)
+    useful = max(k, min(close, k + 8 + k // 8))
     W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype), exact=exact)
     rows = ArraySource(W)
     moments = rows.fold(Moments(useful, W, dtype, center=False))
