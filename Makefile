@@ -5,7 +5,7 @@
 #   BENCH_ARGS   arguments of the benchmarks
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -q
+PYTEST_ARGS ?= -q -n 2
 BENCH_ARGS ?=
 
 VENV := .venv
@@ -26,7 +26,8 @@ demo: $(VENV)/.mercer ## run the demonstration
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test ## run the tests and the examples in the docstrings
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	# One BLAS thread a process: two processes share the cores, and small products gain nothing.
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(VENV)/.lint ## lint, format, types and layers
 	$(BIN)/ruff check

@@ -59,7 +59,7 @@ class Moments(Fold):
         self._waiting: list[tuple[float, Array, Array]] = []
         self._product: Array = None
         self._centred: Array = None
-        self.row_bytes = d * 2 * self.products.itemsize
+        self.row_bytes = d * (1 + diagonal) * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
 
     def add(self, block: Block) -> None:

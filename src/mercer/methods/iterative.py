@@ -95,9 +95,7 @@ class Iterative(Method):
         values, axes = spectrum.values[:k], spectrum.vectors[:, :k]
         deep = k > 0 and spectrum.depth(k) < FLOOR[np.dtype(np.float64)]
         if isinstance(operator, Gram) and not deep:
-            values, axes = lifted(
-                operator, spectrum.vectors, spectrum.values, k, np.float64, exact=False
-            )
+            values, axes = lifted(operator, *spectrum.pairs, k, np.float64, exact=False)
         elif isinstance(operator, Gram):
             axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
         if deep:

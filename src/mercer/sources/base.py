@@ -17,9 +17,9 @@ from mercer.arrays import Array, Vector, cast, empty, is_finite, like, numpy_dty
 from mercer.config import format_bytes, get_config
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
-BLOCK_BYTES = 32 * 2**20
+BLOCK_BYTES = 16 * 2**20
 # Shorter blocks starve a matrix product that sums over their rows.
-BLOCK_ROWS = 256
+BLOCK_ROWS = 32
 # A fold that holds more than this is not copied for every worker: BLAS threads serve it.
 SPLIT_BYTES = 64 * 2**20
 
