@@ -76,10 +76,15 @@ class FrequentDirections(Streaming):
         B, divisor = fold.sketch, problem.divisor
         values, U = eigh(B @ B.T / divisor)
         total = fold.trace / divisor
-        chosen = problem.choose(values, total)
-        k = len(values) if chosen is None else min(chosen, len(values))
-        roots = np.sqrt(np.maximum(values[:k], np.finfo(float).tiny) * divisor)
-        axes, _ = np.linalg.qr(B.T @ (U[:, :k] / roots))
+        rank = int((values > np.finfo(float).eps * values[0]).sum())
+        values = np.pad(np.maximum(values, 0.0), (0, max(0, problem.limit - len(values))))
+        chosen = problem.choose(values[: problem.limit], total)
+        k = min(problem.limit, fold.size) if chosen is None else chosen
+        rank = min(rank, k)
+        roots = np.sqrt(values[:rank] * divisor)
+        # Axes beyond the sketch's rank hold nothing; they must still be orthonormal.
+        spans = np.hstack([B.T @ (U[:, :rank] / roots), np.eye(fold.d, k)])
+        axes = np.linalg.qr(spans)[0][:, :k]
         lost = fold.loss / divisor
         held, best = float(values[:k].sum()), float(values[:k].sum()) + k * lost
         share = 1.0 / total if total > 0 else 0.0

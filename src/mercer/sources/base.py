@@ -194,7 +194,7 @@ class Source(ABC):
         workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
         workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
         rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
-        workers = min(workers, -(-n // rows))
+        workers = max(1, min(workers, -(-n // rows)))
         stop = threading.Event()
 
         def work(part: F, first: int) -> F:
