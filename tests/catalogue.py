@@ -31,10 +31,10 @@ class Solver(NamedTuple):
 
 
 SOLVERS = [
-    Solver("dense", 30),
-    Solver("jacobi", 30),
-    Solver("krylov", 100),
-    Solver("arpack", 100),
+    Solver("dense", 10),
+    Solver("jacobi", 10),
+    Solver("krylov", 30),
+    Solver("arpack", 10),
     Solver("power", None),
     Solver("randomized", None),
 ]

@@ -19,7 +19,7 @@ from tests.laws import truth
 SHAPES = {"tall": (800, 20), "wide": (20, 800)}
 # Axes above this share of the largest variance, and the relative error they may have.
 DEPTH = {"float32": 1e-2, "float64": 1e-6}
-ERROR = {"float32": 1e-5, "float64": 1e-9}
+ERROR = {"float32": 1e-5, "float64": 1e-12}
 
 
 def fitted(X, way, k=None, **how):

@@ -44,6 +44,14 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array of shape (n, k) or Source
             A Source computes its rows when they are read; its `collect` gives the array.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).transform(X[:1]).round(2)
+        array([[-2.68,  0.32]])
         """
         check_is_fitted(self)
         return self._handed(X, self._scores(check_rows(self, X, reset=False)))
@@ -56,7 +64,16 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._handed(X, self.projection_.rows(scores, divide))
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the axes keep of rows: `inverse_transform` of `transform`."""
+        """Return what the axes keep of rows: `inverse_transform` of `transform`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).reconstruct(X[:1]).round(2)
+        array([[5.08, 3.52, 1.4 , 0.21]])
+        """
         check_is_fitted(self)
         scores = self.projection_.scores(*self._rows(X))
         return self._handed(X, self.projection_.rows(scores))
@@ -65,6 +82,14 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return each row's squared distance from what the axes keep of it.
 
         In units of the columns' deviations where `scale` is set.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).reconstruction_error(X[:1]).round(4)
+        array([0.0008])
         """
         check_is_fitted(self)
         return self.projection_.residuals(*self._rows(X)).collect()[:, 0]

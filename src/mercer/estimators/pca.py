@@ -190,6 +190,17 @@ class PCA(CallbackSupportMixin, Axes):
         Beyond it the rows go through a sketch that fits, a warning says so, and the
         certificate bounds what was lost. Rows of an earlier `fit` are not among those seen. The
         estimator stays unfitted until it has seen as many rows as it is to have axes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> pca = PCA(2)
+        >>> for batch in (X[:50], X[50:60], X[60:]):
+        ...     pca = pca.partial_fit(batch)
+        >>> pca.explained_variance_.round(3)
+        array([4.228, 0.243])
         """
         with self._all_or_nothing(), progress.session():
             first = not hasattr(self, "_stream")
