@@ -126,7 +126,7 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
 
     N = A.shape[0]
     k = N if k is None else k
-    with _lapack(N):
+    with lapack_threads(N):
         if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
             w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
         else:
@@ -139,7 +139,7 @@ def orthonormalize(W: Array) -> tuple[Array, Matrix]:
     if isinstance(W, np.ndarray):
         import scipy.linalg
 
-        with _lapack(W.shape[1]):
+        with lapack_threads(W.shape[1]):
             Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
         return Q, np.asarray(R, np.float64)
     xp = namespace(W)
@@ -161,7 +161,7 @@ def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
     """Return the SVD of a small host matrix; the slower LAPACK driver where the fast fails."""
     import scipy.linalg
 
-    with _lapack(min(A.shape)):
+    with lapack_threads(min(A.shape)):
         try:
             return scipy.linalg.svd(A, full_matrices=False, check_finite=False)
         except np.linalg.LinAlgError:
@@ -170,5 +170,6 @@ def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
             )
 
 
-def _lapack(N: int) -> Any:
+def lapack_threads(N: int) -> Any:
+    """Return a context with the threads that serve a matrix of N rows best."""
     return serial_blas() if N < _SERIAL else contextlib.nullcontext()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -120,6 +121,7 @@ def format_bytes(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
+@functools.cache
 def machine_memory() -> int:
     """Bytes of memory of this machine, or of the container where that is less."""
     total = _physical_memory()

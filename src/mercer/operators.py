@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, like, numpy_dtype
+from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype
 from mercer.folds import Adjoint, Centre, Moments, Product
 from mercer.sources import ArraySource, Block, Source
 
@@ -50,6 +50,10 @@ class Operator(ABC):
     def rank(self) -> int:
         """The largest rank that it can have."""
         return self.size
+
+    def project(self, V: Array) -> Array:
+        """Return the part of V that lies where the operator is defined."""
+        return V
 
     @abstractmethod
     def matmat(self, V: Array) -> Array:
@@ -98,8 +102,11 @@ class Deflated(Operator):
     def reference(self) -> Array:
         return self.operator.reference
 
+    @property
+    def rank(self) -> int:
+        return self.size - int(self.basis.shape[1])
+
     def project(self, V: Array) -> Array:
-        """Return what of V is orthogonal to the basis."""
         return apart(self.basis.T, V)[0]
 
     def matmat(self, V: Array) -> Array:
@@ -132,6 +139,7 @@ class Treated(Operator):
     ) -> None:
         self.source, self.mean, self.deviation = source, mean, deviation
         self.divisor = divisor
+        self.plain = not np.any(deviation != 1.0)
         self.size = source.shape[self.axis]
         self.trace = variance
         self.dtype = source.dtype
@@ -184,12 +192,12 @@ class Gram(Treated):
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
-        plain = not np.any(self.deviation != 1.0), self.source.weights is None
+        unit = self.source.weights is None
 
         def treated(block: Block) -> Array:
             rows = block.dense(dtype) - mean[block.start : block.stop, :]
-            rows = rows if plain[0] else rows / divide[block.start : block.stop, :]
-            return rows if plain[1] else rows * roots
+            rows = rows if self.plain else rows / divide[block.start : block.stop, :]
+            return rows if unit else rows * roots
 
         return columns.map(treated, self.size, dtype)
 
@@ -203,28 +211,31 @@ class Gram(Treated):
         divide = like(self.deviation, V, kind)[:, None]
         if self.source.sparse and not exact:
             # In C order: SciPy would copy it so for every block.
-            V = np.ascontiguousarray(V * self._roots(kind))
+            V = np.ascontiguousarray(self._weighed(self._centred(V)))
             columns = self.source.transposed()
             lifted = columns.map(lambda block: block.rows @ V, width, kind).collect()  # type: ignore[union-attr]
-            return (lifted - np.outer(like(self.mean, V, kind), V.sum(axis=0))) / divide
+            return lifted if self.plain else np.divide(lifted, divide, out=lifted)
         columns = self.columns(kind)
         if columns is not None:
-            return columns.map(lambda block: block.rows @ V, width).collect()
+            # Column after column in memory, as axes are handed out.
+            out = empty((width, self.source.shape[1]), V, kind).T
+            return columns.map(lambda block: block.rows @ V, width).collect(out)
         V = V * self._roots(kind)
         fold = Adjoint(Centre(self.mean, kind, V), V, (self.source.shape[1], width))
         return cast(self.source.fold(fold).result, kind) / divide
 
     def matmat(self, V: Array) -> Array:
-        kind = numpy_dtype(V)
-        Y = self.lift(V) / like(self.deviation, V, kind)[:, None]
+        kind, width = numpy_dtype(V), int(V.shape[1])
+        Y = self.lift(V)
+        if not self.plain:
+            Y = Y / like(self.deviation, V, kind)[:, None]
+        if self.source.sparse:
+            rows = self.source.map(lambda block: block.rows @ Y, width, np.float64).collect()
+            return self._centred(self._weighed(rows)) / self.divisor
         centre = Centre(self.mean, kind, V)
-        rows = self.source.map(
-            lambda block: centre.times(centre(block.rows), Y),
-            int(Y.shape[1]),
-            np.float64,
-            extra_bytes=0 if self.source.sparse else self.source.shape[1] * kind.itemsize,
-        )
-        return rows.collect() * self._roots(np.float64) / self.divisor
+        extra = self.source.shape[1] * kind.itemsize
+        rows = self.source.map(lambda block: centre(block.rows) @ Y, width, np.float64, extra)
+        return self._weighed(rows.collect()) / self.divisor
 
     def dense(self) -> Matrix:
         return self.moments(np.float64).scatter / self.divisor
@@ -238,6 +249,16 @@ class Gram(Treated):
                 f'needs. Use svd_solver="krylov".'
             )
         return columns.fold(Moments(self.size, self.reference, products, center=False))
+
+    def _weighed(self, V: Array) -> Array:
+        return V if self.source.weights is None else V * self._roots(numpy_dtype(V))
+
+    def _centred(self, V: Array) -> Array:
+        """Return V less its part along √w: the products of sparse rows are centred so."""
+        if not np.any(self.mean):
+            return V
+        u = self._roots(numpy_dtype(V)) / self.source.count**0.5
+        return V - u @ (u.T @ V)
 
     def _roots(self, dtype: Any) -> Array:
         w = np.ones(self.size) if self.source.weights is None else self.source.weights

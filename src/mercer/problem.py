@@ -80,30 +80,34 @@ class Problem:
         """Return what `standard` holds, from products of this precision."""
         d, reference = self.source.shape[1], self.source.reference
         fold = Moments(d, reference, products, diagonal=True, center=self.center)
+        if self.source.sparse:  # summed by their entries: nothing as long as a row is made
+            fold.row_bytes = 0
         moments = self.source.fold(fold)
         self.require_finite(moments.mean, moments.scatter)
-        deviation = self.deviation(moments.scatter, moments.mean)
+        deviation = self.deviation(moments.scatter, moments.mean, products)
         variance = float((moments.scatter / deviation**2).sum()) / self.divisor
         return moments.mean, deviation, variance
 
-    def is_constant(self, mean: Vector, deviation: Vector, total: float) -> bool:
-        """Tell whether a total variance is no more than the rounding of the mean."""
-        eps = float(np.finfo(self.source.dtype).eps)
+    def is_constant(
+        self, mean: Vector, deviation: Vector, total: float, products: Any = np.float64
+    ) -> bool:
+        """Tell whether a total variance is no more than what products round the mean by."""
+        eps = float(np.finfo(products).eps)
         return self.center and total <= float(((2 * eps * mean / deviation) ** 2).sum())
 
     def require_finite(self, *sums: Array) -> None:
         """Refuse what NaN or infinity in the rows made of their sums, and say where they are."""
         require_finite(self.source, *sums)
 
-    def deviation(self, squares: Vector, mean: Vector) -> Vector:
+    def deviation(self, squares: Vector, mean: Vector, products: Any = np.float64) -> Vector:
         """Return what columns of these sums of squares are divided by: 1 unless scaled.
 
-        And 1 for a column that is constant to rounding.
+        And 1 for a column that is constant to what products of this precision tell.
         """
         if not self.scale:
             return np.ones(len(squares))
         variance = squares / self.source.count
-        eps = float(np.finfo(self.source.dtype).eps)
+        eps = float(np.finfo(products).eps)
         constant = variance <= (8 * eps * np.abs(mean)) ** 2
         return np.sqrt(np.where(constant, 1.0, variance))
 

@@ -11,6 +11,7 @@ import functools
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 _lock = threading.Lock()
@@ -38,10 +39,23 @@ def workers() -> int:
 
 
 def _available() -> int:
+    blas = [int(library.num_threads) for library in _controller().lib_controllers]
+    return max(1, min([_cores(), *blas]))
+
+
+def _cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    pools = [pool.num_threads for pool in _controller().lib_controllers]
-    return max(1, min([int(cores), *(int(pool) for pool in pools)]))
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@functools.cache
+def pool() -> ThreadPoolExecutor:
+    """Return the threads that help the one that asks, kept: to start them costs a millisecond."""
+    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mercer")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 @contextlib.contextmanager

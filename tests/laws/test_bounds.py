@@ -13,7 +13,7 @@ from mercer import PCA, config_context
 from mercer.certificate import lanczos_excess, pinching, schur, split, unseen_frobenius
 from mercer.eigen import unseen
 from mercer.operators import Dense
-from tests.catalogue import DATA, WAYS, rows, separated, with_spectrum
+from tests.catalogue import DATA, EXACT, WAYS, rows, separated, with_spectrum
 from tests.laws import truth
 
 SPECTRA = {
@@ -212,6 +212,15 @@ def test_certificate_holds(data, dtype, way):
     assert certificate.captured <= truth.held(X, pca.components_) + 1e-13
     assert certificate.optimum_upper >= shares[k - 1] - 1e-13
     assert 0 <= certificate.gap <= 1
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
+@pytest.mark.parametrize("data", rows(DATA, "tall", "wide", "square", "two rows", "outlier"))
+def test_certificate_is_tight_where_all_can_be_seen(data, way):
+    """Few enough rows or columns that a probe sees the rest: a converged fit must show it."""
+    X, _ = case(data, "float64")
+    for k in sorted({1, min(3, *X.shape), min(5, *X.shape)}):
+        assert fitted(X, way, k).certificate_.gap <= 1e-9
 
 
 @pytest.mark.parametrize("way", rows(WAYS, "krylov", "randomized", "Iterative()"))

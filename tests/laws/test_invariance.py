@@ -236,6 +236,16 @@ def test_scale_is_standard_scaler_before(shape, way):
 
 
 @pytest.mark.parametrize("way", rows(EXACT))
+def test_scale_finds_the_deviation_of_coarse_columns(way):
+    """Float32 at 1e6 has steps of 1/16: a deviation of 0.5 is no rounding."""
+    X = (0.5 * data() + 1e6).astype(np.float32)
+    Z = sklearn.preprocessing.StandardScaler().fit_transform(X.astype(np.float64))
+    values = truth.pca(Z)[0][:4]
+    found = fitted(X, way, scale=True).explained_variance_
+    assert np.abs(found / values - 1).max() <= 1e-5
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_without_centring_it_is_the_svd_of_the_rows(shape, way):
     X = data(shape)

@@ -10,8 +10,12 @@ if np.finfo(np.longdouble).eps > 1e-18:
 
 
 def centred(X, weights=None):
-    """The rows less their mean, in longdouble; what rounding leaves is taken off as well."""
+    """The rows less their mean, in longdouble; what rounding leaves is taken off as well.
+
+    The first row is taken off before: equal rows leave nothing at all.
+    """
     A = np.asarray(X, dtype=np.longdouble)
+    A = A - A[0]
     w = np.ones(len(A), np.longdouble) if weights is None else np.asarray(weights, np.longdouble)
     for _ in range(2):
         A = A - (w[:, None] * A).sum(axis=0) / w.sum()

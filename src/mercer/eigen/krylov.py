@@ -15,6 +15,8 @@ from mercer.threads import serial_blas
 _STEPS = 600
 # Ritz values cost an m×m decomposition: looked at after every third product.
 _LOOK = 3
+# A block whose directions are no farther apart in length stays orthogonal to the basis.
+_CLEAN = 1e-2
 
 
 def krylov(
@@ -47,7 +49,7 @@ def _krylov(
     if start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:
-        block = min(operator.size, 16, k + 8)
+        block = min(operator.size, 8, k + 8)
         # Float32 products of very large or very small rows would overflow or vanish.
         drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
         basis = Basis(operator, random_basis(operator, block, rng), drive)
@@ -65,6 +67,7 @@ class Basis:
 
     The vectors are rows of one array, so that every product with them is one GEMM. `H` is
     QᵀAQ; `tail` is the factor R in A Q = Q H + Q_next R, which acts on the last block alone.
+    `room` is how many vectors memory is taken for at once, `whole` how many there can be.
     """
 
     def __init__(self, operator: Operator, Q: Array, dtype: object, products: int = 0) -> None:
@@ -80,14 +83,16 @@ class Basis:
         self.width = self.block
         self._ritz: tuple[Vector, Matrix] | None = None
         self.broken = self.fresh = False
+        self.room, self.whole = 0, self.N
         self._sum = (0, 0.0)
 
     def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
         """Add blocks until k residuals are small enough."""
         met, late = False, 0
+        self.room = self._room(k)
         for step in range(_STEPS):
             if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
-                if self.m + self.block > self._room(k):
+                if self.m + self.block > self.room:
                     self._restart(k)
                 self.step(rng)
             full = self.m == self.N
@@ -143,18 +148,23 @@ class Basis:
 
     def step(self, rng: np.random.Generator) -> None:
         """Take the next block into the basis and multiply it."""
-        if self.m > 0:
+        old, near = self.m, self.m - self.width
+        if old > 0:
             self._store(self.next)
-        last = self.rows[self.m : self.m + self.width, :]
-        W = cast(self.operator.matmat(last.T), self.dtype)
+        else:
+            near = 0
+        self.m = old + self.width
+        rows = self.rows[: self.m, :]
+        W = cast(self.operator.matmat(rows[old:, :].T), self.dtype)
         self.products += self.width
-        self.m += self.width
-        Q = self.rows[: self.m, :]
-        H = np.zeros((self.m, self.m))
-        old = self.m - self.width
-        H[:old, :old] = self.H
-        W, part = apart(Q, W)
+        # The recurrence leaves parts along the last two blocks, and rounding along the rest:
+        # without those parts one pass over the basis is enough.
+        W, first = apart(rows[near:, :], W)
+        W, part = apart(rows, W)
         overlap = to_numpy(part).astype(np.float64)
+        overlap[near:] += to_numpy(first)
+        H = np.zeros((self.m, self.m))
+        H[:old, :old] = self.H
         H[:, old:] = overlap
         H[old:, :] = overlap.T
         H[old:, old:] = (overlap[old:] + overlap[old:].T) / 2
@@ -164,22 +174,26 @@ class Basis:
 
     def _continue(self, W: Array, rng: np.random.Generator) -> None:
         """Make the next block of what the product left over; random where nothing is left."""
-        width = min(self.width, self.block, self.N - self.m)
+        width = min(self.width, self.block, self.whole - self.m)
         self.tail = np.zeros((width, self.width))
         if width == 0:
             return
         Q, R = orthonormalize(W)
-        Q, R = Q[:, :width], R[:width, :width]
-        weak = np.abs(np.diag(R)) <= 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
+        self.next, self.tail = Q[:, :width], R[:width, :]
+        sizes = np.abs(np.diag(R[:width, :width]))
+        weak = sizes <= 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
         self.fresh = bool(weak.any())
+        if not self.fresh and sizes.min() >= _CLEAN * sizes.max():
+            return
+        Q = self.next
         if self.fresh:  # a direction made of rounding: any other will do
             self.broken = True
             fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
-        rows = self.rows[: self.m, :]
+        Q = self.operator.project(Q) if self.fresh else Q
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
-            Q, _ = apart(rows, Q)
+            Q, _ = apart(self.rows[: self.m, :], Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
 
@@ -187,7 +201,7 @@ class Basis:
         self.width = int(Q.shape[1])
         need = self.m + self.width
         if need > self.rows.shape[0]:
-            grown = empty((min(self.N, max(need, 2 * self.m)), self.N), self.rows, self.dtype)
+            grown = empty((min(self.N, max(need, self.room)), self.N), self.rows, self.dtype)
             grown[: self.m, :] = self.rows[: self.m, :]
             self.rows = grown
         self.rows[self.m : need, :] = Q.T

@@ -78,8 +78,8 @@ def tamed(source: Source) -> tuple[Source, int]:
 
     Judged by a few rows spread over the data; almost always it is 0 and the rows as they are.
     """
-    n = source.shape[0]
-    few = np.unique(np.linspace(0, n - 1, 32).astype(int))
+    n, d = source.shape
+    few = np.unique(np.linspace(0, n - 1, max(4, min(32, 2**17 // d))).astype(int))
     rows = to_numpy(source.take(few)).astype(np.float64)
     with np.errstate(all="ignore"):
         spread = float(np.abs(rows - rows.mean(axis=0)).max(initial=0.0))

@@ -179,7 +179,9 @@ class Moments(Fold):
     def _square(self, rows: Array) -> Array:
         if self.diagonal:
             ones = like(np.ones(rows.shape[0]), rows, self.products)
-            return cast(ones @ (rows * rows), np.float64)
+            mine = isinstance(rows, np.ndarray) and rows.base is self._centred is not None
+            squares = np.square(rows, out=rows) if mine else rows * rows
+            return cast(ones @ squares, np.float64)
         if not isinstance(rows, np.ndarray):
             return cast(rows.T @ rows, np.float64)
         if self._product is None:
@@ -188,7 +190,7 @@ class Moments(Fold):
 
     def _wait(self, weight: float, offset: Array, left: Array) -> None:
         self._waiting.append((weight, offset, left))
-        if len(self._waiting) >= _WAITING:
+        if self.diagonal or len(self._waiting) >= _WAITING:
             self._settle()
 
     def _settle(self) -> None:

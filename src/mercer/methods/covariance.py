@@ -49,9 +49,11 @@ class Covariance(Streaming):
 
     def fit(self, problem: Problem) -> Projection:
         products = problem.source.dtype
-        found = self.finish(problem, problem.source.fold(self._moments(problem, products)))
-        if found.depth >= FLOOR[products]:
-            return found
+        fold = problem.source.fold(self._moments(problem, products))
+        if products == np.float64 or not self._coarse(problem, fold):
+            found = self.finish(problem, fold)
+            if found.depth >= FLOOR[products]:
+                return found
         if products == np.float64:
             return SVD().fit(problem)
         return self.finish(problem, problem.source.fold(self.begin(problem)))
@@ -62,11 +64,11 @@ class Covariance(Streaming):
     def finish(self, problem: Problem, fold: Any) -> Projection:
         scatter, mean = fold.scatter, fold.mean
         problem.require_finite(mean, scatter)
-        deviation = problem.deviation(np.diag(scatter), mean)
+        deviation = problem.deviation(np.diag(scatter), mean, fold.products)
         C = scatter / problem.divisor
         if problem.scale:
             C = C / np.outer(deviation, deviation)
-        if problem.is_constant(mean, deviation, float(np.trace(C))):
+        if problem.is_constant(mean, deviation, float(np.trace(C)), fold.products):
             C = np.zeros_like(C)
         share, confidence = fold.rounding
         operator = Dense(C, rounding=share * float(np.trace(C)), confidence=confidence)
@@ -75,6 +77,12 @@ class Covariance(Streaming):
         certificate = certify(operator, spectrum, k, problem.rng)
         values = spectrum.values[:k]
         return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
+
+    def _coarse(self, problem: Problem, fold: Moments) -> bool:
+        """Tell whether a column to be scaled may only seem constant to products this coarse."""
+        squares = np.diag(fold.scatter)
+        mild = problem.deviation(squares, fold.mean)
+        return not np.array_equal(mild, problem.deviation(squares, fold.mean, fold.products))
 
     def _moments(self, problem: Problem, products: Any) -> Moments:
         source = problem.source

@@ -56,52 +56,71 @@ class Dot(Method):
         return self._fit(problem, problem.source.dtype)
 
     def _fit(self, problem: Problem, products: np.dtype[Any]) -> Projection:
-        mean, deviation, variance = problem.treatment(products)
+        # What columns are divided by must tell a coarse one from a constant one.
+        mean, deviation, variance = problem.treatment(np.float64 if problem.scale else products)
         gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
-        dots = gram.moments(products)
-        G = dots.scatter / problem.divisor
-        if problem.center:
-            G = _centred(G, problem.source.weights)
-        if problem.is_constant(mean, deviation, float(np.trace(G))):
+        operator = _dots(problem, gram, products)
+        if problem.is_constant(mean, deviation, operator.trace, products):
             return SVD().fit(problem)
-        share, confidence = dots.rounding
-        operator = Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
         depth = spectrum.depth(k)
         if products == np.float64 and depth < FLOOR[products]:
             return SVD().fit(problem)
         if products == np.float32 and depth < LOST:
             return self._fit(problem, np.dtype(np.float64))
-        values, axes = lifted(gram, *spectrum.pairs, k, products, exact=True)
-        certificate = certify(operator, spectrum, k, problem.rng)
-        return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
+        certificate, total = certify(operator, spectrum, k, problem.rng), operator.trace
+        values, U = spectrum.pairs
+        U = cast(U[:, : _useful(values, k)], products)
+        del operator, spectrum  # n×n each, where d×k are about to come
+        values, axes = lifted(gram, values, U, k, exact=True)
+        return problem.projection(mean, deviation, axes, values, total, certificate)
 
 
-def lifted(
-    gram: Gram, values: Vector, U: Array, k: int, dtype: Any, *, exact: bool
-) -> tuple[Vector, Array]:
+def _dots(problem: Problem, gram: Gram, products: np.dtype[Any]) -> Dense:
+    """Return the dot matrix, what rounding of the columns' means left over taken off."""
+    dots = gram.moments(products)
+    share, confidence = dots.rounding
+    G = dots.scatter
+    G /= problem.divisor
+    if problem.center:
+        _centre(G, problem.source.weights)
+    return Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
+
+
+def lifted(gram: Gram, values: Vector, U: Array, k: int, *, exact: bool) -> tuple[Vector, Array]:
     """Return the variances and orthonormal axes that eigenvectors U of the dot matrix stand for.
 
-    A few vectors beyond the k wanted join in where there are any: what rounding took from the
-    k-th is in them.
+    In U's precision. A few vectors beyond the k wanted join in where there are any: what
+    rounding took from the k-th is in them.
     """
+    import scipy.linalg
+
     if k == 0:
         return np.zeros(0), like(np.zeros((gram.source.shape[1], 0)), gram.reference)
-    close = int((values[: U.shape[1]] > 0.75 * values[k - 1]).sum())
-    useful = max(k, min(close, k + 8 + k // 8))
-    W = gram.lift(cast(like(U[:, :useful], gram.reference), dtype), exact=exact)
+    useful, kind = _useful(values[: U.shape[1]], k), numpy_dtype(U)
+    lengths = np.sqrt(values[:useful] * gram.divisor)
+    # Of unit length and orthogonal, but for rounding: what makes them so is near the identity.
+    U = like(U[:, :useful], gram.reference) / like(lengths, gram.reference, kind)
+    W = gram.lift(U, exact=exact)
     rows = ArraySource(W)
-    moments = rows.fold(Moments(useful, W, dtype, center=False))
-    theta, S = eigh(moments.scatter, k)
-    S = like(S / np.sqrt(theta), W, numpy_dtype(W))
-    return theta / gram.divisor, rows.map(lambda block: block.rows @ S, k).collect()
+    L = np.linalg.cholesky(rows.fold(Moments(useful, W, kind, center=False)).scatter)
+    theta, S = eigh((L.T * lengths**2) @ L, k)
+    S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, kind)
+    rows.map(lambda block: block.rows @ S, k).collect(out=W[:, :k])
+    return theta / gram.divisor, W[:, :k]
 
 
-def _centred(G: Matrix, weights: Vector | None) -> Matrix:
-    """Return HGH: what the rounding of the columns' means to the data's precision left over."""
+def _useful(values: Vector, k: int) -> int:
+    """Return how many of the eigenvectors are worth lifting."""
+    close = int((values > 0.75 * values[k - 1]).sum())
+    return max(k, min(close, k + 8 + k // 8))
+
+
+def _centre(G: Matrix, weights: Vector | None) -> None:
+    """Make G what HGH is."""
     w = np.ones(G.shape[0]) if weights is None else weights
     u = np.sqrt(w / w.sum())
     Gu = G @ u
-    G -= np.outer(u, Gu - (u @ Gu) * u)
-    G -= np.outer(Gu, u)
-    return G
+    both = np.outer(u, Gu - (u @ Gu / 2) * u)
+    G -= both
+    G -= both.T

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
 from mercer.certificate import split
+from mercer.config import get_config
 from mercer.eigen import Randomized, Solver, Spectrum, krylov
 from mercer.folds import Centre, Triangle
 from mercer.methods.base import (
@@ -26,6 +27,8 @@ from mercer.operators import Covariance, Gram
 from mercer.problem import Problem
 from mercer.projection import Projection
 
+# Below this share of the largest eigenvalue products see nothing but their own rounding.
+_BLIND = 1e-12
 _LATE = (
     "Sparse rows are centred after the product, and their mean is large: digits are lost. "
     'svd_solver="covariance_eigh" keeps them.'
@@ -94,8 +97,13 @@ class Iterative(Method):
             certificate = replace(certificate, notes=(_LATE,))
         values, axes = spectrum.values[:k], spectrum.vectors[:, :k]
         deep = k > 0 and spectrum.depth(k) < FLOOR[np.dtype(np.float64)]
+        if deep and spectrum.depth(k) < _BLIND:
+            if SVD().cost(Size(n, d, k)).memory <= get_config().budget:
+                return SVD().fit(problem)
+            certificate = replace(certificate, converged=False)
         if isinstance(operator, Gram) and not deep:
-            values, axes = lifted(operator, *spectrum.pairs, k, np.float64, exact=False)
+            values, U = spectrum.pairs
+            values, axes = lifted(operator, values, cast(U, np.float64), k, exact=False)
         elif isinstance(operator, Gram):
             axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
         if deep:

@@ -6,7 +6,7 @@ import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -214,14 +214,16 @@ class Source(ABC):
             if workers == 1:
                 return run(state, 0)
             parts = [state, *(state.spawn() for _ in range(1, workers))]
-            with threads.serial_blas(), ThreadPoolExecutor(workers) as pool:
-                runs = [pool.submit(work, part, first) for first, part in enumerate(parts)]
+            with threads.serial_blas():
+                others = [threads.pool().submit(work, part, i) for i, part in enumerate(parts) if i]
                 try:
-                    for later in [run.result() for run in runs][1:]:
+                    work(state, 0)
+                    for other in others:
                         with np.errstate(invalid="ignore", over="ignore"):
-                            state.merge(later)
+                            state.merge(other.result())
                 except BaseException:  # Ctrl-C too: let the other workers end at once
                     stop.set()
+                    wait(others)
                     raise
         return state
 

@@ -48,10 +48,11 @@ class SparseSource(Source):
 
         pointers = self.csr.indptr[start : stop + 1]
         part = slice(int(pointers[0]), int(pointers[-1]))
-        return scipy.sparse.csr_array(
-            (self.csr.data[part], self.csr.indices[part], pointers - pointers[0]),
-            shape=(stop - start, self.shape[1]),
-        )
+        # Made empty and then filled: the constructor would copy a slice of a larger array.
+        rows = scipy.sparse.csr_array((stop - start, self.shape[1]), dtype=self.dtype)
+        rows.data, rows.indices = self.csr.data[part], self.csr.indices[part]
+        rows.indptr = pointers - pointers[0]
+        return rows
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         return self.csr[at].toarray()
