@@ -143,8 +143,13 @@ class Race:
 
 
 def timed(side: Side) -> tuple[float, Any]:
-    """Run a side once; return its seconds and its model."""
+    """Run a side once; return its seconds and its model.
+
+    The pause lets the BLAS threads of the side before fall asleep: they spin for a while, and
+    would take a core from this one.
+    """
     gc.collect()
+    time.sleep(0.2)
     limits = threadpool_limits(side.threads, user_api="blas") if side.threads else nullcontext()
     with limits:
         start = time.perf_counter()

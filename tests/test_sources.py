@@ -1,5 +1,10 @@
 """Rows wherever they live: the same rows, in blocks of any length."""
 
+import os
+import signal
+import time
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -318,3 +323,27 @@ def test_a_file_longer_than_it_says(tmp_path):
     np.save(path, table())
     path.write_bytes(path.read_bytes() + b"more")
     assert_array_equal(as_source(path).collect(), table())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_folds_too(monkeypatch):
+    """The helping threads of the parent are not in the child, which must start its own."""
+    monkeypatch.setattr("mercer.threads.workers", lambda: 2)
+    X = np.arange(6000.0).reshape(3000, 2)
+    with config_context(block_rows=100):
+        before = ArraySource(X).collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads, and fork
+            child = os.fork()
+        if child == 0:  # nothing of pytest may run here
+            os._exit(0 if np.array_equal(ArraySource(X).collect(), before) else 1)
+    deadline = time.monotonic() + 60
+    done, status = os.waitpid(child, os.WNOHANG)
+    while not done and time.monotonic() < deadline:
+        time.sleep(0.01)
+        done, status = os.waitpid(child, os.WNOHANG)
+    if not done:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert done
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -13,6 +13,7 @@ import sklearn.decomposition
 
 from mercer import PCA, config_context
 from mercer.methods import Covariance
+from mercer.sources import ArraySource
 from tests.catalogue import STRINGS, graded, rows, separated
 from tests.laws import truth
 
@@ -230,3 +231,38 @@ def test_default_of_scikit_learn_on_gene_like_data():
     assert error(sklearn.decomposition.PCA(k, random_state=0)) > 0.1
     assert error(PCA(k)) < 1e-9
     assert error(PCA(k, svd_solver="krylov", random_state=0)) < 1e-9
+
+
+def passes(monkeypatch):
+    """Count the passes that Moments makes, by precision."""
+    made, fold = [], ArraySource.fold
+
+    def counted(self, state):
+        if type(state).__name__ == "Moments" and self.shape[0] > 1000:
+            made.append(state.products.name)
+        return fold(self, state)
+
+    monkeypatch.setattr(ArraySource, "fold", counted)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("decades", "misled", "expected"),
+    [
+        (0.5, False, ["float32"]),
+        (4, False, ["float64"]),
+        (4, True, ["float32", "float64"]),
+    ],
+    ids=["shallow", "deep", "deep where few rows look shallow"],
+)
+def test_a_glance_spares_a_pass_and_decides_nothing(decades, misled, expected, monkeypatch):
+    rng = np.random.default_rng(31)
+    X = graded(rng, 8000, 12, decades).astype(np.float32)
+    if misled:  # every row that the glance sees is noise of the same size in all directions
+        at = np.concatenate([i + np.arange(16) for i in np.linspace(0, 8000 - 16, 16).astype(int)])
+        X[at] = 1e-4 * X.std() * rng.standard_normal((256, 12))
+    values = truth.pca(X)[0][:10]
+    made = passes(monkeypatch)
+    found = PCA(10, svd_solver="covariance_eigh").fit(X).explained_variance_
+    assert made == expected
+    assert np.abs(found / values - 1).max() <= 1e-5

@@ -285,3 +285,30 @@ def test_directions_of_any_shape(n, d, size, seed, center):
     lost = np.linalg.eigvalsh(S - B.T @ B)
     assert lost[0] >= -1e-13 * np.trace(S)
     assert lost[-1] <= fold.loss + 1e-13 * np.trace(S)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mean", [0.0, 0.3, 0.9, 1.1, 5.0, 40.0])
+def test_rows_near_zero_keep_their_digits(mean, dtype):
+    """Means of about a deviation are where a block may stay as it is: on both sides of it."""
+    rng = np.random.default_rng(57)
+    X = (rng.standard_normal((4000, D)) + mean * np.array([1, -1, 1, 0, 1, 6])).astype(dtype)
+    X[2000:2500] += 3  # not all blocks decide alike
+    fold = ArraySource(X).fold(Moments(D, HERE, X.dtype))
+    expected = _scatter(X, np.ones(len(X)))
+    error = np.abs(fold.scatter - expected).max() / np.trace(expected)
+    assert error <= {"float32": 5e-7, "float64": 1e-15}[dtype]
+    # And what the fold says of it is true.
+    assert np.linalg.norm((fold.scatter - expected).astype(float)) <= (
+        fold.rounding[0] * float(np.trace(expected))
+    )
+
+
+def test_a_column_far_from_zero_is_centred_among_others_that_are_not():
+    """Its own digits would be lost beside columns of large variance."""
+    rng = np.random.default_rng(58)
+    X = rng.standard_normal((3000, D)).astype(np.float32)
+    X[:, 2] = 50 + 0.01 * X[:, 2]
+    fold = ArraySource(X).fold(Moments(D, HERE, np.float32))
+    expected = np.diag(_scatter(X, np.ones(len(X))))
+    assert np.abs(np.diag(fold.scatter) / expected - 1).max() <= 1e-5

@@ -7,6 +7,8 @@ import pytest
 import scipy.linalg
 
 from mercer import config_context
+from mercer.eigen import dense
+from mercer.eigen.dense import Tridiagonal
 from mercer.operators import Dense
 from tests.catalogue import OPERATORS, SOLVERS, rows, with_spectrum
 from tests.laws import truth
@@ -182,3 +184,35 @@ def test_power_iteration_bound():
         steps = spectrum.products - 1
         failures += abs(v @ spectrum.vectors[:, 0]) < 1 - 20 * N * 0.8**steps
     assert failures <= trials / 10
+
+
+@pytest.mark.parametrize("nasty", rows(OPERATORS))
+def test_vectors_chosen_after_the_eigenvalues(nasty):
+    """`choose` sees the whole spectrum; the vectors it asks for are as good as any."""
+    A, expected = matrix(nasty), eigenvalues(nasty)
+    for k in sizes(A):
+        seen = []
+        spectrum = dense(
+            Dense(A),
+            1,
+            tol=0.0,
+            rng=None,
+            choose=lambda values, k=k, seen=seen: seen.append(values) or k,
+        )
+        allowed = 10 * len(A) * EPS * np.abs(expected).max()
+        assert np.abs(seen[0] - expected).max() <= allowed
+        assert len(spectrum.values) == k
+        assert np.all(residuals(A, spectrum) <= allowed)
+        V = np.asarray(spectrum.vectors, np.longdouble)
+        assert np.abs(V.T @ V - np.eye(k)).max() <= 10 * len(A) * EPS
+
+
+@pytest.mark.parametrize("k", [1, 3, 40, 59])
+def test_pairs_of_a_tridiagonal_matrix(k):
+    rng = np.random.default_rng(5)
+    A = with_spectrum(rng, np.r_[np.ones(30), np.geomspace(1, 1e-9, 210)])
+    reduced = Tridiagonal(A)
+    values, V = reduced.pairs(k)
+    assert np.abs(A @ V - V * values).max() <= 1e-13
+    assert np.abs(V.T @ V - np.eye(k)).max() <= 1e-13
+    assert np.abs(reduced.values - np.linalg.eigvalsh(A)[::-1]).max() <= 1e-13

@@ -8,6 +8,8 @@ import numpy as np
 
 from mercer.arrays import Array, cast, like, namespace, to_numpy
 
+_PART = 256
+
 
 class Mean:
     """Weight and mean of rows; the mean is a fixed base plus an offset.
@@ -29,12 +31,16 @@ class Mean:
 
         The rows are centred by the mean of every eighth of them, which is no farther from
         theirs than √7 of their deviation, and costs an eighth of a pass; the offset is that of
-        their mean itself. `room` is a NumPy array that the centred rows may be written to.
+        their mean itself. Rows that are near zero already, for their deviation, stay as they
+        are. `room` is a NumPy array that the centred rows may be written to.
         """
-        some = float(namespace(w).sum(w[::8]))
-        middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
-        rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
-        left = cast(w @ rows, np.float64)
+        if _near_zero(rows[::64, :]):
+            middle = 0.0 * rows[0, :]
+        else:
+            some = float(namespace(w).sum(w[::8]))
+            middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
+            rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
+        left = _total(w, rows)
         middle = cast(middle, np.float64)
         if self.base is None:
             self.base = middle
@@ -69,3 +75,25 @@ class Mean:
         self.weight = float(arrays["weight"])
         self.base = like(to_numpy(arrays["base"]), self.offset) if self.weight else None
         self.offset = like(to_numpy(arrays["offset"]), self.offset)
+
+
+def _near_zero(rows: Array) -> bool:
+    """Tell whether products lose no more than a digit when rows like these are not centred.
+
+    Squared means may add up to the variances, and none may exceed thirty times its own.
+    """
+    xp = namespace(rows)
+    far = xp.mean(rows, axis=0) ** 2
+    near = xp.mean(rows * rows, axis=0) - far
+    return bool(xp.sum(far) <= xp.sum(near)) and bool(xp.all(far <= 30 * near))
+
+
+def _total(w: Array, rows: Array) -> Array:
+    """Return the weighted sum of rows, float64: of partial sums, which round less."""
+    n, d = rows.shape
+    whole = n - n % _PART
+    if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and whole):
+        return cast(w @ rows, np.float64)
+    parts = rows[:whole].reshape(-1, _PART, d)
+    sums = w[:whole].reshape(-1, 1, _PART) @ parts
+    return sums.sum(axis=(0, 1), dtype=np.float64) + w[whole:] @ rows[whole:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -82,7 +83,7 @@ class Moments(Fold):
             rows = rows * namespace(w).sqrt(w)[:, None]
         square = self._square(rows)
         self._scatter += square
-        if self.products != np.float64 and not self.diagonal:
+        if not self.diagonal:
             trace = float(namespace(square).linalg.trace(square))
             self._traces, self._trace_squares = self._traces + trace, self._trace_squares + trace**2
 
@@ -156,17 +157,22 @@ class Moments(Fold):
     def rounding(self) -> tuple[float, float]:
         """Bound on the scatter's rounding in Frobenius norm, as a share of its trace.
 
-        And the confidence it holds with. Float64: γ_b of the longest block, always true.
-        Float32, where that would say nothing: 3.3 u √b of each block, blocks added in
-        quadrature, true at 99.9 % where roundings are independent (Higham & Mary 2019).
+        Products round by what they amount to, which is more than the trace where rows were near
+        enough to zero not to be centred. And the confidence it holds with. Float64: γ_b of the
+        longest block, always true. Float32, where that would say nothing: 3.3 u √b of each
+        block, blocks added in quadrature, true at 99.9 % where roundings are independent
+        (Higham & Mary 2019).
         """
+        trace = float(np.trace(self.scatter))
+        if not trace > 0.0:
+            return 0.0, 1.0
         u = float(np.finfo(np.float64).eps) / 2
-        always = (self.longest + self.blocks + 8) * u
-        if self.products == np.float64 or self._traces == 0.0:
-            return always, 1.0
+        always = (self.longest + self.blocks + 8) * u * self._traces
+        if self.products == np.float64:
+            return always / trace, 1.0
         u = float(np.finfo(self.products).eps) / 2
-        share = self._trace_squares**0.5 / self._traces
-        return always + 3.3 * u * self.longest**0.5 * share, 0.999
+        likely = 3.3 * u * self.longest**0.5 * self._trace_squares**0.5
+        return (always + likely) / trace, 0.999
 
     def _room(self, rows: Array) -> Array:
         """Return an array as large as the block, the same for every block; None elsewhere."""
@@ -205,13 +211,17 @@ class Moments(Fold):
         self._waiting = []
         total = float(counts.sum())
         middle = xp.sum(w * offsets, axis=0) / total
-        between, within = (offsets - middle) * xp.sqrt(w), left / xp.sqrt(w)
         before = self.middle.weight
         apart = self.middle.joined(total, middle)
-        share = before * total / self.middle.weight
+        between = (offsets - middle) * xp.sqrt(w)
+        joint = math.sqrt(before * total / self.middle.weight) * apart[None, :]
+        within = left / xp.sqrt(w)
         if self.diagonal:
-            self._scatter += xp.sum(between**2, axis=0) - xp.sum(within**2, axis=0)
-            self._scatter += share * apart**2
+            self._scatter += (
+                xp.sum(between**2, axis=0) - xp.sum(within**2, axis=0) + joint[0, :] ** 2
+            )
         else:
-            self._scatter += between.T @ between - within.T @ within
-            self._scatter += (share * apart)[:, None] * apart[None, :]
+            # One product for all: the scatter is passed over once.
+            rows = xp.concat([between, joint, within])
+            signs = np.repeat([1.0, -1.0], [len(counts) + 1, len(counts)])
+            self._scatter += rows.T @ (rows * like(signs, rows)[:, None])

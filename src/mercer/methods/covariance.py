@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import like, to_numpy
+from mercer.arrays import eigh, like, to_numpy
 from mercer.eigen import Solver
 from mercer.folds import Moments
 from mercer.methods.base import FLOOR, Cost, Size, Streaming, certify, find_solver, solve
@@ -14,6 +14,11 @@ from mercer.methods.svd import SVD
 from mercer.operators import Dense
 from mercer.problem import Problem
 from mercer.projection import Projection
+from mercer.sources import Block
+from mercer.threads import serial_blas
+
+# Rows looked at before the first pass: so many in so many places.
+_LOOK, _PLACES = 16, 16
 
 
 class Covariance(Streaming):
@@ -48,15 +53,17 @@ class Covariance(Streaming):
         return Cost(1, float(size.n) * d * d, factor, 40.0 * d * d)
 
     def fit(self, problem: Problem) -> Projection:
-        products = problem.source.dtype
-        fold = problem.source.fold(self._moments(problem, products))
-        if products == np.float64 or not self._coarse(problem, fold):
-            found = self.finish(problem, fold)
-            if found.depth >= FLOOR[products]:
-                return found
-        if products == np.float64:
+        source, single, double = problem.source, np.dtype(np.float32), np.dtype(np.float64)
+        if source.dtype == single and not _seems_deep(problem):
+            fold = source.fold(self._moments(problem, single))
+            if not self._coarse(problem, fold):
+                found = self.finish(problem, fold)
+                if found.depth >= FLOOR[single]:
+                    return found
+        found = self.finish(problem, source.fold(self.begin(problem)))
+        if source.dtype == double and found.depth < FLOOR[double]:
             return SVD().fit(problem)
-        return self.finish(problem, problem.source.fold(self.begin(problem)))
+        return found
 
     def begin(self, problem: Problem) -> Moments:
         return self._moments(problem, np.float64)
@@ -87,3 +94,23 @@ class Covariance(Streaming):
     def _moments(self, problem: Problem, products: Any) -> Moments:
         source = problem.source
         return Moments(source.shape[1], source.reference, products, center=problem.center)
+
+
+def _seems_deep(problem: Problem) -> bool:
+    """Tell from a few rows whether float32 products will lose an axis that is wanted.
+
+    Only a guess, to spare a pass: what the pass finds is judged by itself.
+    """
+    source, (n, d) = problem.source, problem.source.shape
+    k = problem.rule.first_guess(n, d)
+    if k is None or not 0 < k < _LOOK * _PLACES // 2 or n < 16 * _LOOK * _PLACES:
+        return False
+    starts = np.linspace(0, n - _LOOK, _PLACES).astype(int)
+    blocks = [Block(0, source.read(i, i + _LOOK), None).dense(np.float64) for i in starts]
+    rows = np.concatenate([to_numpy(block) for block in blocks])
+    rows -= rows.mean(axis=0) if problem.center else 0.0
+    with serial_blas(), np.errstate(all="ignore"):
+        rows /= rows.std(axis=0) if problem.scale else 1.0
+        dots = np.nan_to_num(rows @ rows.T)
+    values, _ = eigh(dots, k)
+    return bool(values[-1] < 1.5 * FLOOR[np.dtype(np.float32)] * values[0])
