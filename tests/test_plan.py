@@ -172,3 +172,15 @@ def test_a_plan_refuses_what_a_fit_refuses():
 def test_a_plan_refuses_an_unknown_solver():
     with pytest.raises(ValueError, match="svd_solver"):
         PCA(2, svd_solver="lanczos").plan(huge(1000, 50))
+
+
+def test_a_method_asked_for_is_refused_where_it_does_not_fit():
+    """Before a pass over the rows, and with what would fit."""
+    X = np.random.default_rng(0).normal(size=(300, 2000))
+    pca = PCA(2, svd_solver="covariance_eigh")
+    with config_context(memory="32MiB"):
+        assert "too large" in str(pca.plan(X))
+        with pytest.raises(MemoryError, match=r"covariance needs .* budget is 32.0 MiB.* dot"):
+            pca.fit(X)
+        assert not hasattr(pca, "components_")
+        PCA(2).fit(X)

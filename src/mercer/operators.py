@@ -192,10 +192,11 @@ class Gram(Treated):
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
-        unit = self.source.weights is None
+        far, unit = bool(np.any(self.mean)), self.source.weights is None
 
         def treated(block: Block) -> Array:
-            rows = block.dense(dtype) - mean[block.start : block.stop, :]
+            rows = block.dense(dtype)
+            rows = rows - mean[block.start : block.stop, :] if far else rows
             rows = rows if self.plain else rows / divide[block.start : block.stop, :]
             return rows if unit else rows * roots
 
@@ -219,7 +220,7 @@ class Gram(Treated):
         if columns is not None:
             # Column after column in memory, as axes are handed out.
             out = empty((width, self.source.shape[1]), V, kind).T
-            return columns.map(lambda block: block.rows @ V, width).collect(out)
+            return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(out)
         V = V * self._roots(kind)
         fold = Adjoint(Centre(self.mean, kind, V), V, (self.source.shape[1], width))
         return cast(self.source.fold(fold).result, kind) / divide

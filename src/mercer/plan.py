@@ -95,6 +95,19 @@ class Plan:
     size: Size
     budget: int
 
+    def require_fit(self) -> None:
+        """Refuse a method that was asked for by name and does not fit the budget."""
+        chosen = next(c for c in self.candidates if c.method is self.method)
+        others = [_label(c.method) for c in self.candidates if c.fits]
+        if chosen.fits or not others:
+            return
+        raise MemoryError(
+            f"{_label(self.method)} needs {format_bytes(chosen.cost.memory)} for {self.size.n} × "
+            f"{self.size.d}, and the memory budget is {format_bytes(self.budget)}. "
+            f'svd_solver="auto" would choose from {", ".join(others)}, which fit; '
+            f"config_context(memory=...) raises the budget."
+        )
+
     def __str__(self) -> str:
         size = self.size
         shape = f"{size.n} × {size.d} {'float32' if size.itemsize == 4 else 'float64'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -62,18 +63,25 @@ class Tridiagonal:
         self.values = np.array(values[::-1], np.float64)
 
     def pairs(self, k: int) -> tuple[Vector, Matrix]:
-        """Return the k largest eigenvalues and their vectors, by bisection."""
-        from scipy.linalg import eigh_tridiagonal, lapack
+        """Return the k largest eigenvalues and their vectors.
+
+        By relatively robust representations; by bisection where they fail.
+        """
+        from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
 
         N = len(self.diagonal)
-        _, Z = eigh_tridiagonal(
+        find = functools.partial(
+            eigh_tridiagonal,
             self.diagonal,
             self.beside,
             select="i",
             select_range=(N - k, N - 1),
-            lapack_driver="stebz",
             check_finite=False,
         )
+        try:
+            _, Z = find(lapack_driver="stemr")
+        except LinAlgError:
+            _, Z = find(lapack_driver="stebz")
         V = np.asfortranarray(Z[:, ::-1], np.float64)
         with lapack_threads(N):
             # The reflectors of a lower reduction are those of a QR one row further down.

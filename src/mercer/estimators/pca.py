@@ -252,6 +252,7 @@ class PCA(CallbackSupportMixin, Axes):
             source = check_rows(self, X, reset=True, least=2)
             source = source.weighted(check_weights(sample_weight, source))
             plan = self._plan(source)
+            plan.require_fit()
             problem = self._problem(*tamed(source))
             with progress.session(*([tasks] if tasks else [])):
                 projection = plan.method.fit(problem)

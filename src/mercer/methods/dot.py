@@ -58,7 +58,10 @@ class Dot(Method):
     def _fit(self, problem: Problem, products: np.dtype[Any]) -> Projection:
         # What columns are divided by must tell a coarse one from a constant one.
         mean, deviation, variance = problem.treatment(np.float64 if problem.scale else products)
-        gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
+        far = (mean / deviation) ** 2
+        # Where means are no larger than deviations, to take them off the dots is enough.
+        base = mean if far.sum() > variance or not problem.center else np.zeros_like(mean)
+        gram = Gram(problem.source, base, deviation, problem.divisor, variance)
         operator = _dots(problem, gram, products)
         if problem.is_constant(mean, deviation, operator.trace, products):
             return SVD().fit(problem)
@@ -106,7 +109,7 @@ def lifted(gram: Gram, values: Vector, U: Array, k: int, *, exact: bool) -> tupl
     L = np.linalg.cholesky(rows.fold(Moments(useful, W, kind, center=False)).scatter)
     theta, S = eigh((L.T * lengths**2) @ L, k)
     S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, kind)
-    rows.map(lambda block: block.rows @ S, k).collect(out=W[:, :k])
+    rows.map(lambda block: (S.T @ block.rows.T).T, k).collect(out=W[:, :k])
     return theta / gram.divisor, W[:, :k]
 
 
