@@ -347,3 +347,11 @@ def test_a_forked_process_folds_too(monkeypatch):
         os.waitpid(child, 0)
     assert done
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_what_a_map_promises_it_must_keep():
+    rows = as_source(table()).map(lambda block: block.rows[:, :3], 4)
+    with pytest.raises(ValueError, match=r"rows 0 to .* mapped to shape \(.*3\).*width"):
+        rows.collect()
+    with pytest.raises(ValueError, match=r"out has shape \(3, 5\), and the rows \(23, 5\)"):
+        as_source(table()).collect(np.empty((3, 5)))

@@ -54,7 +54,10 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
     if weights is None:
         return None
     n = source.shape[0]
-    w = np.asarray(to_numpy(weights), dtype=np.float64)
+    try:
+        w = np.asarray(to_numpy(weights), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must be numbers, one a row of {n}: {error}.") from None
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
         raise ValueError(f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight a row.")

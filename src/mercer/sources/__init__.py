@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
-from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Search, Source, not_finite
+from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource
+from mercer.sources.search import Search, not_finite
 from mercer.sources.sparse import SparseSource
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mercer import progress, threads
-from mercer.arrays import Array, Vector, cast, empty, is_finite, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, Vector, cast, empty, like, numpy_dtype, to_numpy
 from mercer.config import format_bytes, get_config
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
@@ -256,6 +256,8 @@ class Source(ABC):
         """Return all rows as one array."""
         if out is None:
             out = empty(self.shape, self.reference, self.dtype)
+        if tuple(out.shape) != self.shape:
+            raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
         self.fold(Collect(out))
         return out
 
@@ -291,6 +293,11 @@ class Mapped(Source):
     def read(self, start: int, stop: int) -> Array:
         weights = None if self.weights is None else self.weights[start:stop]
         rows = self.f(Block(start, self.source.read(start, stop), weights))
+        if tuple(rows.shape) != (stop - start, self.shape[1]):
+            raise ValueError(
+                f"rows {start} to {stop - 1} were mapped to shape {tuple(rows.shape)}, where "
+                f"{(stop - start, self.shape[1])} was promised: check the width given to map."
+            )
         return cast(rows, self.dtype)
 
 
@@ -335,61 +342,3 @@ class Collect(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.out[...] = like(to_numpy(arrays["out"]), self.out)
-
-
-def not_finite(found: tuple[int, int, float] | None, source: Source) -> ValueError:
-    """Return the error that names the first entry that is not finite."""
-    if found is None:
-        return ValueError(
-            f"Input X contains a value too large for dtype('{source.dtype}'): sums of squares "
-            f"overflow. Divide X by its largest entry."
-        )
-    row, column, value = found
-    what = "NaN" if np.isnan(value) else f"infinity ({value})"
-    name = "" if source.names is None else f" ({source.names[column]!r})"
-    return ValueError(
-        f"Input X contains {what}: the first is in row {row}, column {column}{name}. "
-        f"Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
-    )
-
-
-class Search(Fold):
-    """Finds the first entry that is not finite."""
-
-    label = "looking for NaN"
-
-    def __init__(self) -> None:
-        self.found: tuple[int, int, float] | None = None
-
-    def add(self, block: Block) -> None:
-        rows = block.rows
-        if self.found is not None:
-            return
-        if hasattr(rows, "tocoo"):
-            coo = rows.tocoo()
-            bad = ~np.isfinite(coo.data)
-            at = np.stack([coo.row[bad], coo.col[bad]], axis=1)
-            at = at[np.lexsort(at.T[::-1])]
-            rows = rows.toarray() if len(at) else rows
-        else:
-            if is_finite(rows):
-                return
-            rows = to_numpy(rows)
-            at = np.argwhere(~np.isfinite(rows))
-        if len(at):
-            i, j = at[0]
-            self.found = (block.start + int(i), int(j), float(rows[i, j]))
-
-    def merge(self, other: Self) -> None:
-        found = [place for place in (self.found, other.found) if place is not None]
-        self.found = min(found, default=None)
-
-    def spawn(self) -> Self:
-        return type(self)()
-
-    def arrays(self) -> dict[str, Array]:
-        return {"found": np.array(self.found or (), dtype=np.float64)}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        found = arrays["found"]
-        self.found = (int(found[0]), int(found[1]), float(found[2])) if len(found) else None
