@@ -180,7 +180,7 @@ def test_a_method_asked_for_is_refused_where_it_does_not_fit():
     pca = PCA(2, svd_solver="covariance_eigh")
     with config_context(memory="32MiB"):
         assert "too large" in str(pca.plan(X))
-        with pytest.raises(MemoryError, match=r"covariance needs .* budget is 32.0 MiB.* dot"):
+        with pytest.raises(MemoryError, match=r"covariance needs .* budget of 32.0 MiB.* dot"):
             pca.fit(X)
         assert not hasattr(pca, "components_")
         PCA(2).fit(X)

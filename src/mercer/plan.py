@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer.arrays import eigh
-from mercer.config import format_bytes, get_config
+from mercer.config import format_bytes, get_config, machine_memory
 from mercer.eigen import Randomized
 from mercer.methods import SVD, Cost, Covariance, Dot, Iterative, Method, Size
 from mercer.rules import Rule
@@ -96,14 +96,18 @@ class Plan:
     budget: int
 
     def require_fit(self) -> None:
-        """Refuse a method that was asked for by name and does not fit the budget."""
+        """Refuse a method that was asked for by name and does not fit.
+
+        The budget where the user has set one, all of the machine's memory where not.
+        """
         chosen = next(c for c in self.candidates if c.method is self.method)
         others = [_label(c.method) for c in self.candidates if c.fits]
-        if chosen.fits or not others:
+        room = self.budget if get_config().memory is not None else machine_memory()
+        if chosen.cost.memory <= room or not others:
             return
         raise MemoryError(
             f"{_label(self.method)} needs {format_bytes(chosen.cost.memory)} for {self.size.n} × "
-            f"{self.size.d}, and the memory budget is {format_bytes(self.budget)}. "
+            f"{self.size.d}, more than the memory budget of {format_bytes(room)}. "
             f'svd_solver="auto" would choose from {", ".join(others)}, which fit; '
             f"config_context(memory=...) raises the budget."
         )

@@ -54,8 +54,18 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mercer")
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
-    os.register_at_fork(after_in_child=pool.cache_clear)
+def _forked() -> None:
+    """Begin anew in a forked process: it has none of its parent's threads, nor their work."""
+    global _lock, _depth
+    pool.cache_clear()
+    _lock, _worker.busy = threading.Lock(), False
+    if _depth:
+        _depth = 0
+        _limits.restore_original_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 @contextlib.contextmanager

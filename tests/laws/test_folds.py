@@ -312,3 +312,19 @@ def test_a_column_far_from_zero_is_centred_among_others_that_are_not():
     fold = ArraySource(X).fold(Moments(D, HERE, np.float32))
     expected = np.diag(_scatter(X, np.ones(len(X))))
     assert np.abs(np.diag(fold.scatter) / expected - 1).max() <= 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_that_mislead_about_their_mean(weighted, dtype):
+    """Every 64th row, which a block is first judged by, is near zero; the others are far."""
+    rng = np.random.default_rng(59)
+    X = (rng.standard_normal((5000, D)) + {"float32": 1e3, "float64": 1e6}[dtype]).astype(dtype)
+    X[::64] -= X[::64].mean(axis=0)
+    w = np.ones(len(X))
+    if weighted:
+        w[::64] = 0.0
+    fold = ArraySource(X).weighted(w).fold(Moments(D, HERE, X.dtype))
+    expected = _scatter(X, w)
+    error = np.abs(fold.scatter - expected).max() / np.trace(expected)
+    assert error <= {"float32": 5e-7, "float64": 1e-14}[dtype]

@@ -83,6 +83,8 @@ class Tridiagonal:
         except LinAlgError:
             _, Z = find(lapack_driver="stebz")
         V = np.asfortranarray(Z[:, ::-1], np.float64)
+        if N == 1:
+            return self.values[:k], V
         with lapack_threads(N):
             # The reflectors of a lower reduction are those of a QR one row further down.
             turned = lapack.dormqr("L", "N", self.reflectors[1:, :-1], self.factors, V[1:], 64 * k)

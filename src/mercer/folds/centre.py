@@ -31,20 +31,19 @@ class Mean:
 
         The rows are centred by the mean of every eighth of them, which is no farther from
         theirs than √7 of their deviation, and costs an eighth of a pass; the offset is that of
-        their mean itself. Rows that are near zero already, for their deviation, stay as they
-        are. `room` is a NumPy array that the centred rows may be written to.
+        their mean itself. `room` is a NumPy array that the centred rows may be written to.
         """
-        if _near_zero(rows[::64, :]):
-            middle = 0.0 * rows[0, :]
-        else:
-            some = float(namespace(w).sum(w[::8]))
-            middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
-            rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
-        left = _total(w, rows)
-        middle = cast(middle, np.float64)
+        some = float(namespace(w).sum(w[::8]))
+        middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
+        rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
+        left = total(w, rows)
+        return rows, self.seen(cast(middle, np.float64), left, weight), left
+
+    def seen(self, middle: Array, left: Array, weight: float) -> Array:
+        """Return the offset of rows that sum to `left` once `middle` is taken off them."""
         if self.base is None:
             self.base = middle
-        return rows, (middle - self.base) + left / weight, left
+        return (middle - self.base) + left / weight
 
     def joined(self, weight: float, offset: Array) -> Array:
         """Take in rows of this weight and offset; return how far apart the two means were."""
@@ -77,18 +76,24 @@ class Mean:
         self.offset = like(to_numpy(arrays["offset"]), self.offset)
 
 
-def _near_zero(rows: Array) -> bool:
-    """Tell whether products lose no more than a digit when rows like these are not centred.
+def seems_near_zero(rows: Array) -> bool:
+    """Tell from some rows whether products of all may do without centring; `near_zero` judges."""
+    xp = namespace(rows)
+    far = xp.mean(rows, axis=0) ** 2
+    return near_zero(far, xp.mean(rows * rows, axis=0))
+
+
+def near_zero(far: Array, squares: Array) -> bool:
+    """Tell whether no more than a digit is lost when squared means are taken off squares.
 
     Squared means may add up to the variances, and none may exceed thirty times its own.
     """
-    xp = namespace(rows)
-    far = xp.mean(rows, axis=0) ** 2
-    near = xp.mean(rows * rows, axis=0) - far
+    xp = namespace(far)
+    near = squares - far
     return bool(xp.sum(far) <= xp.sum(near)) and bool(xp.all(far <= 30 * near))
 
 
-def _total(w: Array, rows: Array) -> Array:
+def total(w: Array, rows: Array) -> Array:
     """Return the weighted sum of rows, float64: of partial sums, which round less."""
     n, d = rows.shape
     whole = n - n % _PART

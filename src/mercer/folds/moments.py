@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, empty, like, namespace, to_numpy
-from mercer.folds.centre import Mean
+from mercer.folds.centre import Mean, near_zero, seems_near_zero, total
 from mercer.sources import Block, Fold
 
 # Block means wait until there are this many: one product then serves them all, where
@@ -74,18 +74,33 @@ class Moments(Fold):
             return
         rows = block.dense(self.products)
         w = like(block.count, self.reference, self.products)
-        if self.center:
+        square = self._as_they_are(rows, w, weight, block.weights is None)
+        if square is None:
             rows, offset, left = self.middle.centre(rows, w, weight, self._room(rows))
             self._wait(weight, offset, left)
-        else:
-            self.middle.weight += weight
-        if block.weights is not None:
-            rows = rows * namespace(w).sqrt(w)[:, None]
-        square = self._square(rows)
+            square = self._square(_weighed(rows, w, block.weights is None))
         self._scatter += square
         if not self.diagonal:
             trace = float(namespace(square).linalg.trace(square))
             self._traces, self._trace_squares = self._traces + trace, self._trace_squares + trace**2
+
+    def _as_they_are(self, rows: Array, w: Array, weight: float, plain: bool) -> Array:
+        """Return the product of rows that need no centring, or are not to be; None of others.
+
+        A few rows tell whether to try, the product and the sum of all whether it was right.
+        """
+        if not self.center:
+            self.middle.weight += weight
+            return self._square(_weighed(rows, w, plain))
+        if not seems_near_zero(rows[::64, :]):
+            return None
+        left = total(w, rows)
+        square = self._square(_weighed(rows, w, plain))
+        own = square if self.diagonal else namespace(square).linalg.diagonal(square)
+        if not near_zero(left**2 / weight, cast(own, np.float64)):
+            return None
+        self._wait(weight, self.middle.seen(0.0 * left, left, weight), left)
+        return square
 
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
@@ -209,12 +224,12 @@ class Moments(Fold):
         offsets = xp.stack([offset for _, offset, _ in self._waiting])
         left = xp.stack([rest for _, _, rest in self._waiting])
         self._waiting = []
-        total = float(counts.sum())
-        middle = xp.sum(w * offsets, axis=0) / total
+        weight = float(counts.sum())
+        middle = xp.sum(w * offsets, axis=0) / weight
         before = self.middle.weight
-        apart = self.middle.joined(total, middle)
+        apart = self.middle.joined(weight, middle)
         between = (offsets - middle) * xp.sqrt(w)
-        joint = math.sqrt(before * total / self.middle.weight) * apart[None, :]
+        joint = math.sqrt(before * weight / self.middle.weight) * apart[None, :]
         within = left / xp.sqrt(w)
         if self.diagonal:
             self._scatter += (
@@ -225,3 +240,7 @@ class Moments(Fold):
             rows = xp.concat([between, joint, within])
             signs = np.repeat([1.0, -1.0], [len(counts) + 1, len(counts)])
             self._scatter += rows.T @ (rows * like(signs, rows)[:, None])
+
+
+def _weighed(rows: Array, w: Array, plain: bool) -> Array:
+    return rows if plain else rows * namespace(w).sqrt(w)[:, None]

@@ -181,11 +181,14 @@ def certify(
     else:
         upper = _optimum(operator, spectrum, k, rng if probe else None)
         upper = Figure(upper + slack, upper.kind, upper.confidence)
-    share = (1.0 / total) if total > 0 else 0.0
+    # The total is rounded too: shares are of the larger, and of the smaller, that it can be.
+    most, least = total + operator.rounding, max(total - operator.rounding, 0.0)
+    captured = held / most if most > 0 else 0.0
+    best = upper / least if least > 0 else float(total > 0)
     others = spectrum.values[k:] if spectrum.ritz is None else spectrum.ritz[k:]
     return Certificate(
-        captured=Figure(min(1.0, held * share), "bound", operator.confidence),
-        optimum_upper=Figure(min(1.0, upper * share), upper.kind, upper.confidence),
+        captured=Figure(min(1.0, captured), "bound", operator.confidence),
+        optimum_upper=Figure(min(1.0, best), upper.kind, upper.confidence),
         residuals=residuals,
         eigenvalues=values,
         spacing=spacing_of(values, others),
