@@ -114,6 +114,17 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
     return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=device(reference))
 
 
+def put(x: Array, i: Array, j: Array, values: Array) -> Array:
+    """Return x with these values at (i, j): itself, or a copy where it cannot be written so."""
+    try:
+        x[i, j] = values
+    except (IndexError, TypeError):  # the standard has no such assignment
+        host = to_numpy(x).copy()
+        host[to_numpy(i), to_numpy(j)] = to_numpy(values)
+        return like(host, x)
+    return x
+
+
 def is_finite(x: Array) -> bool:
     """Tell whether every entry is finite."""
     xp = namespace(x)

@@ -149,7 +149,7 @@ def lanczos_excess(steps: int, size: int, starts: int, confidence: float = 0.999
     return 1.0 / (1.0 - root * root)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """What a fit holds, what no fit of as many axes can exceed, and how good each axis is.
 

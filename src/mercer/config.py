@@ -29,7 +29,8 @@ class Settings:
         if self.memory is not None:
             parse_bytes(self.memory)
         rows = self.block_rows
-        if rows is not None and (not isinstance(rows, Integral) or rows < 1):
+        whole = isinstance(rows, Integral) and not isinstance(rows, bool)
+        if rows is not None and (not whole or rows < 1):
             raise ValueError(f"block_rows={rows!r} must be an integer of at least 1, or None.")
         if not isinstance(self.progress, bool):
             raise ValueError(f"progress={self.progress!r} must be True or False.")
@@ -40,17 +41,17 @@ class Settings:
         return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
 
 
-_DEFAULTS = Settings()
-_settings: ContextVar[Settings] = ContextVar("mercer_settings", default=_DEFAULTS)
+_everywhere = Settings()
+_here: ContextVar[Settings | None] = ContextVar("mercer_settings", default=None)
 
 
 def get_config() -> Settings:
     """Return the settings in force."""
-    return _settings.get()
+    return _here.get() or _everywhere
 
 
 def set_config(**changes: Any) -> None:
-    """Change settings for good, in this thread; inside a `config_context`, until it ends.
+    """Change settings for good, in all threads; inside a `config_context`, until it ends.
 
     Parameters
     ----------
@@ -69,12 +70,16 @@ def set_config(**changes: Any) -> None:
     >>> mercer.set_config(memory="4GiB")
     >>> mercer.set_config(memory=None)
     """
-    _settings.set(_changed(changes))
+    global _everywhere
+    if _here.get() is not None:
+        _here.set(_changed(changes))
+    else:
+        _everywhere = _changed(changes)
 
 
 @contextlib.contextmanager
 def config_context(**changes: Any) -> Iterator[None]:
-    """Change settings inside a ``with`` block; takes what `set_config` takes.
+    """Change settings inside a ``with`` block, in this thread; takes what `set_config` takes.
 
     Examples
     --------
@@ -84,11 +89,11 @@ def config_context(**changes: Any) -> Iterator[None]:
     >>> with config_context(memory="64MiB"):
     ...     pca = PCA(2).fit(X)
     """
-    token = _settings.set(_changed(changes))
+    token = _here.set(_changed(changes))
     try:
         yield
     finally:
-        _settings.reset(token)
+        _here.reset(token)
 
 
 def _changed(changes: dict[str, Any]) -> Settings:

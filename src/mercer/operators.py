@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype
 from mercer.folds import Adjoint, Centre, Moments, Product
 from mercer.sources import ArraySource, Block, Source
@@ -214,13 +215,16 @@ class Gram(Treated):
             # In C order: SciPy would copy it so for every block.
             V = np.ascontiguousarray(self._weighed(self._centred(V)))
             columns = self.source.transposed()
-            lifted = columns.map(lambda block: block.rows @ V, width, kind).collect()  # type: ignore[union-attr]
+            lifted = columns.map(lambda block: block.rows @ V, width, kind)  # type: ignore[union-attr]
+            lifted = lifted.collect(label="product")
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)
         columns = self.columns(kind)
         if columns is not None:
             # Column after column in memory, as axes are handed out.
             out = empty((width, self.source.shape[1]), V, kind).T
-            return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(out)
+            return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(
+                out, label="product"
+            )
         V = V * self._roots(kind)
         fold = Adjoint(Centre(self.mean, kind, V), V, (self.source.shape[1], width))
         return cast(self.source.fold(fold).result, kind) / divide
@@ -231,12 +235,12 @@ class Gram(Treated):
         if not self.plain:
             Y = Y / like(self.deviation, V, kind)[:, None]
         if self.source.sparse:
-            rows = self.source.map(lambda block: block.rows @ Y, width, np.float64).collect()
-            return self._centred(self._weighed(rows)) / self.divisor
+            rows = self.source.map(lambda block: block.rows @ Y, width, np.float64)
+            return self._centred(self._weighed(rows.collect(label="product"))) / self.divisor
         centre = Centre(self.mean, kind, V)
         extra = self.source.shape[1] * kind.itemsize
         rows = self.source.map(lambda block: centre(block.rows) @ Y, width, np.float64, extra)
-        return self._weighed(rows.collect()) / self.divisor
+        return self._weighed(rows.collect(label="product")) / self.divisor
 
     def dense(self) -> Matrix:
         return self.moments(np.float64).scatter / self.divisor
@@ -269,11 +273,12 @@ class Gram(Treated):
 def apart(rows: Array, W: Array) -> tuple[Array, Array]:
     """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
     width = int(W.shape[1])
-    part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
-    less = ArraySource(W).map(
-        lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
-    )
-    return less.collect(), part
+    with progress.quiet():
+        part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
+        less = ArraySource(W).map(
+            lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
+        )
+        return less.collect(), part
 
 
 def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:

@@ -60,12 +60,17 @@ class Problem:
 
     def choose(self, values: Vector, total: float) -> int | None:
         """Ask the rule how many axes; None when it needs more eigenvalues."""
-        n, d = round(self.source.count), self.source.shape[1]
+        # Weights below one are no counts: there are as many rows as there are.
+        n, d = max(round(self.source.count), self.source.shape[0]), self.source.shape[1]
         values = np.maximum(values, 0.0)
         if len(values) == self.limit < min(n, d):
             # Fewer rows than their weights say: the other eigenvalues are zero.
             values = np.concatenate([values, np.zeros(min(n, d) - len(values))])
         chosen = self.rule.choose(values, total, n, d)
+        if chosen is None and len(values) >= min(n, d):
+            raise ValueError(
+                f"{self.rule!r} was shown all {len(values)} eigenvalues and chose no number."
+            )
         return None if chosen is None else min(chosen, self.limit)
 
     @cached_property

@@ -40,6 +40,7 @@ class Bars(Listener):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+        self.seen: dict[str, tuple[Any, int]] = {}
         self.display = Progress(
             TextColumn("{task.description:<28}"),
             BarColumn(),
@@ -49,7 +50,14 @@ class Bars(Listener):
         )
 
     def begin(self, label: str, total: int) -> Any:
-        return self.display.add_task(label, total=total)
+        """Begin a bar; the same again, with its number, for a task of the same name."""
+        handle, times = self.seen.get(label, (None, 0))
+        if handle is None:
+            handle = self.display.add_task(label, total=total)
+        else:
+            self.display.reset(handle, total=total, description=f"{label} {times + 1}")
+        self.seen[label] = handle, times + 1
+        return handle
 
     def advance(self, handle: Any, steps: int) -> None:
         self.display.advance(handle, steps)
@@ -68,6 +76,16 @@ def session(*listeners: Listener) -> Iterator[None]:
     try:
         with bars.display if bars else contextlib.nullcontext():
             yield
+    finally:
+        _listeners.reset(token)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Announce nothing inside: what runs is a part of a task that was announced."""
+    token = _listeners.set(())
+    try:
+        yield
     finally:
         _listeners.reset(token)
 

@@ -1,6 +1,5 @@
 """How many axes to keep: a number, a share of the variance, or what stands out of noise."""
 
-from abc import ABC, abstractmethod
 from math import log, pi, sqrt
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
@@ -52,8 +51,22 @@ class Shown(NamedTuple):
         return self.capped(int(np.argmin(np.append(passed, False))))
 
 
-class Rule(Params, ABC):
-    """How many axes to keep, given the eigenvalues of the covariance matrix."""
+class Rule(Params):
+    """How many axes to keep, given the eigenvalues of the covariance matrix.
+
+    A rule of your own overrides `choose`.
+
+    Examples
+    --------
+    >>> from mercer import PCA
+    >>> from mercer.rules import Rule
+    >>> from sklearn.datasets import load_iris
+    >>> class AboveHalf(Rule):
+    ...     def choose(self, values, total, n, d):
+    ...         return None if len(values) < min(n, d) else int((values > total / 2).sum())
+    >>> PCA(AboveHalf()).fit(load_iris().data).n_components_
+    1
+    """
 
     @property
     def whole(self) -> bool:
@@ -87,8 +100,8 @@ class Rule(Params, ABC):
         self.check(n, d)
         return self._choose(Shown(values, float(total), n, d))
 
-    @abstractmethod
-    def _choose(self, shown: Shown) -> int | None: ...
+    def _choose(self, shown: Shown) -> int | None:
+        raise NotImplementedError(f"{type(self).__name__} must define choose.")
 
     def _need(self, met: bool, text: str) -> None:
         if not met:

@@ -123,7 +123,8 @@ def test_more_axes_than_the_rank(solver, shape, dtype):
 
 
 def test_the_rules_tested_are_all_there_are():
-    assert {type(rule) for rule in RULES} == set(rules.Rule.__subclasses__())
+    ours = [kind for kind in rules.Rule.__subclasses__() if kind.__module__ == rules.__name__]
+    assert {type(rule) for rule in RULES} == set(ours)
 
 
 @pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "krylov"])

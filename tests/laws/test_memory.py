@@ -65,6 +65,8 @@ def files(tmp_path_factory):
         for order in "CF":
             paths[name, order] = folder / f"{name}{order}.npy"
             np.save(paths[name, order], np.asarray(X, order=order))
+    paths["float32", "C"] = folder / "float32.npy"
+    np.save(paths["float32", "C"], rng.standard_normal((100_000, 150), dtype=np.float32))
     return paths
 
 
@@ -79,6 +81,8 @@ def files(tmp_path_factory):
         ("tall", "F", "auto"),
         ("wide", "C", "auto"),
         ("wide", "F", "auto"),
+        ("float32", "C", "full"),
+        ("float32", "C", "covariance_eigh"),
     ],
 )
 def test_a_file_larger_than_the_budget(files, shape, order, solver):

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     projection_: Projection
     components_: Array
+    mean_: Array
     explained_variance_: Array
     noise_variance_: float
     n_components_: int
@@ -61,7 +63,7 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         scores = self._check_scores(X)
         divide = self._whitening()
-        return self._handed(X, self.projection_.rows(scores, divide))
+        return self._handed(X, self._map.rows(scores, divide))
 
     def reconstruct(self, X: Any) -> Any:
         """Return what the axes keep of rows: `inverse_transform` of `transform`.
@@ -75,8 +77,8 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
         check_is_fitted(self)
-        scores = self.projection_.scores(*self._rows(X))
-        return self._handed(X, self.projection_.rows(scores))
+        scores = self._map.scores(*self._rows(X))
+        return self._handed(X, self._map.rows(scores))
 
     def reconstruction_error(self, X: Any) -> Any:
         """Return each row's squared distance from what the axes keep of it.
@@ -92,7 +94,8 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array([0.0008])
         """
         check_is_fitted(self)
-        return self.projection_.residuals(*self._rows(X)).collect()[:, 0]
+        with progress.session():
+            return self._map.residuals(*self._rows(X)).collect(label="residuals")[:, 0]
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
@@ -104,18 +107,21 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         source, kind = self._rows(X)
-        _, values, noise = self._model()
-        eps, largest = float(np.finfo(kind).eps), float(np.max(values, initial=0.0))
-        noise = noise if noise > eps**2 * largest * source.shape[1] else 0.0
+        fitted, d = self._map, source.shape[1]
+        # Eigenvalues are float64's whatever the data; rows and axes are as coarse as either.
+        values, noise = fitted.eigenvalues, float(self.noise_variance_)
+        eps = max(float(np.finfo(x).eps) for x in (source.dtype, self._kind))
+        largest = float(np.max(values, initial=0.0))
+        noise = noise if noise > eps**2 * largest * d else 0.0
         values = np.maximum(values, noise)
-        span = values > eps * largest
-        rank = source.shape[1] if noise else int(span.sum())
-        fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(self.projection_.deviation).sum())
+        span = values > 8 * d * float(np.finfo(np.float64).eps) * largest
+        rank = d if noise else int(span.sum())
+        fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(fitted.deviation).sum())
         fixed += float(np.log(values[span]).sum())
         fixed += (rank - int(span.sum())) * (math.log(noise) if noise else 0.0)
-        scores = self.projection_.scores(source, kind, np.where(span, np.sqrt(values), np.inf))
-        left = self.projection_.residuals(source, kind)
-        rounding = eps * float(values.sum())
+        scores = fitted.scores(source, kind, np.where(span, np.sqrt(values), np.inf))
+        left = fitted.residuals(source, kind)
+        rounding = eps * float(values.sum()) if rank < d else math.inf  # nothing is off all axes
         xp = namespace(source.reference)
 
         def likelihood(block: Block) -> Array:
@@ -125,8 +131,9 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             off = off / noise if noise else xp.where(off > rounding, xp.inf, 0.0 * off)
             return (-0.5 * (distance + off + fixed))[:, None]
 
-        extra = 6 * source.shape[1] * kind.itemsize
-        return source.map(likelihood, 1, kind, extra_bytes=extra).collect()[:, 0]
+        rows = source.map(likelihood, 1, kind, extra_bytes=6 * d * kind.itemsize)
+        with progress.session():
+            return rows.collect(label="likelihood")[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of rows."""
@@ -161,15 +168,41 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    @property
+    def _kind(self) -> np.dtype[Any]:
+        """Precision of the fitted attributes."""
+        return np.dtype(to_numpy(self.components_[:0, :]).dtype)
+
+    @property
+    def _map(self) -> Projection:
+        """The fitted map with what the public attributes say: users may change those."""
+        fitted, mean = self.projection_, to_numpy(self.mean_)
+        same = np.array_equal(mean, fitted.mean.astype(mean.dtype))
+        return replace(
+            fitted,
+            components=self.components_.T,
+            mean=fitted.mean if same else mean.astype(np.float64),
+            eigenvalues=fitted.eigenvalues[: self.components_.shape[0]],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "projection_" in state:  # the axes are in components_ already
+            state["projection_"] = replace(state["projection_"], components=None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "projection_"):
+            self.projection_ = replace(self.projection_, components=self.components_.T)
+
     def _rows(self, X: Any) -> tuple[Source, np.dtype[Any]]:
         source = check_rows(self, X, reset=False)
-        fitted = np.asarray(to_numpy(self.components_[:0, :])).dtype
-        return source, np.result_type(source.dtype, fitted)
+        return source, np.result_type(source.dtype, self._kind)
 
     def _scores(self, source: Source) -> Source:
-        fitted = to_numpy(self.components_[:0, :]).dtype
-        kind = np.result_type(source.dtype, fitted)
-        return self.projection_.scores(source, kind, self._whitening())
+        kind = np.result_type(source.dtype, self._kind)
+        return self._map.scores(source, kind, self._whitening())
 
     def _whitening(self) -> Vector | None:
         """Return what whitening divides by, clipped where there is no variance."""
@@ -209,7 +242,7 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return V, values, float(self.noise_variance_)
 
     def _here(self, x: np.ndarray[Any, Any]) -> Any:
-        return like(x, self.components_, to_numpy(self.components_[:0, :]).dtype)
+        return like(x, self.components_, self._kind)
 
     @contextlib.contextmanager
     def _all_or_nothing(self, *, always: bool = False) -> Iterator[None]:

@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
-from mercer.config import format_bytes, get_config
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.stream import Seen, stream_method
 from mercer.estimators.validation import check_rows, check_weights, tamed
-from mercer.methods import SVD, ConvergenceWarning, FrequentDirections, Method, Size, Streaming
+from mercer.methods import ConvergenceWarning, Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
@@ -103,6 +103,8 @@ class PCA(CallbackSupportMixin, Axes):
     within 0.0001 % of the best.
     """
 
+    _coarse: np.dtype[Any]
+    """The precision of what batches have in common."""
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -207,8 +209,9 @@ class PCA(CallbackSupportMixin, Axes):
             batch = check_rows(self, X, reset=first, least=2 if first else 1)
             batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
             least = self._least_rows(batch.shape[1])
+            self._check_stream(first)
             if first:
-                self._stream, self._seen = self._streaming(batch), 0
+                self._stream, self._seen = stream_method(self.svd_solver, batch.shape[1]), 0
                 begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count), 0)
                 self._fold = self._stream.begin(begun)
             part = batch.fold(self._fold.spawn())
@@ -217,13 +220,27 @@ class PCA(CallbackSupportMixin, Axes):
             fold.restore(self._fold.arrays())
             fold.merge(part)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= least:
                 problem = self._problem(rows, 0)
                 projection = self._stream.finish(problem, fold)
                 plan = make_plan(rows, problem.rule, self._stream, self._randomized())
+                plan = replace(plan, reason="to which batches can be added")
                 self._publish(problem, projection, plan)
             self._fold, self._seen = fold, rows.shape[0]
         return self
+
+    def _check_stream(self, first: bool) -> None:
+        """Refuse to go on with other parameters than the stream was begun with."""
+        now = (self.center, self.scale, self.svd_solver)
+        if first:
+            self._begun = now
+            self._coarse = np.dtype(np.float32)
+        elif now != self._begun:
+            raise ValueError(
+                "center, scale and svd_solver cannot change between calls of partial_fit: the "
+                "rows seen so far are summed already. Begin again with a clone."
+            )
 
     def _least_rows(self, d: int) -> int:
         """Return how many rows must be seen before there are axes to publish."""
@@ -256,7 +273,7 @@ class PCA(CallbackSupportMixin, Axes):
             problem = self._problem(*tamed(source))
             with progress.session(*([tasks] if tasks else [])):
                 projection = plan.method.fit(problem)
-            for leftover in ("_fold", "_stream", "_seen"):
+            for leftover in ("_fold", "_stream", "_seen", "_begun", "_coarse"):
                 self.__dict__.pop(leftover, None)
             self._publish(problem, projection, plan)
             if tasks:
@@ -304,22 +321,6 @@ class PCA(CallbackSupportMixin, Axes):
     def _randomized(self) -> Randomized:
         return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
 
-    def _streaming(self, source: Source) -> Streaming:
-        """Return the method that batches go through."""
-        if isinstance(self.svd_solver, Streaming):
-            return self.svd_solver
-        d = source.shape[1]
-        needed, budget = SVD().cost(Size(n=d, d=d, k=1)).memory, get_config().budget
-        if needed <= budget:
-            return SVD()
-        warn(
-            f"partial_fit: a matrix of {d}×{d} does not fit the memory budget of "
-            f"{format_bytes(budget)}, so it is not exact; certificate_ bounds what it loses. "
-            f"config_context(memory=...) of {format_bytes(needed)} would make it exact.",
-            ConvergenceWarning,
-        )
-        return FrequentDirections()
-
     def _publish(self, problem: Problem, projection: Projection, plan: Plan) -> None:
         """Set the fitted attributes."""
         source, k = problem.source, len(projection.eigenvalues)
@@ -366,23 +367,3 @@ class PCA(CallbackSupportMixin, Axes):
                 f'certified. svd_solver="full" is exact.',
                 ConvergenceWarning,
             )
-
-
-class Seen(Source):
-    """Rows that have gone by: their number and weight, but not themselves."""
-
-    def __init__(self, batch: Source, n: int, count: float) -> None:
-        self.shape = (n, batch.shape[1])
-        self.dtype, self.names = batch.dtype, batch.names
-        self._reference, self._count = batch.reference, count
-
-    @property
-    def reference(self) -> Any:
-        return self._reference
-
-    @property
-    def count(self) -> float:
-        return self._count
-
-    def read(self, start: int, stop: int) -> Any:
-        raise ValueError("The rows of earlier batches are gone.")

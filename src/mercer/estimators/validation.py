@@ -95,6 +95,11 @@ def tamed(source: Source) -> tuple[Source, int]:
 
 
 def _host(estimator: Any, X: Any, reset: bool) -> Source:
+    kind = np.dtype(getattr(X, "dtype", float)).kind if _plain(X) else "f"
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X has dtype {X.dtype}. Pass X.real, X.imag or abs(X)."
+        )
     try:
         checked = validate_data(
             estimator,
@@ -104,19 +109,26 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
             accept_sparse=("csr", "csc"),
             ensure_all_finite=False,
         )
+        if not hasattr(checked, "tocsr") and checked.dtype.kind not in "fiub":
+            checked = checked.astype(np.float64)
     except (ValueError, TypeError) as error:
         place = _not_a_number(X)
         if place is None:
             raise
-        raise type(error)(
-            f"{error} ({place}). Encode such columns as numbers, or drop them."
+        kind_of = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind_of(
+            f"{place}, which is not a number. Encode such columns as numbers, or drop them. "
+            f"({error})"
         ) from None
     names = getattr(estimator, "feature_names_in_", None)
     if hasattr(checked, "tocsr"):
         return SparseSource(checked, names)
-    if checked.dtype.kind not in "fiub":
-        checked = checked.astype(np.float64)
     return ArraySource(checked, names)
+
+
+def _plain(X: Any) -> bool:
+    """Tell whether X has one dtype that NumPy knows."""
+    return isinstance(X, np.ndarray) or hasattr(X, "tocsr")
 
 
 def _not_a_number(X: Any) -> str | None:
@@ -128,7 +140,9 @@ def _not_a_number(X: Any) -> str | None:
         try:
             float(entry)
         except (TypeError, ValueError):
-            return f"row {i}, column {j} holds {entry!r}"
+            names = getattr(X, "columns", None)
+            name = "" if names is None else f" ({names[j]!r})"
+            return f"X holds {entry!r} in row {i}, column {j}{name}"
     return None
 
 

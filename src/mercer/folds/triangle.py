@@ -31,7 +31,7 @@ class Triangle(Fold):
         self.middle = Mean(d, reference)
         self._factor = like(np.zeros((0, d)), reference)
         self._waiting: list[Array] = []
-        self.row_bytes = 16 * d
+        self.row_bytes = 32 * d  # as float64, centred, stacked, and as LAPACK's own
         self.nbytes = 4 * 8 * d * d
 
     def add(self, block: Block) -> None:

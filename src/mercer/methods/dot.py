@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
 from mercer.eigen import Solver
 from mercer.folds import Moments
@@ -106,10 +107,13 @@ def lifted(gram: Gram, values: Vector, U: Array, k: int, *, exact: bool) -> tupl
     U = like(U[:, :useful], gram.reference) / like(lengths, gram.reference, kind)
     W = gram.lift(U, exact=exact)
     rows = ArraySource(W)
-    L = np.linalg.cholesky(rows.fold(Moments(useful, W, kind, center=False)).scatter)
+    with progress.quiet():
+        fold = rows.fold(Moments(useful, W, kind, center=False))
+    L = np.linalg.cholesky(fold.scatter)
     theta, S = eigh((L.T * lengths**2) @ L, k)
     S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, kind)
-    rows.map(lambda block: (S.T @ block.rows.T).T, k).collect(out=W[:, :k])
+    with progress.quiet():
+        rows.map(lambda block: (S.T @ block.rows.T).T, k).collect(out=W[:, :k])
     return theta / gram.divisor, W[:, :k]
 
 

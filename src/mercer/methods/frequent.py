@@ -23,7 +23,7 @@ class FrequentDirections(Streaming):
     Parameters
     ----------
     size : int or None
-        Rows of the sketch; by default as many as an eighth of the memory budget holds.
+        Rows of the sketch; by default as many as half of the memory budget holds.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class FrequentDirections(Streaming):
             return self.size
         from mercer.config import get_config
 
-        return max(k + 1, min(d, get_config().budget // 8 // (32 * d)))
+        return max(k + 1, min(d, get_config().budget // 2 // (64 * d)))
 
     def cost(self, size: Size) -> Cost:
         rows = self.rows(size.d, size.axes)

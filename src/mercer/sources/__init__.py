@@ -14,6 +14,7 @@ from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource
 from mercer.sources.search import Search, not_finite
 from mercer.sources.sparse import SparseSource
+from mercer.sources.strings import StringSource
 
 __all__ = [
     "ArraySource",
@@ -26,6 +27,7 @@ __all__ = [
     "Search",
     "Source",
     "SparseSource",
+    "StringSource",
     "as_source",
     "not_finite",
 ]
@@ -39,7 +41,8 @@ def as_source(X: Any) -> Source:
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
         Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
         polars DataFrame, an array that follows the array API standard, the path of a
-        ``.npy`` file, or a `Source`.
+        ``.npy`` file, or a `Source`. A list or array of `str` gives rows of strings; a lone
+        `str` is a path.
 
     Returns
     -------
@@ -67,4 +70,13 @@ def as_source(X: Any) -> Source:
         if is_dask(X):
             raise TypeError("Dask arrays are not read yet. Call .compute() on it first.")
         return ArraySource(X)
+    if _are_strings(X):
+        return StringSource(X)
     return ArraySource(np.asarray(X))
+
+
+def _are_strings(X: Any) -> bool:
+    """Tell whether X is a list or an array of strings: the first entry says."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and (X.dtype.kind in "UT" or (len(X) > 0 and isinstance(X[0], str)))
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)

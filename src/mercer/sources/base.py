@@ -35,12 +35,17 @@ class Block:
     @property
     def stop(self) -> int:
         """The row after the last."""
-        return self.start + int(self.rows.shape[0])
+        return self.start + self.length
+
+    @property
+    def length(self) -> int:
+        """Number of rows."""
+        return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
 
     @property
     def count(self) -> Vector:
         """How often each row counts."""
-        return np.ones(int(self.rows.shape[0])) if self.weights is None else self.weights
+        return np.ones(self.length) if self.weights is None else self.weights
 
     def dense(self, dtype: Any) -> Array:
         """Return the rows as an array of this precision."""
@@ -182,7 +187,7 @@ class Source(ABC):
             for i, left in enumerate(self.blocks(rows)):
                 for right in self.blocks(rows, first=i):
                     yield left, right
-                    share = left.rows.shape[0] * right.rows.shape[0]
+                    share = left.length * right.length
                     tick(share if left.start == right.start else 2 * share)
 
     def fold(self, state: F) -> F:
@@ -207,7 +212,7 @@ class Source(ABC):
                     break
                 with np.errstate(invalid="ignore", over="ignore"):  # judged when all are in
                     part.add(block)
-                tick(block.rows.shape[0])
+                tick(block.length)
             return part
 
         with progress.task(state.label, n) as tick:
@@ -248,17 +253,25 @@ class Source(ABC):
         rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
         return min(rows, -(-n // (rounds * parts)))
 
+    def __repr__(self) -> str:
+        shape = " × ".join(str(size) for size in self.shape)
+        return f"<{type(self).__name__} of {shape} {self.dtype}; collect() gives the rows>"
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         rows = to_numpy(self.collect())
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
-    def collect(self, out: Array = None) -> Array:
-        """Return all rows as one array."""
+    def whole(self) -> Any:
+        """Return all rows at once, as blocks are: a sparse matrix, a list, or an array."""
+        return self.collect()
+
+    def collect(self, out: Array = None, label: str = "transform") -> Array:
+        """Return all rows as one array; `label` is what the progress bar says."""
         if out is None:
             out = empty(self.shape, self.reference, self.dtype)
         if tuple(out.shape) != self.shape:
             raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
-        self.fold(Collect(out))
+        self.fold(Collect(out, label))
         return out
 
 
@@ -323,10 +336,8 @@ class Scaled(Mapped):
 class Collect(Fold):
     """Writes every block to its place in an array."""
 
-    label = "transform"
-
-    def __init__(self, out: Array) -> None:
-        self.out = out
+    def __init__(self, out: Array, label: str = "transform") -> None:
+        self.out, self.label = out, label
 
     def add(self, block: Block) -> None:
         self.out[block.start : block.stop, ...] = block.dense(numpy_dtype(self.out))
@@ -335,7 +346,7 @@ class Collect(Fold):
         pass  # both write into the same array
 
     def spawn(self) -> Self:
-        return type(self)(self.out)
+        return type(self)(self.out, self.label)
 
     def arrays(self) -> dict[str, Array]:
         return {"out": self.out}

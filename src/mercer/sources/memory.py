@@ -45,6 +45,9 @@ class ArraySource(Source):
     def read(self, start: int, stop: int) -> Array:
         return cast(self.array[start:stop, :], self.dtype)
 
+    def whole(self) -> Array:
+        return cast(self.array, self.dtype)
+
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         if isinstance(self.array, np.ndarray):
             return self.array[at].astype(self.dtype)

@@ -54,6 +54,9 @@ class SparseSource(Source):
         rows.indptr = pointers - pointers[0]
         return rows
 
+    def whole(self) -> Any:
+        return self.csr
+
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         return self.csr[at].toarray()
 

@@ -1,0 +1,56 @@
+"""Rows that come in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.config import format_bytes, get_config
+from mercer.methods import (
+    SVD,
+    ConvergenceWarning,
+    Covariance,
+    FrequentDirections,
+    Method,
+    Size,
+    Streaming,
+)
+from mercer.notices import warn
+from mercer.sources import Source
+
+
+def stream_method(solver: str | Method, d: int) -> Streaming:
+    """Return the method that batches of d columns go through: the most accurate that fits."""
+    if isinstance(solver, Streaming):
+        return solver
+    needed, budget = 0.0, get_config().budget
+    for method in (SVD(), Covariance()):
+        needed = method.cost(Size(n=d, d=d, k=1)).memory
+        if needed <= budget:
+            return method
+    warn(
+        f"partial_fit: to decompose a matrix of {d}×{d} takes {format_bytes(needed)}, more "
+        f"than the memory budget of {format_bytes(budget)}, so it is not exact; "
+        f"certificate_ bounds what it loses. config_context(memory=...) raises the budget.",
+        ConvergenceWarning,
+    )
+    return FrequentDirections()
+
+
+class Seen(Source):
+    """Rows that have gone by: their number and weight, but not themselves."""
+
+    def __init__(self, batch: Source, n: int, count: float) -> None:
+        self.shape = (n, batch.shape[1])
+        self.dtype, self.names = batch.dtype, batch.names
+        self._reference, self._count = batch.reference, count
+
+    @property
+    def reference(self) -> Any:
+        return self._reference
+
+    @property
+    def count(self) -> float:
+        return self._count
+
+    def read(self, start: int, stop: int) -> Any:
+        raise ValueError("The rows of earlier batches are gone.")
