@@ -84,6 +84,11 @@ def news(quick: bool = False) -> Any:
     return TfidfTransformer().fit_transform(counts[:2000] if quick else counts)
 
 
+def promoters() -> list[str]:
+    """Return 106 DNA strings of 57 letters."""
+    return [str(row) for row in np.load(find("promotergene.npz"))["X"]]
+
+
 def chunks(n: int, size: int = 4096) -> list[slice]:
     """Return the slices of n rows, so many at a time."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

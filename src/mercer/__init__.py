@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mercer import methods, rules
+    from mercer import kernels, methods, rules
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.pca import PCA
@@ -25,6 +25,7 @@ __all__ = [
     "as_source",
     "config_context",
     "get_config",
+    "kernels",
     "methods",
     "rules",
     "set_config",

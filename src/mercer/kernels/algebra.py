@@ -1,0 +1,418 @@
+"""What kernels are closed under: sums, products, scales, powers, spaces within spaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import namespace
+from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.pair import Diagonal, Points
+
+
+class Constant(Kernel):
+    """The same number for every pair: k(x,y) = c, c ≥ 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear() + 1
+    Linear() + 1.0
+    """
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def check(self) -> None:
+        require(
+            self, "value", self.value >= 0, "must not be negative: the sum would not be a kernel"
+        )
+
+    def on(self, pair: Either) -> float:
+        return float(self.value)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        return ()
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
+
+
+class Composed(Kernel):
+    """A kernel made of others."""
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        values = self.get_params(deep=False).values()
+        return tuple(value for value in values if isinstance(value, Kernel))
+
+    @property
+    def takes(self) -> str:  # type: ignore[override]
+        """What rows must be."""
+        kinds = {part.takes for part in self.parts if not isinstance(part, Constant)}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{self!r} adds kernels of strings and of vectors: rows are one or the other."
+            )
+        return kinds.pop() if kinds else "vectors"
+
+    @property
+    def psd(self) -> bool | None:
+        known = [part.psd for part in self.parts]
+        return True if all(known) else None
+
+
+class Sum(Composed):
+    """k₁(x,y) + k₂(x,y).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Polynomial
+    >>> k = RBF(0.1) + 2 * Polynomial(5)
+    >>> k([[1.0]]).round(6)
+    array([[65.]])
+    """
+
+    def __init__(self, k1: Kernel, k2: Kernel) -> None:
+        self.k1, self.k2 = k1, k2
+
+    def on(self, pair: Either) -> Any:
+        return self.k1.on(pair) + self.k2.on(pair)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        return (*self.k1.slopes(pair), *self.k2.slopes(pair))
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        """Draw from each as much as it weighs at distance zero, at least one."""
+        if q < 2:
+            raise ValueError(f"{self!r}: {q} frequencies cannot stand for a sum of two kernels.")
+        first, second = _height(self.k1, d), _height(self.k2, d)
+        share = min(q - 1, max(1, round(q * first / (first + second))))
+        parts = self.k1.spectrum(d, share, rng), self.k2.spectrum(d, q - share, rng)
+        return Frequencies(
+            np.hstack([part.omega for part in parts]),
+            np.concatenate([part.amplitude for part in parts]),
+        )
+
+    def __repr__(self) -> str:
+        added = isinstance(self.k2, Constant)
+        right = repr(float(self.k2.value)) if added else _tight(self.k2, Sum)  # type: ignore[attr-defined]
+        return f"{self.k1!r} + {right}"
+
+
+class Product(Composed):
+    """k₁(x,y) k₂(x,y).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Linear
+    >>> (RBF(1.0) * Linear())([[2.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, k1: Kernel, k2: Kernel) -> None:
+        self.k1, self.k2 = k1, k2
+
+    def on(self, pair: Either) -> Any:
+        return self.k1.on(pair) * self.k2.on(pair)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        first, second = self.k1.on(pair), self.k2.on(pair)
+        return (
+            *(slope.times(second) for slope in self.k1.slopes(pair)),
+            *(slope.times(first) for slope in self.k2.slopes(pair)),
+        )
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        """Frequencies of a product add, drawn independently."""
+        first, second = self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng)
+        mix = rng.permutation(q)
+        return Frequencies(
+            first.omega + second.omega[:, mix],
+            first.amplitude * second.amplitude[mix] * math.sqrt(q),
+        )
+
+    def __repr__(self) -> str:
+        return f"{_tight(self.k1, Sum)} * {_tight(self.k2, Sum, Product, Scaled)}"
+
+
+class Scaled(Composed):
+    """c k(x,y), c > 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> 2 * RBF(0.5)
+    2.0 * RBF(0.5)
+    """
+
+    def __init__(self, scale: float, kernel: Kernel) -> None:
+        self.scale, self.kernel = scale, kernel
+
+    def check(self) -> None:
+        require(self, "scale", self.scale > 0, "must be positive: a negative one is no kernel")
+        self.kernel.check()
+
+    def on(self, pair: Either) -> Any:
+        return self.kernel.on(pair) * self.scale
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        found = self.kernel.spectrum(d, q, rng)
+        return replace(found, amplitude=found.amplitude * math.sqrt(self.scale))
+
+    @property
+    def psd(self) -> bool | None:
+        return self.kernel.psd
+
+    def __repr__(self) -> str:
+        return f"{float(self.scale)!r} * {_tight(self.kernel, Sum, Product, Scaled)}"
+
+
+class Power(Composed):
+    """k(x,y)^p for a whole number p ≥ 1.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> ((Linear() + 1) ** 2)([[1.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, kernel: Kernel, power: int) -> None:
+        self.kernel, self.power = kernel, power
+
+    def check(self) -> None:
+        whole = self.power == int(self.power) and self.power >= 1
+        require(self, "power", whole, "must be a whole number, 1 or more: others are no kernels")
+        self.kernel.check()
+
+    def on(self, pair: Either) -> Any:
+        return self.kernel.on(pair) ** int(self.power)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
+        return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        product = self.kernel
+        for _ in range(int(self.power) - 1):
+            product = Product(product, self.kernel)
+        return product.spectrum(d, q, rng)
+
+    def __repr__(self) -> str:
+        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
+
+
+class Normalized(Composed):
+    r"""The cosine in a kernel's space, :math:`k(x,y)/\sqrt{k(x,x)k(y,y)}`; 0 where a norm is 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear().normalized()([[3.0, 4.0]], [[4.0, 3.0]])
+    array([[0.96]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def on(self, pair: Either) -> Any:
+        x, y = (inverse_root(own) for own in pair.diagonals(self.kernel))
+        return self.kernel.on(pair) * x * y
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        """The quotient rule; k(x,x) changes with x only, by its own slopes on the diagonal."""
+        x, y = (inverse_root(own) for own in pair.diagonals(self.kernel))
+        return (
+            *(slope.times(x * y) for slope in self.kernel.slopes(pair)),
+            *_own(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
+        )
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        found = self.kernel.spectrum(d, q, rng)
+        return replace(found, amplitude=found.amplitude / math.sqrt(_height(self.kernel, d)))
+
+    @property
+    def psd(self) -> bool | None:
+        return self.kernel.psd
+
+    def __repr__(self) -> str:
+        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.normalized()"
+
+
+class InSpace(Composed):
+    r"""An RBF in another kernel's space, :math:`\exp(-\gamma(k(x,x)+k(y,y)-2k(x,y)))`.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Polynomial
+    >>> Polynomial(2).rbf(0.1)
+    Polynomial(2).rbf(0.1)
+    """
+
+    def __init__(self, kernel: Kernel, gamma: float = 1.0) -> None:
+        self.kernel, self.gamma = kernel, gamma
+
+    def check(self) -> None:
+        require(self, "gamma", self.gamma > 0, "must be positive")
+        self.kernel.check()
+
+    def on(self, pair: Either) -> Any:
+        apart = self.kernel.apart(pair)
+        return namespace(apart).exp(-self.gamma * apart)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        outer = self.gamma * self.on(pair)
+        return (
+            *(slope.times(2.0 * outer) for slope in self.kernel.slopes(pair)),
+            *_own(self.kernel, pair, -outer),
+        )
+
+    @property
+    def psd(self) -> bool | None:
+        return self.kernel.psd
+
+    def __repr__(self) -> str:
+        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.rbf({float(self.gamma)!r})"
+
+
+class OnColumns(Composed):
+    """A kernel of some of the columns, so that a table of many kinds can have a kernel for each.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Linear
+    >>> k = RBF(1.0).on_columns([0]) + Linear().on_columns([1, 2])
+    >>> k([[0.0, 1.0, 2.0]])
+    array([[6.]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
+        self.kernel, self.columns = kernel, columns
+
+    def check(self) -> None:
+        whole = all(isinstance(c, (int, np.integer)) and c >= 0 for c in self.columns)
+        require(self, "columns", whole and len(self.columns) > 0, "must be column numbers from 0")
+        self.kernel.check()
+
+    def on(self, pair: Either) -> Any:
+        return self.kernel.on(self._part(pair))
+
+    def apart(self, pair: Either) -> Any:
+        return self.kernel.apart(self._part(pair))
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        own = tuple(int(c) for c in self.columns)
+
+        def named(inner: tuple[Any, ...] | None) -> tuple[Any, ...]:
+            return own if inner is None else tuple(own[i] for i in inner)
+
+        found = self.kernel.slopes(self._part(pair))
+        return tuple(replace(slope, columns=named(slope.columns)) for slope in found)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        found = self.kernel.spectrum(len(self.columns), q, rng)
+        omega = np.zeros((d, q))
+        omega[list(self.columns)] = found.omega
+        return replace(found, omega=omega)
+
+    @property
+    def psd(self) -> bool | None:
+        return self.kernel.psd
+
+    def _part(self, pair: Either) -> Either:
+        columns = [int(c) for c in self.columns]
+
+        def part(rows: Any) -> Any:
+            d = int(rows.shape[1])
+            if max(columns) >= d:
+                raise ValueError(f"{self!r}: column {max(columns)} is not one of the {d} columns.")
+            xp = namespace(rows)
+            return rows[:, columns] if xp is np else xp.take(rows, xp.asarray(columns), axis=1)
+
+        return pair.through(("columns", tuple(columns)), part)
+
+    def __repr__(self) -> str:
+        columns = [int(c) for c in self.columns]
+        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.on_columns({columns})"
+
+
+class Separable(Kernel):
+    """f(x) f(y) for a function of one row.
+
+    Parameters
+    ----------
+    f : callable
+        Takes rows of shape (n, d), returns n numbers.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Separable
+    >>> Separable(lambda rows: rows.sum(axis=1))([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[21.]])
+    """
+
+    def __init__(self, f: Callable[[Any], Any]) -> None:
+        self.f = f
+
+    def on(self, pair: Either) -> Any:
+        return pair.through(("f", self.f), self._column).dot
+
+    def _column(self, rows: Any) -> Any:
+        values = self.f(rows)
+        n = int(rows.shape[0])
+        if tuple(getattr(values, "shape", ())) != (n,):
+            raise ValueError(
+                f"Separable: f returned shape {tuple(getattr(values, 'shape', ()))} for {n} rows; "
+                f"it must return one number a row."
+            )
+        return values[:, None]
+
+
+def require(kernel: Kernel, parameter: str, holds: bool, why: str) -> None:
+    """Refuse a parameter of a kernel."""
+    if not holds:
+        value = getattr(kernel, parameter)
+        raise ValueError(f"{type(kernel).__name__}: {parameter}={value!r} {why}.")
+
+
+def inverse_root(squares: Any) -> Any:
+    """Return 1/√s, and 0 where s is not positive."""
+    xp = namespace(squares)
+    there = squares > 0
+    return xp.where(there, 1.0 / xp.sqrt(xp.where(there, squares, 1.0)), 0.0 * squares)
+
+
+def _height(kernel: Kernel, d: int) -> float:
+    """Return k(x, x) of a kernel that is the same for every x."""
+    if kernel.takes == "strings":
+        kernel.spectrum(d, 2, np.random.default_rng(0))  # which says that there are none
+    return float(kernel.on_itself(Points(np.zeros((1, d))))[0])
+
+
+def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:
+    """Return the slopes of k(x, x) by ‖x‖², which dot and both lengths are, times a factor."""
+    points = pair.points if isinstance(pair, Diagonal) else pair.left
+    found = []
+    for slope in kernel.slopes(Diagonal(points)):
+        by_norm = slope.dot + 2 * slope.norm
+        column = (
+            by_norm
+            if isinstance(by_norm, float) or isinstance(pair, Diagonal)
+            else by_norm[:, None]
+        )
+        found.append(Slopes(norm=column * factor, columns=slope.columns))
+    return tuple(found)
+
+
+def _tight(kernel: Kernel, *looser: type[Kernel]) -> str:
+    """Return the repr, in parentheses where the kernel binds less tightly."""
+    return f"({kernel!r})" if isinstance(kernel, looser) else repr(kernel)

@@ -1,0 +1,301 @@
+"""What a kernel is: a formula on a pair, and the algebra that kernels are closed under."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from mercer.arrays import Array, Vector, empty, like, namespace, numpy_dtype, to_numpy
+from mercer.kernels.pair import Beside, Diagonal, Pair, Points
+from mercer.params import Params
+from mercer.sources import Block, Fold, Source, StringSource, as_source
+
+Either = Pair | Diagonal
+"""What a formula is written on: rows beside others, or each beside itself."""
+Formula = Callable[[Pair], Any]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Derivatives of a kernel by the dot product, the squared distance and the length of x.
+
+    Attributes
+    ----------
+    dot, sqdist, norm : array or float
+        ∂k/∂(xᵀy), ∂k/∂‖x−y‖² and ∂k/∂‖x‖².
+    columns : tuple of int or None
+        The columns that they are of; None for all.
+    """
+
+    dot: Any = 0.0
+    sqdist: Any = 0.0
+    norm: Any = 0.0
+    columns: tuple[Any, ...] | None = None
+
+    def times(self, factor: Any) -> Slopes:
+        """Return them all multiplied by a factor."""
+        return Slopes(
+            self.dot * factor, self.sqdist * factor, self.norm * factor, columns=self.columns
+        )
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    r"""Fourier features of a kernel: :math:`k(x,y) \approx \sum_i a_i^2\cos(\omega_i^T(x-y))`.
+
+    Attributes
+    ----------
+    omega : ndarray of shape (d, q)
+        Frequencies.
+    amplitude : ndarray of shape (q,)
+        Amplitudes.
+    """
+
+    omega: np.ndarray[Any, Any]
+    amplitude: Vector
+
+
+class Kernel(Params, ABC):
+    """A similarity of rows: an inner product in a space of features.
+
+    Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. Called with rows they
+    give a matrix.
+    """
+
+    takes = "vectors"
+    """What rows must be: "vectors" or "strings"."""
+
+    @abstractmethod
+    def on(self, pair: Either) -> Any:
+        """Return the kernel of a pair: the formula."""
+
+    @property
+    def psd(self) -> bool | None:
+        """Whether every matrix of it is positive semi-definite; None where that is unknown."""
+        return True
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense, here and in the kernels it is made of."""
+        for value in self.get_params(deep=False).values():
+            if isinstance(value, Kernel):
+                value.check()
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        """Return its derivatives, for gradients by x."""
+        self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        """Draw q Fourier frequencies for rows of d columns."""
+        self._has_no(
+            "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
+        )
+
+    def on_itself(self, points: Points) -> Array:
+        """Return k(x, x) of every row."""
+        values = self.on(Diagonal(points))
+        if isinstance(values, float):
+            return np.full(len(points), values)
+        return values
+
+    def apart(self, pair: Either) -> Any:
+        """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space."""
+        x, y = pair.diagonals(self)
+        return _positive(x + y - 2.0 * self.on(pair))
+
+    # What users call.
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Return the matrix k(x, y) for all rows x of X and y of Y, or of X and X.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF(0.5)([[0.0], [1.0]]).round(3)
+        array([[1.   , 0.607],
+               [0.607, 1.   ]])
+        """
+        x, y = self._sides(X, Y)
+        return matrix(self.on, x, y)
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x, x) of every row.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).diag([[1.0], [2.0]])
+        array([ 4., 25.])
+        """
+        x, _ = self._sides(X, None)
+        rows = x.map(lambda block: self.on_itself(Points(block.rows, block.start))[:, None], 1)
+        return rows.collect()[:, 0]
+
+    def distances(self, X: Any, Y: Any = None) -> Array:
+        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in the kernel's space.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
+        array([[5.]])
+        """
+        x, y = self._sides(X, Y)
+        return matrix(lambda pair: namespace(x.reference).sqrt(self.apart(pair)), x, y)
+
+    def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
+        r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
+
+        Parameters
+        ----------
+        X, Y : array-like of shape (n, d) and (m, d)
+            Rows.
+        weights : array-like of shape (m,) or (n, m)
+            The a of every y, the same for all x or not.
+        """
+        x, y = (Points(side.whole()) for side in self._sides(X, Y))
+        pair = next(Beside(x, y).tiles(whole=True))
+        slopes = self.slopes(pair)
+        a = np.broadcast_to(np.asarray(weights, np.float64), pair.shape)
+        total = np.zeros(x.rows.shape)
+        for part in slopes:
+            at = slice(None) if part.columns is None else list(part.columns)
+            xs, ys = x.rows[:, at], y.rows[:, at]
+            dot, apart, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
+            total[:, at] += dot @ ys + 2 * (apart.sum(axis=1)[:, None] * xs - apart @ ys)
+            total[:, at] += 2 * norm.sum(axis=1)[:, None] * xs
+        return total
+
+    def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
+        """Return both groups of rows, checked: of the same kind, and as wide."""
+        self.check()
+        x = self._rows(X)
+        y = x if Y is None else self._rows(Y)
+        if x.shape[1:] != y.shape[1:]:
+            raise ValueError(
+                f"{self!r}: X has {x.shape[1]} columns and Y has {y.shape[1]}. "
+                f"Pass rows of the same columns."
+            )
+        return x, y
+
+    def _rows(self, X: Any) -> Source:
+        source = as_source(X)
+        if (self.takes == "strings") != isinstance(source, StringSource):
+            given = "strings" if self.takes == "vectors" else "numbers"
+            raise ValueError(
+                f"{self!r} takes rows of {self.takes}, and was given {given}. "
+                + ("Use a string kernel, " if given == "strings" else "Use a kernel of vectors, ")
+                + ("such as Subsequence." if given == "strings" else "such as RBF.")
+            )
+        return source
+
+    def _has_no(self, what: str, those: str) -> NoReturn:
+        raise ValueError(f"{self!r} has no {what}; {those}.")
+
+    # The algebra.
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import Constant, Sum
+
+        if isinstance(other, Kernel):
+            return Sum(self, other)
+        return Sum(self, Constant(_number(other))) if _is_number(other) else NotImplemented
+
+    def __radd__(self, other: float) -> Kernel:
+        return self + other
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from mercer.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(_number(other), self) if _is_number(other) else NotImplemented
+
+    def __rmul__(self, other: float) -> Kernel:
+        return self * other
+
+    def __pow__(self, power: int) -> Kernel:
+        from mercer.kernels.algebra import Power
+
+        return Power(self, power) if _is_number(power) else NotImplemented
+
+    def normalized(self) -> Kernel:
+        """Return k(x,y)/√(k(x,x)k(y,y))."""
+        from mercer.kernels.algebra import Normalized
+
+        return Normalized(self)
+
+    def rbf(self, gamma: float) -> Kernel:
+        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space."""
+        from mercer.kernels.algebra import InSpace
+
+        return InSpace(self, gamma)
+
+    def on_columns(self, columns: Sequence[int]) -> Kernel:
+        """Return this kernel on some of the columns."""
+        from mercer.kernels.algebra import OnColumns
+
+        return OnColumns(self, columns)
+
+
+class Evaluate(Fold):
+    """Writes the values of a formula, between the rows that come by and points, to an array."""
+
+    label = "kernel"
+
+    def __init__(self, formula: Formula, y: Points, out: Array) -> None:
+        self.formula, self.y, self.out = formula, y, out
+        item = numpy_dtype(out).itemsize
+        self.row_bytes = len(y) * item
+
+    def add(self, block: Block) -> None:
+        out = self.out[block.start : block.stop, :]
+        host = isinstance(out, np.ndarray)
+        for pair in Beside(Points(block.rows, block.start), self.y, out if host else None).tiles(
+            not host
+        ):
+            made, place = self.formula(pair), out[pair.rows, pair.columns]
+            if not (host and _is(made, place)):
+                out[pair.rows, pair.columns] = made
+
+    def merge(self, other: Self) -> None:
+        pass  # both write into the same array
+
+    def spawn(self) -> Self:
+        return type(self)(self.formula, self.y, self.out)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"out": self.out}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.out[...] = like(to_numpy(arrays["out"]), self.out)
+
+
+def matrix(formula: Formula, x: Source, y: Source) -> Array:
+    """Return a formula between all rows of one source and all of another."""
+    points = Points(y.whole())
+    out = empty((x.shape[0], y.shape[0]), x.reference, np.result_type(x.dtype, y.dtype))
+    return x.fold(Evaluate(formula, points, out)).out
+
+
+def _positive(values: Any) -> Any:
+    return namespace(values).maximum(values, 0.0 * values)
+
+
+def _is(made: Any, place: Array) -> bool:
+    """Tell whether an array is the very memory it would be written to."""
+    if not isinstance(made, np.ndarray) or made.shape != place.shape:
+        return False
+    here, there = made.__array_interface__, place.__array_interface__
+    return bool(here["data"] == there["data"] and made.strides == place.strides)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float:
+    return float(value)

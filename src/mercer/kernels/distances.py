@@ -1,0 +1,285 @@
+"""Kernels of the distance, the same wherever the two rows lie."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.kernels.algebra import require
+from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.pair import Beside, Points
+from mercer.sources import as_source
+
+
+class Stationary(Kernel):
+    """A kernel of x − y, which is 1 at zero."""
+
+    def on_itself(self, points: Points) -> Array:
+        return 0.0 * points.norms + 1.0
+
+    def _drawn(self, omega: Array) -> Frequencies:
+        q = omega.shape[1]
+        return Frequencies(omega, np.full(q, 1.0 / math.sqrt(q)))
+
+
+class RBF(Stationary):
+    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`.
+
+    Source: marukatat App. B; γ = 1/(2σ²).
+
+    Parameters
+    ----------
+    gamma : float
+        The scale γ.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> RBF(0.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.6065]])
+    >>> RBF.from_sigma(1.0)
+    RBF(0.5)
+    """
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    @classmethod
+    def from_sigma(cls, sigma: float) -> RBF:
+        """Return exp(−‖x−y‖²/(2σ²))."""
+        if not sigma > 0:
+            raise ValueError(f"RBF: sigma={sigma!r} must be positive.")
+        return cls(0.5 / sigma**2)
+
+    @classmethod
+    def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> RBF:
+        """Return the kernel whose σ is the median distance between rows of X.
+
+        Of as many rows as `size`, drawn at random.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF.from_median([[0.0], [1.0], [2.0]])
+        RBF(0.5)
+        """
+        source = as_source(X)
+        rng = np.random.default_rng(random_state)
+        n = source.shape[0]
+        rows = source.take(np.sort(rng.permutation(n)[:size]))
+        points = Points(rows)
+        pair = next(Beside(points, points).tiles(whole=True))
+        apart = np.sqrt(to_numpy(pair.sqdist))[np.triu_indices(pair.shape[0], 1)]
+        sigma = float(np.median(apart)) if len(apart) else 0.0
+        if not sigma > 0:
+            raise ValueError("RBF.from_median: half of the rows are equal. Pass gamma instead.")
+        return cls.from_sigma(sigma)
+
+    def check(self) -> None:
+        require(self, "gamma", self.gamma > 0, "must be positive")
+
+    def on(self, pair: Either) -> Any:
+        return namespace(pair.sqdist).exp(-self.gamma * pair.sqdist)
+
+    def apart(self, pair: Either) -> Any:
+        return -2.0 * namespace(pair.sqdist).expm1(-self.gamma * pair.sqdist)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        return (Slopes(sqdist=-self.gamma * self.on(pair)),)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        return self._drawn(math.sqrt(2.0 * self.gamma) * rng.standard_normal((d, q)))
+
+
+class Laplacian(Stationary):
+    r"""The Laplacian kernel :math:`\exp(-\gamma\lVert x-y\rVert)`.
+
+    The norm is Euclidean (marukatat App. B; kernlab) or the city block's (scikit-learn).
+
+    Parameters
+    ----------
+    gamma : float
+        The scale γ.
+    norm : {"l2", "l1"}
+        Euclidean distance, or the sum of absolute differences.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(1.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0067]])
+    >>> Laplacian(1.0, norm="l1")([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0009]])
+    """
+
+    def __init__(self, gamma: float = 1.0, norm: str = "l2") -> None:
+        self.gamma, self.norm = gamma, norm
+
+    def check(self) -> None:
+        require(self, "gamma", self.gamma > 0, "must be positive")
+        require(self, "norm", self.norm in ("l1", "l2"), 'must be "l1" or "l2"')
+
+    def on(self, pair: Either) -> Any:
+        apart = self._distance(pair)
+        return namespace(apart).exp(-self.gamma * apart)
+
+    def apart(self, pair: Either) -> Any:
+        apart = self._distance(pair)
+        return -2.0 * namespace(apart).expm1(-self.gamma * apart)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        if self.norm == "l1":
+            self._has_no("gradient", 'norm="l2" has one')
+        apart = self._distance(pair)
+        xp = namespace(apart)
+        safe = xp.where(apart > 0, apart, 1.0)
+        return (Slopes(sqdist=xp.where(apart > 0, -0.5 * self.gamma * self.on(pair) / safe, 0.0)),)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        """Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
+        if self.norm == "l1":
+            return self._drawn(self.gamma * rng.standard_cauchy((d, q)))
+        return self._drawn(self.gamma * student(d, q, 1.0, rng))
+
+    def _distance(self, pair: Either) -> Any:
+        if self.norm == "l1":
+            return pair.entrywise(CITY_BLOCK)
+        return namespace(pair.sqdist).sqrt(pair.sqdist)
+
+
+class Matern(Stationary):
+    r"""The Matérn kernel of smoothness ν and length ℓ.
+
+    .. math:: \frac{2^{1-\nu}}{\Gamma(\nu)} z^\nu K_\nu(z),
+              \quad z = \sqrt{2\nu}\,\lVert x-y\rVert/\ell
+
+    Source: Rasmussen & Williams (2006), eq. 4.14. ν = 1/2, 3/2, 5/2 have closed forms.
+
+    Parameters
+    ----------
+    length : float
+        The length ℓ.
+    nu : float
+        The smoothness ν; ∞ is the RBF.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    def __init__(self, length: float = 1.0, nu: float = 1.5) -> None:
+        self.length, self.nu = length, nu
+
+    def check(self) -> None:
+        require(self, "length", self.length > 0, "must be positive")
+        require(self, "nu", 0 < self.nu < math.inf, "must be positive and finite")
+
+    def on(self, pair: Either) -> Any:
+        z = self._distance(pair)
+        xp = namespace(z)
+        if self.nu == 0.5:
+            return xp.exp(-z)
+        if self.nu == 1.5:
+            return (1.0 + z) * xp.exp(-z)
+        if self.nu == 2.5:
+            return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
+        return _bessel(z, self.nu)
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
+        scale = -self.nu / self.length**2
+        if self.nu == 0.5:
+            return Laplacian(1.0 / self.length).slopes(pair)
+        if self.nu == 1.5:
+            z = self._distance(pair)
+            return (Slopes(sqdist=scale * namespace(z).exp(-z)),)
+        if self.nu == 2.5:
+            z = self._distance(pair)
+            return (Slopes(sqdist=scale / 3.0 * (1.0 + z) * namespace(z).exp(-z)),)
+        if self.nu <= 1:
+            self._has_no("gradient at equal rows for nu ≤ 1", "a larger nu has one")
+        smoother = _bessel(self._distance(pair), self.nu - 1.0)
+        return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * smoother),)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        return self._drawn(student(d, q, 2.0 * self.nu, rng) / self.length)
+
+    def _distance(self, pair: Either) -> Any:
+        return namespace(pair.sqdist).sqrt(pair.sqdist) * (math.sqrt(2.0 * self.nu) / self.length)
+
+
+class RationalQuadratic(Stationary):
+    r"""A mixture of RBFs of all lengths, :math:`(1+\lVert x-y\rVert^2/(2\alpha\ell^2))^{-\alpha}`.
+
+    Source: Rasmussen & Williams (2006), eq. 4.19.
+
+    Parameters
+    ----------
+    length : float
+        The length ℓ.
+    alpha : float
+        How the lengths are mixed; ∞ is the RBF.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.6667]])
+    """
+
+    def __init__(self, length: float = 1.0, alpha: float = 1.0) -> None:
+        self.length, self.alpha = length, alpha
+
+    def check(self) -> None:
+        require(self, "length", self.length > 0, "must be positive")
+        require(self, "alpha", 0 < self.alpha < math.inf, "must be positive and finite")
+
+    def on(self, pair: Either) -> Any:
+        return self._base(pair) ** -self.alpha
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        return (Slopes(sqdist=-0.5 / self.length**2 * self._base(pair) ** (-self.alpha - 1.0)),)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        """Normal frequencies of a variance that is Gamma distributed."""
+        variance = rng.gamma(self.alpha, 1.0 / (self.alpha * self.length**2), q)
+        return self._drawn(np.sqrt(variance) * rng.standard_normal((d, q)))
+
+    def _base(self, pair: Either) -> Any:
+        return 1.0 + pair.sqdist / (2.0 * self.alpha * self.length**2)
+
+
+class _CityBlock:
+    """Σ |x − y|."""
+
+    def entries(self, xp: Any, x: Array, y: Array) -> Array:
+        return xp.abs(x - y)
+
+    def loop(self, x: Array, y: Array, out: Array) -> None:
+        from mercer.kernels.loops import city_block
+
+        city_block(x, y, out)
+
+
+CITY_BLOCK = _CityBlock()
+
+
+def student(d: int, q: int, freedom: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Draw q vectors of d entries from the multivariate t distribution."""
+    return rng.standard_normal((d, q)) / np.sqrt(rng.chisquare(freedom, q) / freedom)
+
+
+def _bessel(z: Any, nu: float) -> Any:
+    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), 1 at zero; on the host."""
+    from scipy.special import gammaln, kve
+
+    host = to_numpy(z).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(host) - host
+        values = np.exp(log) * kve(nu, host)
+    return like(np.where(host > 0, np.minimum(values, 1.0), 1.0).astype(to_numpy(z).dtype), z)

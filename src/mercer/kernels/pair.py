@@ -1,0 +1,249 @@
+"""Two groups of rows beside each other, and what kernels on them share.
+
+A kernel writes its formula once, on a `Pair`, in the dot products and squared distances that
+the pair hands out. Pairs are tiles of a block that fit the caches; the matrix products behind
+them are made once for the block, in the memory that the result will take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, namespace, numpy_dtype, put
+
+# Squared distances below this share of the squared lengths have lost digits to cancellation:
+# they are summed again, entry by entry.
+_CLOSE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
+_AGAIN = 2**20
+TILE_BYTES = 2**19
+
+
+class Points:
+    """Rows, with what is known of them alone: squared lengths, a shift, what maps make of them.
+
+    Distances do not change when both sides are shifted; digits do. Rows whose mean is large
+    for their spread are shifted by it before they are squared.
+    """
+
+    def __init__(self, rows: Any, start: int = 0) -> None:
+        self.rows, self.start = rows, start
+        self.sparse = hasattr(rows, "tocsr")
+        self._made: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
+
+    @cached_property
+    def norms(self) -> Array:
+        """Squared length of every row."""
+        if self.sparse:
+            return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
+        if isinstance(self.rows, np.ndarray):
+            return np.einsum("ij,ij->i", self.rows, self.rows)
+        return namespace(self.rows).sum(self.rows * self.rows, axis=1)
+
+    @cached_property
+    def shift(self) -> Array | None:
+        """What distances to these rows are shifted by; None where it would gain nothing."""
+        if self.sparse or not len(self):
+            return None
+        xp = namespace(self.rows)
+        mean = xp.mean(self.rows, axis=0)
+        far, all_of_it = float(xp.sum(mean * mean)), float(xp.mean(self.norms))
+        return mean if far > 0.5 * all_of_it else None
+
+    def shifted(self, shift: Array | None) -> Points:
+        """Return the rows less a shift."""
+        return self if shift is None else self.through(("shift", id(shift)), lambda x: x - shift)
+
+    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
+        """Return what a map makes of the rows; made once for every key."""
+        if key not in self._made:
+            self._made[key] = Points(f(self.rows))
+        made: Points = self._made[key]
+        return made
+
+    def once(self, key: Hashable, f: Callable[[Points], Any]) -> Any:
+        """Return f of these points; computed once for every key."""
+        if key not in self._made:
+            self._made[key] = f(self)
+        return self._made[key]
+
+
+class Beside:
+    """All rows of one group beside all rows of another: a block of a kernel matrix.
+
+    `room` is a NumPy array that the first matrix product may be written to.
+    """
+
+    def __init__(self, x: Points, y: Points, room: Array = None) -> None:
+        self.x, self.y = x, y
+        self.room = room
+        self._made: dict[Hashable, Beside] = {}
+
+    @cached_property
+    def dot(self) -> Array:
+        """Dot products."""
+        return self._product(self.x, self.y)
+
+    @cached_property
+    def centred(self) -> tuple[Points, Points, Array]:
+        """Both groups, shifted where that keeps digits, and their dot products."""
+        shift = self.y.shift
+        if shift is None:
+            return self.x, self.y, self.dot
+        x, y = self.x.shifted(shift), self.y.shifted(shift)
+        return x, y, self._product(x, y)
+
+    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Beside:
+        """Return both groups through a map."""
+        if key not in self._made:
+            self._made[key] = Beside(self.x.through(key, f), self.y.through(key, f))
+        return self._made[key]
+
+    def tiles(self, whole: bool = False) -> Iterator[Pair]:
+        """Yield pairs that fit the caches; or all of it at once."""
+        n, m = len(self.x), len(self.y)
+        if whole:
+            yield Pair(self, slice(0, n), slice(0, m))
+            return
+        item = 8 if isinstance(self.x.rows, list) else numpy_dtype(self.x.rows).itemsize
+        across = max(1, min(m, TILE_BYTES // item))
+        down = max(1, TILE_BYTES // (item * across))
+        for i in range(0, n, down):
+            for j in range(0, m, across):
+                yield Pair(self, slice(i, min(i + down, n)), slice(j, min(j + across, m)))
+
+    def _product(self, x: Points, y: Points) -> Array:
+        if x.sparse or y.sparse:
+            product = x.rows @ y.rows.T
+            return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+        room, self.room = self.room, None
+        if room is None or not isinstance(x.rows, np.ndarray):
+            return x.rows @ y.rows.T
+        return np.matmul(x.rows, y.rows.T, out=room)
+
+
+class Pair:
+    """Some rows of one group beside some of another: what a kernel's formula is written in."""
+
+    def __init__(self, block: Beside, rows: slice, columns: slice) -> None:
+        self.block, self.rows, self.columns = block, rows, columns
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what a kernel makes of it."""
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    @property
+    def left(self) -> Points:
+        """The rows of the one group."""
+        return Points(self.block.x.rows[self.rows])
+
+    @property
+    def dot(self) -> Array:
+        """Dot products; not to be written to."""
+        return self.block.dot[self.rows, self.columns]
+
+    @property
+    def lengths(self) -> tuple[Array, Array]:
+        """Squared lengths of the one and of the other, to broadcast."""
+        return self.block.x.norms[self.rows][:, None], self.block.y.norms[self.columns][None, :]
+
+    @cached_property
+    def sqdist(self) -> Array:
+        """Squared distances; never negative, and zero between equal rows."""
+        x, y, dot = self.block.centred
+        sums = x.norms[self.rows][:, None] + y.norms[self.columns][None, :]
+        apart = dot[self.rows, self.columns] * -2.0
+        apart += sums
+        close = apart <= _CLOSE[numpy_dtype(apart)] * sums
+        return self._again(x, y, apart, close) if bool(namespace(apart).any(close)) else apart
+
+    def _again(self, x: Points, y: Points, apart: Array, close: Array) -> Array:
+        """Sum the squared distances that are marked from the differences themselves."""
+        xp = namespace(apart)
+        at, beside = xp.nonzero(close)
+        many, some = int(at.shape[0]), max(1, _AGAIN // max(1, int(x.rows.shape[1])))
+        for start in range(0, many, some):
+            part = slice(start, min(start + some, many))
+            i, j = at[part], beside[part]
+            left = _rows(x.rows, i + self.rows.start)
+            right = _rows(y.rows, j + self.columns.start)
+            apart = put(apart, i, j, xp.sum((left - right) ** 2, axis=1))
+        return apart
+
+    def entrywise(self, kernel: Any) -> Array:
+        """Return Σ_l of a kernel's `entries` over the columns l of both."""
+        x, y = self.block.x.rows[self.rows, :], self.block.y.rows[self.columns, :]
+        if isinstance(x, np.ndarray):
+            out = np.empty(self.shape, x.dtype)
+            kernel.loop(x, y, out)
+            return out
+        xp = namespace(x)
+        out = 0.0 * (x[:, :1] + y[:, :1].T)
+        for column in range(int(x.shape[1])):
+            out = out + kernel.entries(xp, x[:, column][:, None], y[:, column][None, :])
+        return out
+
+    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
+        """Return both groups through a map."""
+        return Pair(self.block.through(key, f), self.rows, self.columns)
+
+    def diagonals(self, kernel: Any) -> tuple[Array, Array]:
+        """Return k(x, x) and k(y, y), to broadcast."""
+        x, y = (points.once(kernel, kernel.on_itself) for points in (self.block.x, self.block.y))
+        return x[self.rows][:, None], y[self.columns][None, :]
+
+
+class Diagonal:
+    """Every row beside itself: the same formula gives the diagonal."""
+
+    def __init__(self, points: Points) -> None:
+        self.points = points
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of what a kernel makes of it."""
+        return (len(self.points),)
+
+    @property
+    def dot(self) -> Array:
+        """Squared lengths."""
+        return self.points.norms
+
+    @property
+    def lengths(self) -> tuple[Array, Array]:
+        """Squared lengths, twice."""
+        return self.points.norms, self.points.norms
+
+    @property
+    def sqdist(self) -> Array:
+        """Zeros."""
+        return 0.0 * self.points.norms
+
+    def entrywise(self, kernel: Any) -> Array:
+        """Return Σ_l of a kernel's `entries` over the columns l."""
+        xp, rows = namespace(self.points.rows), self.points.rows
+        return xp.sum(kernel.entries(xp, rows, rows), axis=1)
+
+    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Diagonal:
+        """Return the rows through a map."""
+        return Diagonal(self.points.through(key, f))
+
+    def diagonals(self, kernel: Any) -> tuple[Array, Array]:
+        """Return k(x, x), twice."""
+        own = self.points.once(kernel, kernel.on_itself)
+        return own, own
+
+
+def _rows(rows: Any, at: Array) -> Any:
+    """Return the named rows, dense."""
+    if hasattr(rows, "tocsr"):
+        return rows[at].toarray()
+    xp = namespace(rows)
+    return rows[at] if isinstance(rows, np.ndarray) else xp.take(rows, at, axis=0)

@@ -1,0 +1,295 @@
+"""Kernels as users meet them: text, errors, grids, scikit-learn's own."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.metrics import pairwise
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
+
+from mercer.kernels import (
+    RBF,
+    ChiSquare,
+    Constant,
+    Fisher,
+    FromFunction,
+    HistogramIntersection,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Scaled,
+    Separable,
+    Subsequence,
+    Substring,
+    Tanh,
+    as_kernel,
+    check_psd,
+    parse,
+)
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal((15, 4))
+H = RNG.dirichlet(np.ones(4), 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("linear", X),
+        ("poly", X),
+        ("polynomial", X),
+        ("rbf", X),
+        ("laplacian", X),
+        ("sigmoid", X),
+        ("cosine", X),
+        ("chi2", H),
+        ("additive_chi2", H),
+    ],
+)
+def test_the_names_of_scikit_learn(name, rows):
+    params = {"gamma": 0.3, "degree": 2, "coef0": 0.7}
+    expected = pairwise.pairwise_kernels(rows, metric=name, filter_params=True, **params)
+    assert np.abs(as_kernel(name, **params)(rows) - expected).max() <= 1e-12
+
+
+def test_a_kernel_from_anything():
+    kernel = RBF(0.1)
+    assert as_kernel(kernel) is kernel
+    assert as_kernel("rbf(0.1) + 2*poly(5)") == RBF(0.1) + 2 * Polynomial(5)
+    assert np.allclose(as_kernel(lambda x, y: x @ y)(X), X @ X.T)
+    with pytest.raises(ValueError, match="kernel=3 is not a kernel"):
+        as_kernel(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        ("rbf", RBF()),
+        ("  rbf( 0.1 )", RBF(0.1)),
+        ("RBF(gamma=1e-3)", RBF(0.001)),
+        ("2*poly(5) + 1", 2 * Polynomial(5) + 1),
+        ("laplacian(0.5, norm='l1')", Laplacian(0.5, norm="l1")),
+        ("(linear + 1)**2", (Linear() + 1) ** 2),
+        ("poly(2).rbf(0.1).normalized()", Polynomial(2).rbf(0.1).normalized()),
+        (
+            "rbf(1).on_columns([0, 3]) * tanh(0.1, coef0=-1)",
+            RBF(1).on_columns([0, 3]) * Tanh(0.1, -1),
+        ),
+        ("matern(2, nu=0.5)", Matern(2, 0.5)),
+        ("subsequence(5, decay=0.8)", Subsequence(5, 0.8)),
+    ],
+)
+def test_parse(text, kernel):
+    assert parse(text) == kernel
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rbff(1)", ("'rbff'", "character 1", "did you mean 'rbf'")),
+        ("linear + gaussian(1)", ("'gaussian'", "character 10")),
+        ("poly(2).normalised()", ("'normalised'", "did you mean 'normalized'")),
+        ("rbf(1", ("not a kernel",)),
+        ("rbf(0.1) - linear", ("kernels are not closed under",)),
+        ("rbf(a)", ("'a' at character 5",)),
+        ("__import__('os')", ("'__import__'", "not known")),
+        ("rbf(1).__class__()", ("'__class__'", "not known")),
+        ("rbf(1)(2)", ("is not a kernel",)),
+        ("(lambda: 1)()", ("is not a kernel",)),
+        ("3", ("is a number, not a kernel",)),
+        ("rbf(1, 2, 3)", ("arguments that do not fit",)),
+        ("rbf(-1)", ("RBF", "gamma=-1", "positive")),
+        ("linear ** 0.5", ("Power", "power=0.5", "whole number")),
+        ("-2 * rbf", ("Scaled", "scale=-2.0", "positive")),
+        ("", ("not a kernel",)),
+    ],
+)
+def test_parse_says_what_is_wrong_and_where(text, words):
+    with pytest.raises(ValueError, match=r".") as error:
+        parse(text)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (RBF(0), ("RBF", "gamma=0", "positive")),
+        (RBF(-0.5), ("RBF", "gamma=-0.5")),
+        (Laplacian(1, norm="l3"), ("Laplacian", "norm='l3'", '"l1" or "l2"')),
+        (Polynomial(1.5), ("Polynomial", "degree=1.5", "whole number")),
+        (Polynomial(2, -1.0), ("Polynomial", "coef0=-1.0")),
+        (Matern(1, 0), ("Matern", "nu=0")),
+        (RationalQuadratic(0), ("RationalQuadratic", "length=0")),
+        (Scaled(-1.0, RBF()), ("Scaled", "scale=-1.0")),
+        (RBF() + -1, ("Constant", "value=-1.0", "negative")),
+        (2 * (RBF(-1) + Linear()), ("RBF", "gamma=-1")),
+        (RBF().on_columns([0, 9]), ("on_columns", "column 9", "4 columns")),
+        (RBF().on_columns([]), ("columns=[]",)),
+        (Subsequence(3).normalized(), ("takes rows of strings", "given numbers")),
+    ],
+)
+def test_bad_parameters(kernel, words):
+    with pytest.raises(ValueError, match=r".") as error:
+        kernel(X)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_bad_rows():
+    bad = H.copy()
+    bad[7, 2] = -0.5
+    with pytest.raises(ValueError, match=r"HistogramIntersection.*-0.5 in row 7, column 2.*clip"):
+        HistogramIntersection()(bad)
+    with pytest.raises(ValueError, match=r"ChiSquare.*negative"):
+        (ChiSquare() + RBF())(H, bad)
+    with pytest.raises(ValueError, match="needs dense rows"):
+        ChiSquare()(scipy.sparse.csr_array(H))
+    with pytest.raises(ValueError, match=r"RBF.*takes rows of vectors, and was given strings"):
+        RBF()(["ab", "c"])
+    with pytest.raises(ValueError, match=r"entry 1 is 3 \(int\)"):
+        Substring(2)(["ab", 3])
+    with pytest.raises(ValueError, match="strings and of vectors"):
+        (Substring(2) + RBF())(["ab"])
+    with pytest.raises(ValueError, match="X has 4 columns and Y has 3"):
+        RBF()(X, Y[:, :3])
+    with pytest.raises(ValueError, match=r"abc: only \.npy files"):
+        Substring(2)("abc")
+
+
+def test_functions_that_are_no_kernels():
+    with pytest.raises(ValueError, match=r"returned shape \(\) for 20 and 20 rows.*pairwise=True"):
+        FromFunction(lambda x, y: 1.0)(X)
+    with pytest.raises(ValueError, match=r"not symmetric: k\(\d+, \d+\)"):
+        FromFunction(lambda x, y: x[0] - y[0], pairwise=True)(X)
+    with pytest.raises(ValueError, match=r"f returned shape \(20, 4\) for 20 rows"):
+        Separable(lambda rows: rows)(X)
+
+
+def test_precomputed():
+    K = X @ X.T
+    numbers = np.arange(20)[:, None]
+    kernel = Precomputed(K)
+    assert np.array_equal(kernel(numbers), K)
+    assert np.array_equal(kernel(numbers[[3, 1]], numbers[2:4]), K[[3, 1], 2:4])
+    assert np.array_equal(kernel.diag(numbers), np.diag(K))
+    with pytest.raises(ValueError, match="row numbers from 0 to 19"):
+        kernel([[20]])
+
+
+def test_sigma_and_median():
+    assert RBF.from_sigma(2.0) == RBF(0.125)
+    distances = pairwise.euclidean_distances(X)[np.triu_indices(20, 1)]
+    assert RBF.from_median(X).gamma == pytest.approx(0.5 / np.median(distances) ** 2)
+    with pytest.raises(ValueError, match="half of the rows are equal"):
+        RBF.from_median(np.ones((5, 2)))
+    with pytest.raises(ValueError, match="sigma=0"):
+        RBF.from_sigma(0)
+
+
+def test_psd_through_the_algebra():
+    assert (RBF() + 2 * Linear()).psd is True
+    assert Tanh().psd is False
+    assert (RBF() + Tanh()).psd is None
+    assert (Tanh() ** 2).psd is None
+    assert Polynomial(2).rbf(0.1).normalized().psd is True
+    assert FromFunction(np.dot).psd is None
+    assert check_psd(RBF(), X)
+    assert not check_psd(Tanh(1.0, -1.0), X)
+
+
+class Ridge(BaseEstimator):
+    """Kernel ridge regression, as short as it can be."""
+
+    def __init__(self, kernel=None):
+        self.kernel = kernel
+
+    def fit(self, X, y):
+        self.X_ = X
+        self.a_ = np.linalg.solve(self.kernel(X) + 0.1 * np.eye(len(X)), y)
+        return self
+
+    def score(self, X, y):
+        return -float(((self.kernel(X, self.X_) @ self.a_ - y) ** 2).mean())
+
+
+def test_a_grid_search_reaches_every_parameter():
+    grid = {"kernel__k1__gamma": [0.01, 0.3], "kernel__k2__kernel__degree": [1, 2]}
+    search = GridSearchCV(Ridge(RBF(1.0) + 0.5 * Polynomial(3)), grid, cv=2)
+    search.fit(X, np.sin(X[:, 0]))
+    assert search.best_params_["kernel__k1__gamma"] in (0.01, 0.3)
+    assert search.best_estimator_.kernel.k2.kernel.degree in (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+def test_fisher_scores_of_a_mixture_are_derivatives(kind):
+    """Against finite differences of the log density by every parameter."""
+    model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X[:, :2])
+    found = Fisher(model)._features(X[:, :2])
+    columns = []
+    h = 1e-6
+
+    def density(weights, means, covariances):
+        total = 0.0
+        for c in range(2):
+            C = covariances if kind == "tied" else covariances[c]
+            C = C if np.ndim(C) == 2 else np.diag(np.broadcast_to(C, 2))
+            z = X[:, :2] - means[c]
+            power = np.einsum("ni,ij,nj->n", z, np.linalg.inv(C), z)
+            total = total + weights[c] * np.exp(-0.5 * power) / np.sqrt(
+                np.linalg.det(2 * np.pi * C)
+            )
+        return np.log(total)
+
+    here = (model.weights_, model.means_, model.covariances_)
+
+    def slope(which, step):
+        up, down = list(here), list(here)
+        up[which], down[which] = here[which] + step, here[which] - step
+        columns.append((density(*up) - density(*down)) / (2 * h))
+
+    slope(0, h * np.array([1.0, -1.0]))
+    for c in range(2):
+        for i in range(2):
+            step = np.zeros((2, 2))
+            step[c, i] = h
+            slope(1, step)
+    shape = np.shape(here[2])
+    for index in np.ndindex(*shape):
+        if kind in ("full", "tied") and index[-1] > index[-2]:
+            continue
+        step = np.zeros(shape)
+        step[index] = h
+        if kind in ("full", "tied"):
+            step[(*index[:-2], index[-1], index[-2])] = h
+        slope(2, step)
+    expected = np.stack(columns, axis=1)
+    assert found.shape == expected.shape
+    # The order of a covariance's entries does not matter to a dot product.
+    assert (
+        np.abs(found @ found.T - expected @ expected.T).max()
+        <= 1e-4 * np.abs(found @ found.T).max()
+    )
+
+
+def test_fisher_with_the_information_matrix():
+    model = GaussianMixture(2, random_state=0).fit(X)
+    kernel = Fisher.from_rows(model, X)
+    U = Fisher(model)._features(X)
+    expected = U @ np.linalg.pinv(U.T @ U / len(X), rcond=1e-10) @ U.T
+    assert np.abs(kernel(X) - expected).max() <= 1e-8 * np.abs(expected).max()
+    with pytest.raises(ValueError, match=r"information has shape \(2, 2\)"):
+        Fisher(model, np.eye(2))(X)
+    with pytest.raises(ValueError, match="fitted GaussianMixture"):
+        Fisher(GaussianMixture())(X)
+
+
+def test_constants_are_kernels():
+    assert Linear() + 1 == Linear() + Constant(1.0)
+    assert repr(1 + Linear()) == "Linear() + 1.0"
+    with pytest.raises(TypeError):
+        Linear() + "a"
