@@ -162,11 +162,11 @@ def test_bad_rows():
 
 
 def test_functions_that_are_no_kernels():
-    with pytest.raises(ValueError, match=r"returned shape \(\) for 20 and 20 rows.*pairwise=True"):
+    with pytest.raises(ValueError, match=r"returned shape \(\) for \d+ and 20 rows.*pairwise"):
         FromFunction(lambda x, y: 1.0)(X)
     with pytest.raises(ValueError, match=r"not symmetric: k\(\d+, \d+\)"):
         FromFunction(lambda x, y: x[0] - y[0], pairwise=True)(X)
-    with pytest.raises(ValueError, match=r"f returned shape \(20, 4\) for 20 rows"):
+    with pytest.raises(ValueError, match=r"f returned shape \(\d+, 4\) for \d+ rows"):
         Separable(lambda rows: rows)(X)
 
 

@@ -158,11 +158,16 @@ class Pair:
     def sqdist(self) -> Array:
         """Squared distances; never negative, and zero between equal rows."""
         x, y, dot = self.block.centred
-        sums = x.norms[self.rows][:, None] + y.norms[self.columns][None, :]
+        left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         apart = dot[self.rows, self.columns] * -2.0
-        apart += sums
-        close = apart <= _CLOSE[numpy_dtype(apart)] * sums
-        return self._again(x, y, apart, close) if bool(namespace(apart).any(close)) else apart
+        apart += left
+        apart += right
+        xp, share = namespace(apart), _CLOSE[numpy_dtype(apart)]
+        # Most tiles have no rows that are close, and need no more than their least entry.
+        if float(xp.min(apart)) > share * float(xp.max(left) + xp.max(right)):
+            return apart
+        close = ~(apart > share * (left + right))  # NaN counts as close, and stays NaN
+        return self._again(x, y, apart, close) if bool(xp.any(close)) else apart
 
     def _again(self, x: Points, y: Points, apart: Array, close: Array) -> Array:
         """Sum the squared distances that are marked from the differences themselves."""
