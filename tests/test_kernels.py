@@ -14,6 +14,7 @@ from mercer.kernels import (
     Constant,
     Fisher,
     FromFunction,
+    GeneralizedHistogramIntersection,
     HistogramIntersection,
     Laplacian,
     Linear,
@@ -147,8 +148,10 @@ def test_bad_rows():
         HistogramIntersection()(bad)
     with pytest.raises(ValueError, match=r"ChiSquare.*negative"):
         (ChiSquare() + RBF())(H, bad)
-    with pytest.raises(ValueError, match="needs dense rows"):
-        ChiSquare()(scipy.sparse.csr_array(H))
+    dense_only = [ChiSquare(), Laplacian(norm="l1"), GeneralizedHistogramIntersection(1.5)]
+    for kernel in dense_only:
+        with pytest.raises(ValueError, match=r"needs dense rows\. Pass X\.toarray\(\)"):
+            kernel(scipy.sparse.csr_array(H))
     with pytest.raises(ValueError, match=r"RBF.*takes rows of vectors, and was given strings"):
         RBF()(["ab", "c"])
     with pytest.raises(ValueError, match=r"entry 1 is 3 \(int\)"):
@@ -291,5 +294,7 @@ def test_fisher_with_the_information_matrix():
 def test_constants_are_kernels():
     assert Linear() + 1 == Linear() + Constant(1.0)
     assert repr(1 + Linear()) == "Linear() + 1.0"
+    assert np.float64(2) * Linear() == 2 * Linear()
+    assert np.float32(0.5) + Linear() == Linear() + 0.5
     with pytest.raises(TypeError):
         Linear() + "a"

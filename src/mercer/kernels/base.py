@@ -66,6 +66,7 @@ class Kernel(Params, ABC):
     give a matrix.
     """
 
+    __array_ufunc__ = None  # NumPy's numbers leave sums and products with kernels to them
     takes = "vectors"
     """What rows must be: "vectors" or "strings"."""
 
@@ -254,9 +255,8 @@ class Evaluate(Fold):
     def add(self, block: Block) -> None:
         out = self.out[block.start : block.stop, :]
         host = isinstance(out, np.ndarray)
-        for pair in Beside(Points(block.rows, block.start), self.y, out if host else None).tiles(
-            not host
-        ):
+        block_of = Beside(Points(block.rows, block.start), self.y, [out] if host else None)
+        for pair in block_of.tiles(whole=not host):
             made, place = self.formula(pair), out[pair.rows, pair.columns]
             if not (host and _is(made, place)):
                 out[pair.rows, pair.columns] = made

@@ -257,6 +257,9 @@ class RationalQuadratic(Stationary):
 class _CityBlock:
     """Σ |x − y|."""
 
+    def __repr__(self) -> str:
+        return "The city block distance"
+
     def entries(self, xp: Any, x: Array, y: Array) -> Array:
         return xp.abs(x - y)
 

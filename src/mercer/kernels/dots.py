@@ -7,6 +7,7 @@ from typing import Any
 from mercer.arrays import namespace
 from mercer.kernels.algebra import inverse_root, require
 from mercer.kernels.base import Either, Kernel, Slopes
+from mercer.kernels.pair import Points
 
 
 class Linear(Kernel):
@@ -113,12 +114,19 @@ class Cosine(Kernel):
     """
 
     def on(self, pair: Either) -> Any:
-        x, y = (inverse_root(norm) for norm in pair.lengths)
-        return pair.dot * x * y
+        return pair.through("unit", _unit).dot
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         x, y = (inverse_root(norm) for norm in pair.lengths)
         return (Slopes(dot=x * y, norm=-0.5 * pair.dot * x**3 * y),)
+
+
+def _unit(rows: Any) -> Any:
+    """Return rows of unit length; zero rows stay zero."""
+    inverse = inverse_root(Points(rows).norms)
+    if hasattr(rows, "tocsr"):
+        return rows.multiply(inverse[:, None]).tocsr()
+    return rows * inverse[:, None]
 
 
 def _power(values: Any, p: int) -> Any:

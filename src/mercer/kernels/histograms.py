@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Array, namespace, to_numpy
 from mercer.kernels.algebra import require
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal, Pair, Points
+from mercer.kernels.pair import Diagonal, Pair, Points, require_dense
 
 
 class Histogram(Kernel):
@@ -58,6 +58,9 @@ class HistogramIntersection(Histogram):
         minimum(x, y, out)
 
 
+_COMMON = HistogramIntersection()
+
+
 class GeneralizedHistogramIntersection(Kernel):
     r"""The intersection of powers, :math:`\sum_l \min(|x_l|^\alpha, |y_l|^\alpha)`.
 
@@ -82,8 +85,11 @@ class GeneralizedHistogramIntersection(Kernel):
         require(self, "alpha", self.alpha > 0, "must be positive")
 
     def on(self, pair: Either) -> Any:
-        powers = pair.through(("power", float(self.alpha)), lambda rows: abs(rows) ** self.alpha)
-        return powers.entrywise(HistogramIntersection())
+        return pair.through(("power", float(self.alpha)), self._powers).entrywise(_COMMON)
+
+    def _powers(self, rows: Any) -> Any:
+        require_dense(self, rows)
+        return abs(rows) ** self.alpha
 
 
 class ChiSquare(Histogram):
@@ -220,8 +226,7 @@ def refuse_negative(kernel: Kernel, pair: Either) -> None:
 
     def check(points: Points) -> bool:
         xp, rows = namespace(points.rows), points.rows
-        if hasattr(rows, "tocsr"):
-            raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
+        require_dense(kernel, rows)
         if bool(xp.any(rows < 0)):
             i, j = np.argwhere(to_numpy(rows) < 0)[0]
             raise ValueError(

@@ -8,8 +8,7 @@ them are made once for the block, in the memory that the result will take.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,7 +18,27 @@ from mercer.arrays import Array, namespace, numpy_dtype, put
 # they are summed again, entry by entry.
 _CLOSE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
 _AGAIN = 2**20
-TILE_BYTES = 2**19
+# Tiles are this many columns wide at most, and as tall as fills so many bytes.
+_ACROSS = 1024
+_TILE_BYTES = 2**19
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):  # noqa: N801 (a decorator)
+    """A property that is computed once.
+
+    Without the lock of `functools.cached_property`, which before Python 3.12 lets one thread
+    at a time compute it, in all objects together.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        value = instance.__dict__[self.compute.__name__] = self.compute(instance)
+        return value
 
 
 class Points:
@@ -37,7 +56,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
 
-    @cached_property
+    @lazy
     def norms(self) -> Array:
         """Squared length of every row."""
         if self.sparse:
@@ -46,7 +65,7 @@ class Points:
             return np.einsum("ij,ij->i", self.rows, self.rows)
         return namespace(self.rows).sum(self.rows * self.rows, axis=1)
 
-    @cached_property
+    @lazy
     def shift(self) -> Array | None:
         """What distances to these rows are shifted by; None where it would gain nothing."""
         if self.sparse or not len(self):
@@ -54,7 +73,7 @@ class Points:
         xp = namespace(self.rows)
         mean = xp.mean(self.rows, axis=0)
         far, all_of_it = float(xp.sum(mean * mean)), float(xp.mean(self.norms))
-        return mean if far > 0.5 * all_of_it else None
+        return mean if far > 0.9 * all_of_it else None
 
     def shifted(self, shift: Array | None) -> Points:
         """Return the rows less a shift."""
@@ -77,20 +96,20 @@ class Points:
 class Beside:
     """All rows of one group beside all rows of another: a block of a kernel matrix.
 
-    `room` is a NumPy array that the first matrix product may be written to.
+    `room` holds a NumPy array that the first matrix product may be written to.
     """
 
-    def __init__(self, x: Points, y: Points, room: Array = None) -> None:
+    def __init__(self, x: Points, y: Points, room: list[Array] | None = None) -> None:
         self.x, self.y = x, y
-        self.room = room
+        self.room = [] if room is None else room
         self._made: dict[Hashable, Beside] = {}
 
-    @cached_property
+    @lazy
     def dot(self) -> Array:
         """Dot products."""
         return self._product(self.x, self.y)
 
-    @cached_property
+    @lazy
     def centred(self) -> tuple[Points, Points, Array]:
         """Both groups, shifted where that keeps digits, and their dot products."""
         shift = self.y.shift
@@ -102,7 +121,8 @@ class Beside:
     def through(self, key: Hashable, f: Callable[[Any], Any]) -> Beside:
         """Return both groups through a map."""
         if key not in self._made:
-            self._made[key] = Beside(self.x.through(key, f), self.y.through(key, f))
+            x, y = self.x.through(key, f), self.y.through(key, f)
+            self._made[key] = Beside(x, y, self.room)
         return self._made[key]
 
     def tiles(self, whole: bool = False) -> Iterator[Pair]:
@@ -112,8 +132,8 @@ class Beside:
             yield Pair(self, slice(0, n), slice(0, m))
             return
         item = 8 if isinstance(self.x.rows, list) else numpy_dtype(self.x.rows).itemsize
-        across = max(1, min(m, TILE_BYTES // item))
-        down = max(1, TILE_BYTES // (item * across))
+        across = max(1, min(m, _ACROSS))
+        down = max(1, _TILE_BYTES // (item * across))
         for i in range(0, n, down):
             for j in range(0, m, across):
                 yield Pair(self, slice(i, min(i + down, n)), slice(j, min(j + across, m)))
@@ -122,10 +142,9 @@ class Beside:
         if x.sparse or y.sparse:
             product = x.rows @ y.rows.T
             return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
-        room, self.room = self.room, None
-        if room is None or not isinstance(x.rows, np.ndarray):
+        if not self.room:
             return x.rows @ y.rows.T
-        return np.matmul(x.rows, y.rows.T, out=room)
+        return np.matmul(x.rows, y.rows.T, out=self.room.pop())
 
 
 class Pair:
@@ -154,7 +173,7 @@ class Pair:
         """Squared lengths of the one and of the other, to broadcast."""
         return self.block.x.norms[self.rows][:, None], self.block.y.norms[self.columns][None, :]
 
-    @cached_property
+    @lazy
     def sqdist(self) -> Array:
         """Squared distances; never negative, and zero between equal rows."""
         x, y, dot = self.block.centred
@@ -184,6 +203,8 @@ class Pair:
 
     def entrywise(self, kernel: Any) -> Array:
         """Return Σ_l of a kernel's `entries` over the columns l of both."""
+        for points in (self.block.x, self.block.y):
+            require_dense(kernel, points.rows)
         x, y = self.block.x.rows[self.rows, :], self.block.y.rows[self.columns, :]
         if isinstance(x, np.ndarray):
             out = np.empty(self.shape, x.dtype)
@@ -244,6 +265,12 @@ class Diagonal:
         """Return k(x, x), twice."""
         own = self.points.once(kernel, kernel.on_itself)
         return own, own
+
+
+def require_dense(kernel: Any, rows: Any) -> None:
+    """Refuse sparse rows: for kernels that are not made of dot products."""
+    if hasattr(rows, "tocsr"):
+        raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
 
 
 def _rows(rows: Any, at: Array) -> Any:

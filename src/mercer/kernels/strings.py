@@ -31,19 +31,27 @@ class Strings(Kernel):
 
     def on(self, pair: Either) -> Any:
         if isinstance(pair, Diagonal):
-            return np.array([self._between([s], [s])[0, 0] for s in pair.points.rows])
-        x, y = pair.block.x.rows[pair.rows], pair.block.y.rows[pair.columns]
-        return self._between(x, y)
+            n = len(pair.points)
+            each = [slice(i, i + 1) for i in range(n)]
+            return np.array([self._between(pair.points, i, pair.points, i)[0, 0] for i in each])
+        return self._between(pair.block.x, pair.rows, pair.block.y, pair.columns)
 
     def on_itself(self, points: Points) -> Array:
         return np.asarray(self.on(Diagonal(points)), np.float64).reshape(len(points))
 
-    def _between(self, x: list[str], y: list[str]) -> Array:
-        from mercer.kernels.words import encode
-
-        out = np.empty((len(x), len(y)))
-        self.loop(encode(x), encode(y), out)
+    def _between(self, x: Points, i: slice, y: Points, j: slice) -> Array:
+        out = np.empty((i.stop - i.start, j.stop - j.start))
+        self.loop(_codes(x, i), _codes(y, j), out)
         return out
+
+
+def _codes(points: Points, part: slice) -> tuple[Array, Array]:
+    """Return the letters of some strings, one after the other, and where each begins."""
+    from mercer.kernels.words import encode
+
+    letters, starts = points.once("letters", lambda points: encode(points.rows))
+    at = starts[part.start : part.stop + 1]
+    return letters[at[0] : at[-1]], at - at[0]
 
 
 class Substring(Strings):
