@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import sklearn.base
 from sklearn.base import BaseEstimator
 from sklearn.metrics import pairwise
 from sklearn.mixture import GaussianMixture
@@ -10,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from mercer.kernels import (
     RBF,
+    AdditiveChi2,
     ChiSquare,
     Constant,
     Fisher,
@@ -298,3 +300,25 @@ def test_constants_are_kernels():
     assert np.float32(0.5) + Linear() == Linear() + 0.5
     with pytest.raises(TypeError):
         Linear() + "a"
+
+
+def test_what_a_review_found():
+    model = GaussianMixture(2, random_state=0).fit(X)
+    kernel = sklearn.base.clone(2 * Fisher(model))
+    assert np.isfinite(kernel(X)).all()
+    for text in (Constant(2.0) + RBF(1.0), 2 * Constant(1.0), RBF(1.0) * Constant(3.0)):
+        assert parse(repr(text)) == text
+    with pytest.raises(ValueError, match="each once"):
+        RBF().on_columns([0, 0])(X)
+    with pytest.raises(ValueError, match="not a mask"):
+        RBF().on_columns([True, False])
+    assert RBF().on_columns(np.array([0, 2])) == RBF().on_columns((0, 2))
+    assert Separable(lambda rows: np.full(len(rows), 200, np.uint8))(X)[0, 0] == 40000.0
+    assert Matern(1.0, 1000)([[0.0]], [[1.0]])[0, 0] == pytest.approx(0.6063, abs=1e-4)
+    assert RationalQuadratic(1.0, 1e17)([[0.0]], [[1.3]])[0, 0] == pytest.approx(np.exp(-0.845))
+    assert check_psd(Linear(), X.astype(np.float32))
+    assert AdditiveChi2().rbf(0.5).psd is None
+    with pytest.raises(ValueError, match="has no Fourier features"):
+        (Linear() + Linear()).spectrum(3, 10, np.random.default_rng(0))
+    sums = (0.01 * RBF(1.0) + 0.01 * RBF(2.0)) + 100 * RBF(3.0)
+    assert sums.spectrum(3, 10, np.random.default_rng(0)).omega.shape == (3, 10)

@@ -9,7 +9,7 @@ import scipy.sparse
 import sklearn.base
 
 from mercer import config_context
-from mercer.kernels import Constant, check_psd, parse
+from mercer.kernels import RBF, Constant, Linear, check_psd, parse
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
 
@@ -219,3 +219,54 @@ def test_equal_rows_are_at_distance_zero(dtype):
 
 def test_constants_only():
     assert np.array_equal(Constant(2.0)(np.ones((3, 2))), np.full((3, 3), 2.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("row", rows([row for row in NUMBERS if row.kernel.psd]))
+def test_equal_rows_are_one_point_of_its_space(row, dtype):
+    X = ROWS[row.rows](np.random.default_rng(19), 12).astype(dtype)
+    X[6:] = X[:6]
+    found = row.kernel.distances(X)
+    assert np.array_equal(np.diag(found), np.zeros(12))
+    assert np.array_equal(np.diag(found[6:, :6]), np.zeros(6))
+    within = row.kernel.rbf(0.5)(X)
+    assert np.array_equal(np.diag(within), np.ones(12))
+
+
+def test_sums_and_scales_keep_the_digits_of_their_parts():
+    Z = (np.random.default_rng(23).standard_normal((20, 5)) + 1e3).astype(np.float32)
+    expected = Linear().rbf(0.5)(Z.astype(np.float64))
+    assert np.abs((2 * Linear()).rbf(0.25)(Z) - expected).max() <= 1e-5
+    assert np.abs((Linear() + 1).rbf(0.5)(Z) - expected).max() <= 1e-5
+    assert (2 * RBF(1.0)).distances([[0.0]], [[1e-9]])[0, 0] == pytest.approx(2e-9)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "error"), [("float32", 60, 1e-5), ("float64", 600, 1e-12)]
+)
+def test_clusters_far_apart(dtype, scale, error):
+    rng = np.random.default_rng(29)
+    centres = np.repeat(np.vstack([np.eye(64), -np.eye(64)]) * scale, 4, axis=0)
+    W = (centres + 0.3 * rng.standard_normal(centres.shape)).astype(dtype)
+    exact = W.astype(np.longdouble)
+    apart = np.array([((row - exact) ** 2).sum(axis=1) for row in exact])
+    assert np.abs(RBF(0.2)(W) - np.exp(-0.2 * apart)).max() <= error
+
+
+@pytest.mark.parametrize("row", rows(NUMBERS))
+def test_mixed_precisions_meet_in_the_finer(row):
+    X, Y = data(row)
+    X = X.astype(np.float32)
+    K = row.kernel(X, Y)
+    assert K.dtype == np.float64
+    assert np.abs(K - row.kernel(X.astype(np.float64), Y)).max() <= 1e-14 * np.abs(K).max()
+    assert np.abs(row.kernel(Y, X).T - K).max() <= 1e-14 * np.abs(K).max()
+
+
+@pytest.mark.parametrize("row", rows([row for row in NUMBERS if row.parses]))
+def test_nan_stays_nan(row):
+    X, Y = data(row)
+    X[2] = np.nan
+    K = row.kernel(X, Y)
+    assert np.isnan(K[2]).all()
+    assert np.isfinite(np.delete(K, 2, axis=0)).all()

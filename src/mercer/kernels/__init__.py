@@ -4,15 +4,14 @@ from mercer.kernels.algebra import (
     Constant,
     InSpace,
     Normalized,
-    OnColumns,
     Power,
     Product,
     Scaled,
-    Separable,
     Sum,
 )
 from mercer.kernels.base import Frequencies, Kernel, Slopes
 from mercer.kernels.checks import check_psd
+from mercer.kernels.columns import OnColumns, Separable
 from mercer.kernels.distances import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.dots import Cosine, Linear, Polynomial, Tanh
 from mercer.kernels.given import FromFunction, Precomputed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +33,9 @@ class Constant(Kernel):
 
     def on(self, pair: Either) -> float:
         return float(self.value)
+
+    def apart(self, pair: Either) -> float:
+        return 0.0
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return ()
@@ -84,16 +86,27 @@ class Sum(Composed):
     def on(self, pair: Either) -> Any:
         return self.k1.on(pair) + self.k2.on(pair)
 
+    def apart(self, pair: Either) -> Any:
+        return self.k1.apart(pair) + self.k2.apart(pair)
+
+    @property
+    def terms(self) -> list[Kernel]:
+        """What it adds, sums within sums taken apart."""
+        parts = [part.terms if isinstance(part, Sum) else [part] for part in (self.k1, self.k2)]
+        return parts[0] + parts[1]
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return (*self.k1.slopes(pair), *self.k2.slopes(pair))
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Draw from each as much as it weighs at distance zero, at least one."""
-        if q < 2:
-            raise ValueError(f"{self!r}: {q} frequencies cannot stand for a sum of two kernels.")
-        first, second = _height(self.k1, d), _height(self.k2, d)
-        share = min(q - 1, max(1, round(q * first / (first + second))))
-        parts = self.k1.spectrum(d, share, rng), self.k2.spectrum(d, q - share, rng)
+        terms = self.terms
+        heights = np.array([_height(term, d) for term in terms])
+        if q < len(terms):
+            raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
+        shares = 1 + np.floor((q - len(terms)) * heights / heights.sum()).astype(int)
+        shares[np.argmax(heights)] += q - shares.sum()
+        parts = [term.spectrum(d, int(n), rng) for term, n in zip(terms, shares, strict=True)]
         return Frequencies(
             np.hstack([part.omega for part in parts]),
             np.concatenate([part.amplitude for part in parts]),
@@ -101,7 +114,7 @@ class Sum(Composed):
 
     def __repr__(self) -> str:
         added = isinstance(self.k2, Constant)
-        right = repr(float(self.k2.value)) if added else _tight(self.k2, Sum)  # type: ignore[attr-defined]
+        right = repr(float(self.k2.value)) if added else tight(self.k2, Sum)  # type: ignore[attr-defined]
         return f"{self.k1!r} + {right}"
 
 
@@ -138,7 +151,7 @@ class Product(Composed):
         )
 
     def __repr__(self) -> str:
-        return f"{_tight(self.k1, Sum)} * {_tight(self.k2, Sum, Product, Scaled)}"
+        return f"{tight(self.k1, Sum)} * {tight(self.k2, Sum, Product, Scaled)}"
 
 
 class Scaled(Composed):
@@ -161,6 +174,9 @@ class Scaled(Composed):
     def on(self, pair: Either) -> Any:
         return self.kernel.on(pair) * self.scale
 
+    def apart(self, pair: Either) -> Any:
+        return self.kernel.apart(pair) * self.scale
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
@@ -173,7 +189,7 @@ class Scaled(Composed):
         return self.kernel.psd
 
     def __repr__(self) -> str:
-        return f"{float(self.scale)!r} * {_tight(self.kernel, Sum, Product, Scaled)}"
+        return f"{float(self.scale)!r} * {tight(self.kernel, Sum, Product, Scaled)}"
 
 
 class Power(Composed):
@@ -208,7 +224,7 @@ class Power(Composed):
         return product.spectrum(d, q, rng)
 
     def __repr__(self) -> str:
-        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
+        return f"{tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
 
 
 class Normalized(Composed):
@@ -242,10 +258,10 @@ class Normalized(Composed):
 
     @property
     def psd(self) -> bool | None:
-        return self.kernel.psd
+        return self.kernel.psd or None
 
     def __repr__(self) -> str:
-        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.normalized()"
+        return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.normalized()"
 
 
 class InSpace(Composed):
@@ -278,103 +294,10 @@ class InSpace(Composed):
 
     @property
     def psd(self) -> bool | None:
-        return self.kernel.psd
+        return self.kernel.psd or None
 
     def __repr__(self) -> str:
-        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.rbf({float(self.gamma)!r})"
-
-
-class OnColumns(Composed):
-    """A kernel of some of the columns, so that a table of many kinds can have a kernel for each.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Linear
-    >>> k = RBF(1.0).on_columns([0]) + Linear().on_columns([1, 2])
-    >>> k([[0.0, 1.0, 2.0]])
-    array([[6.]])
-    """
-
-    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
-        self.kernel, self.columns = kernel, columns
-
-    def check(self) -> None:
-        whole = all(isinstance(c, (int, np.integer)) and c >= 0 for c in self.columns)
-        require(self, "columns", whole and len(self.columns) > 0, "must be column numbers from 0")
-        self.kernel.check()
-
-    def on(self, pair: Either) -> Any:
-        return self.kernel.on(self._part(pair))
-
-    def apart(self, pair: Either) -> Any:
-        return self.kernel.apart(self._part(pair))
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        own = tuple(int(c) for c in self.columns)
-
-        def named(inner: tuple[Any, ...] | None) -> tuple[Any, ...]:
-            return own if inner is None else tuple(own[i] for i in inner)
-
-        found = self.kernel.slopes(self._part(pair))
-        return tuple(replace(slope, columns=named(slope.columns)) for slope in found)
-
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        found = self.kernel.spectrum(len(self.columns), q, rng)
-        omega = np.zeros((d, q))
-        omega[list(self.columns)] = found.omega
-        return replace(found, omega=omega)
-
-    @property
-    def psd(self) -> bool | None:
-        return self.kernel.psd
-
-    def _part(self, pair: Either) -> Either:
-        columns = [int(c) for c in self.columns]
-
-        def part(rows: Any) -> Any:
-            d = int(rows.shape[1])
-            if max(columns) >= d:
-                raise ValueError(f"{self!r}: column {max(columns)} is not one of the {d} columns.")
-            xp = namespace(rows)
-            return rows[:, columns] if xp is np else xp.take(rows, xp.asarray(columns), axis=1)
-
-        return pair.through(("columns", tuple(columns)), part)
-
-    def __repr__(self) -> str:
-        columns = [int(c) for c in self.columns]
-        return f"{_tight(self.kernel, Sum, Product, Scaled, Power)}.on_columns({columns})"
-
-
-class Separable(Kernel):
-    """f(x) f(y) for a function of one row.
-
-    Parameters
-    ----------
-    f : callable
-        Takes rows of shape (n, d), returns n numbers.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Separable
-    >>> Separable(lambda rows: rows.sum(axis=1))([[1.0, 2.0]], [[3.0, 4.0]])
-    array([[21.]])
-    """
-
-    def __init__(self, f: Callable[[Any], Any]) -> None:
-        self.f = f
-
-    def on(self, pair: Either) -> Any:
-        return pair.through(("f", self.f), self._column).dot
-
-    def _column(self, rows: Any) -> Any:
-        values = self.f(rows)
-        n = int(rows.shape[0])
-        if tuple(getattr(values, "shape", ())) != (n,):
-            raise ValueError(
-                f"Separable: f returned shape {tuple(getattr(values, 'shape', ()))} for {n} rows; "
-                f"it must return one number a row."
-            )
-        return values[:, None]
+        return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.rbf({float(self.gamma)!r})"
 
 
 def require(kernel: Kernel, parameter: str, holds: bool, why: str) -> None:
@@ -393,8 +316,7 @@ def inverse_root(squares: Any) -> Any:
 
 def _height(kernel: Kernel, d: int) -> float:
     """Return k(x, x) of a kernel that is the same for every x."""
-    if kernel.takes == "strings":
-        kernel.spectrum(d, 2, np.random.default_rng(0))  # which says that there are none
+    kernel.spectrum(d, 64, np.random.default_rng(0))  # which says so where there is none
     return float(kernel.on_itself(Points(np.zeros((1, d))))[0])
 
 
@@ -405,14 +327,12 @@ def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:
     for slope in kernel.slopes(Diagonal(points)):
         by_norm = slope.dot + 2 * slope.norm
         column = (
-            by_norm
-            if isinstance(by_norm, float) or isinstance(pair, Diagonal)
-            else by_norm[:, None]
+            by_norm if np.ndim(by_norm) == 0 or isinstance(pair, Diagonal) else by_norm[:, None]
         )
         found.append(Slopes(norm=column * factor, columns=slope.columns))
     return tuple(found)
 
 
-def _tight(kernel: Kernel, *looser: type[Kernel]) -> str:
+def tight(kernel: Kernel, *looser: type[Kernel]) -> str:
     """Return the repr, in parentheses where the kernel binds less tightly."""
     return f"({kernel!r})" if isinstance(kernel, looser) else repr(kernel)

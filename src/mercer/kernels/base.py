@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, empty, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, Vector, cast, empty, like, namespace, numpy_dtype, to_numpy
 from mercer.kernels.pair import Beside, Diagonal, Pair, Points
 from mercer.params import Params
 from mercer.sources import Block, Fold, Source, StringSource, as_source
@@ -103,9 +103,15 @@ class Kernel(Params, ABC):
         return values
 
     def apart(self, pair: Either) -> Any:
-        """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space."""
+        """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space.
+
+        Zero between equal rows, where the difference would be rounding.
+        """
         x, y = pair.diagonals(self)
-        return _positive(x + y - 2.0 * self.on(pair))
+        apart = _positive(x + y - 2.0 * self.on(pair))
+        if self.takes == "strings":
+            return apart
+        return namespace(apart).where(pair.sqdist == 0, 0.0 * apart, apart)
 
     # What users call.
 
@@ -237,9 +243,11 @@ class Kernel(Params, ABC):
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
         """Return this kernel on some of the columns."""
-        from mercer.kernels.algebra import OnColumns
+        from mercer.kernels.columns import OnColumns
 
-        return OnColumns(self, columns)
+        if any(isinstance(c, (bool, np.bool_)) for c in columns):
+            raise ValueError(f"{self!r}.on_columns takes column numbers, not a mask.")
+        return OnColumns(self, [int(c) for c in columns])
 
 
 class Evaluate(Fold):
@@ -249,14 +257,13 @@ class Evaluate(Fold):
 
     def __init__(self, formula: Formula, y: Points, out: Array) -> None:
         self.formula, self.y, self.out = formula, y, out
-        item = numpy_dtype(out).itemsize
-        self.row_bytes = len(y) * item
+        self.row_bytes = len(y) * numpy_dtype(out).itemsize
 
     def add(self, block: Block) -> None:
         out = self.out[block.start : block.stop, :]
         host = isinstance(out, np.ndarray)
-        block_of = Beside(Points(block.rows, block.start), self.y, [out] if host else None)
-        for pair in block_of.tiles(whole=not host):
+        x = Points(as_precise(block.rows, numpy_dtype(out)), block.start)
+        for pair in Beside(x, self.y, [out] if host else None).tiles(whole=not host):
             made, place = self.formula(pair), out[pair.rows, pair.columns]
             if not (host and _is(made, place)):
                 out[pair.rows, pair.columns] = made
@@ -276,9 +283,16 @@ class Evaluate(Fold):
 
 def matrix(formula: Formula, x: Source, y: Source) -> Array:
     """Return a formula between all rows of one source and all of another."""
-    points = Points(y.whole())
-    out = empty((x.shape[0], y.shape[0]), x.reference, np.result_type(x.dtype, y.dtype))
-    return x.fold(Evaluate(formula, points, out)).out
+    kind = np.result_type(x.dtype, y.dtype)
+    out = empty((x.shape[0], y.shape[0]), x.reference, kind)
+    return x.fold(Evaluate(formula, Points(as_precise(y.whole(), kind)), out)).out
+
+
+def as_precise(rows: Any, dtype: Any) -> Any:
+    """Return rows of numbers in this precision; strings as they are."""
+    if isinstance(rows, list):
+        return rows
+    return rows.astype(dtype, copy=False) if hasattr(rows, "tocsr") else cast(rows, dtype)
 
 
 def _positive(values: Any) -> Any:

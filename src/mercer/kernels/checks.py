@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.kernels.base import Kernel
+from mercer.kernels.base import Kernel, as_precise
 from mercer.sources import as_source
 
 
@@ -29,7 +29,9 @@ def check_psd(kernel: Kernel, X: Any, *, size: int = 500, random_state: int = 0)
     """
     source = as_source(X)
     rng = np.random.default_rng(random_state)
+    if source.shape[0] == 0:
+        return True
     rows = source.take(np.sort(rng.permutation(source.shape[0])[:size]))
-    K = to_numpy(kernel(rows)).astype(np.float64)
+    K = to_numpy(kernel(as_precise(rows, np.float64)))
     values = np.linalg.eigvalsh((K + K.T) / 2)
     return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))

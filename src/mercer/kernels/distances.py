@@ -163,7 +163,7 @@ class Matern(Stationary):
     length : float
         The length ℓ.
     nu : float
-        The smoothness ν; ∞ is the RBF.
+        The smoothness ν; the larger, the more like the RBF.
 
     Examples
     --------
@@ -223,7 +223,7 @@ class RationalQuadratic(Stationary):
     length : float
         The length ℓ.
     alpha : float
-        How the lengths are mixed; ∞ is the RBF.
+        How the lengths are mixed; the larger, the more like the RBF.
 
     Examples
     --------
@@ -240,18 +240,24 @@ class RationalQuadratic(Stationary):
         require(self, "alpha", 0 < self.alpha < math.inf, "must be positive and finite")
 
     def on(self, pair: Either) -> Any:
-        return self._base(pair) ** -self.alpha
+        share = self._share(pair)
+        return namespace(share).exp(-self.alpha * namespace(share).log1p(share))
+
+    def apart(self, pair: Either) -> Any:
+        share = self._share(pair)
+        return -2.0 * namespace(share).expm1(-self.alpha * namespace(share).log1p(share))
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        return (Slopes(sqdist=-0.5 / self.length**2 * self._base(pair) ** (-self.alpha - 1.0)),)
+        slope = -0.5 / self.length**2 * self.on(pair) / (1.0 + self._share(pair))
+        return (Slopes(sqdist=slope),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Normal frequencies of a variance that is Gamma distributed."""
         variance = rng.gamma(self.alpha, 1.0 / (self.alpha * self.length**2), q)
         return self._drawn(np.sqrt(variance) * rng.standard_normal((d, q)))
 
-    def _base(self, pair: Either) -> Any:
-        return 1.0 + pair.sqdist / (2.0 * self.alpha * self.length**2)
+    def _share(self, pair: Either) -> Any:
+        return pair.sqdist / (2.0 * self.alpha * self.length**2)
 
 
 class _CityBlock:
@@ -285,4 +291,16 @@ def _bessel(z: Any, nu: float) -> Any:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(host) - host
         values = np.exp(log) * kve(nu, host)
-    return like(np.where(host > 0, np.minimum(values, 1.0), 1.0).astype(to_numpy(z).dtype), z)
+    lost = ~np.isfinite(values) & np.isfinite(host)
+    values[lost] = _series(host[lost], nu)
+    return like(np.where(host == 0, 1.0, np.minimum(values, 1.0)).astype(to_numpy(z).dtype), z)
+
+
+def _series(z: np.ndarray[Any, Any], nu: float) -> np.ndarray[Any, Any]:
+    """Return the same where K_ν overflows: its power series, of which ν terms matter there."""
+    term = np.ones_like(z)
+    total = np.ones_like(z)
+    for k in range(1, min(200, math.ceil(nu))):
+        term = term * -(z * z / 4.0) / (k * (nu - k))
+        total = total + term
+    return total

@@ -53,6 +53,7 @@ NAMES: dict[str, type[Kernel]] = {
     "chi2": ExponentialChiSquare,
     "additive_chi2": AdditiveChi2,
     "constant": Constant,
+    "Constant": Constant,
 }
 """What kernels are called in text."""
 

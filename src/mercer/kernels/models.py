@@ -36,6 +36,10 @@ class Fisher(Kernel):
     def __init__(self, model: Any, information: Array | None = None) -> None:
         self.model, self.information = model, information
 
+    def __sklearn_clone__(self) -> Fisher:
+        """Keep the model: a clone of it would not be fitted."""
+        return Fisher(self.model, self.information)
+
     @classmethod
     def from_rows(cls, model: Any, X: Any) -> Fisher:
         """Return the kernel with the information matrix that rows show: the mean of u uᵀ."""

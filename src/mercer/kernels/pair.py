@@ -16,7 +16,7 @@ from mercer.arrays import Array, namespace, numpy_dtype, put
 
 # Squared distances below this share of the squared lengths have lost digits to cancellation:
 # they are summed again, entry by entry.
-_CLOSE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-5}
+_CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
 _AGAIN = 2**20
 # Tiles are this many columns wide at most, and as tall as fills so many bytes.
 _ACROSS = 1024

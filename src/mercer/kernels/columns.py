@@ -1,0 +1,109 @@
+"""Kernels of a part of the rows: some columns, or a function of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import namespace
+from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, require, tight
+from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+
+
+class OnColumns(Composed):
+    """A kernel of some of the columns, so that a table of many kinds can have a kernel for each.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Linear
+    >>> k = RBF(1.0).on_columns([0]) + Linear().on_columns([1, 2])
+    >>> k([[0.0, 1.0, 2.0]])
+    array([[6.]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
+        self.kernel, self.columns = kernel, columns
+
+    def check(self) -> None:
+        whole = all(isinstance(c, (int, np.integer)) and c >= 0 for c in self.columns)
+        once = 0 < len(self.columns) == len(set(self.columns))
+        require(self, "columns", whole and once, "must be column numbers from 0, each once")
+        self.kernel.check()
+
+    def on(self, pair: Either) -> Any:
+        return self.kernel.on(self._part(pair))
+
+    def apart(self, pair: Either) -> Any:
+        return self.kernel.apart(self._part(pair))
+
+    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+        own = tuple(int(c) for c in self.columns)
+
+        def named(inner: tuple[Any, ...] | None) -> tuple[Any, ...]:
+            return own if inner is None else tuple(own[i] for i in inner)
+
+        found = self.kernel.slopes(self._part(pair))
+        return tuple(replace(slope, columns=named(slope.columns)) for slope in found)
+
+    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        found = self.kernel.spectrum(len(self.columns), q, rng)
+        omega = np.zeros((d, q))
+        omega[list(self.columns)] = found.omega
+        return replace(found, omega=omega)
+
+    @property
+    def psd(self) -> bool | None:
+        return self.kernel.psd
+
+    def _part(self, pair: Either) -> Either:
+        columns = [int(c) for c in self.columns]
+
+        def part(rows: Any) -> Any:
+            d = int(rows.shape[1])
+            if max(columns) >= d:
+                raise ValueError(f"{self!r}: column {max(columns)} is not one of the {d} columns.")
+            xp = namespace(rows)
+            return rows[:, columns] if xp is np else xp.take(rows, xp.asarray(columns), axis=1)
+
+        return pair.through(("columns", tuple(columns)), part)
+
+    def __repr__(self) -> str:
+        columns = [int(c) for c in self.columns]
+        return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.on_columns({columns})"
+
+
+class Separable(Kernel):
+    """f(x) f(y) for a function of one row.
+
+    Parameters
+    ----------
+    f : callable
+        Takes rows of shape (n, d), returns n numbers.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Separable
+    >>> Separable(lambda rows: rows.sum(axis=1))([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[21.]])
+    """
+
+    def __init__(self, f: Callable[[Any], Any]) -> None:
+        self.f = f
+
+    def on(self, pair: Either) -> Any:
+        return pair.through(("f", self.f), self._column).dot
+
+    def _column(self, rows: Any) -> Any:
+        values = self.f(rows)
+        n = int(rows.shape[0])
+        if namespace(rows) is np:  # whole numbers would overflow
+            values = np.asarray(values, rows.dtype)
+        if tuple(getattr(values, "shape", ())) != (n,):
+            raise ValueError(
+                f"Separable: f returned shape {tuple(getattr(values, 'shape', ()))} for {n} rows; "
+                f"it must return one number a row."
+            )
+        return values[:, None]
