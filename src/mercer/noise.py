@@ -1,7 +1,7 @@
-"""What noise alone looks like: its eigenvalues, their law, and the threshold above it."""
+"""What noise alone looks like: its eigenvalues, their law, and how to tell it from more."""
 
 from functools import cache
-from math import cos, pi, sin, sqrt
+from math import cos, log, pi, sin, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +47,21 @@ def marchenko_pastur_median(beta: float) -> float:
         return float(quad(lambda a: 2 / pi * sin(a) ** 2 / point(a), 0, angle)[0])
 
     return point(brentq(lambda angle: above(angle) - 0.5, 0.0, 3.0, xtol=1e-12))
+
+
+def log_curvatures(values: Values, logs: Values, noise: Values, n: int, tiny: float) -> Values:
+    """Σ_{i ≤ k, j > i} log(n (λ_i - λ_j) (1/λ̂_j - 1/λ̂_i)), k = 1 … d-1; λ̂_j = noise for j > k.
+
+    Equal eigenvalues may be rotated freely: their pair has no curvature and drops out.
+    """
+    sums = np.zeros(len(noise))
+    for i in range(int(np.sum(values[:-1] >= tiny))):
+        gaps = values[i] - values[i + 1 :]
+        distinct = gaps > tiny
+        log_gaps = np.log(np.maximum(gaps, tiny))
+        slopes = np.log(np.maximum(1 / noise[i:] - 1 / values[i], tiny))
+        within = distinct * (log(n) + 2 * log_gaps - logs[i] - logs[i + 1 :])
+        across = distinct * (log(n) + log_gaps)
+        sums[i + 1 :] += np.cumsum(within)[:-1]
+        sums[i:] += np.cumsum(across[::-1])[::-1] + np.cumsum(distinct[::-1])[::-1] * slopes
+    return sums

@@ -87,6 +87,14 @@ class Plan:
         What the costs were reckoned for.
     budget : int
         Bytes that the computation may hold beside the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> plan = PCA(10).plan(np.zeros((1000, 300)))
+    >>> plan.method, plan.reason
+    (Covariance(), 'the cheapest')
     """
 
     method: Method

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.noise import hard_threshold, marchenko_pastur_median, noise_shares
+from mercer.noise import (
+    hard_threshold,
+    log_curvatures,
+    marchenko_pastur_median,
+    noise_shares,
+)
 from mercer.params import Params
 
 Values: TypeAlias = NDArray[np.float64]
@@ -303,7 +308,7 @@ class MLE(Rule):
         evidence = np.cumsum(gammaln(halves) - halves * log(pi)) - k * log(2)
         evidence += (d * k - k * (k - 1) / 2) / 2 * log(2 * pi) - k / 2 * log(n)
         evidence -= n / 2 * (np.cumsum(logs[:-1]) + (d - k) * np.log(noise))
-        evidence -= _log_curvatures(values, logs, noise, n, tiny) / 2
+        evidence -= log_curvatures(values, logs, noise, n, tiny) / 2
         return int(np.argmax(np.where(values[:-1] < tiny, -np.inf, evidence))) + 1
 
 
@@ -384,21 +389,3 @@ def _is_count(value: object) -> bool:
 
 def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _log_curvatures(values: Values, logs: Values, noise: Values, n: int, tiny: float) -> Values:
-    """Σ_{i ≤ k, j > i} log(n (λ_i - λ_j) (1/λ̂_j - 1/λ̂_i)), k = 1 … d-1; λ̂_j = noise for j > k.
-
-    Equal eigenvalues may be rotated freely: their pair has no curvature and drops out.
-    """
-    sums = np.zeros(len(noise))
-    for i in range(int(np.sum(values[:-1] >= tiny))):
-        gaps = values[i] - values[i + 1 :]
-        distinct = gaps > tiny
-        log_gaps = np.log(np.maximum(gaps, tiny))
-        slopes = np.log(np.maximum(1 / noise[i:] - 1 / values[i], tiny))
-        within = distinct * (log(n) + 2 * log_gaps - logs[i] - logs[i + 1 :])
-        across = distinct * (log(n) + log_gaps)
-        sums[i + 1 :] += np.cumsum(within)[:-1]
-        sums[i:] += np.cumsum(across[::-1])[::-1] + np.cumsum(distinct[::-1])[::-1] * slopes
-    return sums

@@ -59,7 +59,17 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._handed(X, self._scores(check_rows(self, X, reset=False)))
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the rows that scores stand for."""
+        """Return the rows that scores stand for.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> pca = PCA(4).fit(X)
+        >>> pca.inverse_transform(pca.transform(X[:1])).round(6)
+        array([[5.1, 3.5, 1.4, 0.2]])
+        """
         check_is_fitted(self)
         scores = self._check_scores(X)
         divide = self._whitening()
@@ -104,6 +114,14 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         density is that on the span, and rows off it have likelihood zero (-inf).
 
         Source: Tipping & Bishop (1999).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).score_samples(X[:2]).round(2)
+        array([-1.78, -2.18])
         """
         check_is_fitted(self)
         source, kind = self._rows(X)
@@ -136,11 +154,29 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return rows.collect(label="likelihood")[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of rows."""
+        """Return the mean log-likelihood of rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> round(PCA(2).fit(X).score(X), 4)
+        -2.6998
+        """
         return float(to_numpy(self.score_samples(X)).mean(dtype=np.float64))
 
     def get_covariance(self) -> Any:
-        """Return the covariance of the generative model, d×d, columns treated as in the fit."""
+        """Return the covariance of the generative model, d×d, columns treated as in the fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA().fit(X).get_covariance()[0].round(3)
+        array([ 0.686, -0.042,  1.274,  0.516])
+        """
         check_is_fitted(self)
         V, values, noise = self._model()
         C = (V.T * np.maximum(values - noise, 0.0)) @ V
@@ -148,7 +184,17 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._here(C)
 
     def get_precision(self) -> Any:
-        """Return the inverse of `get_covariance`, by the matrix inversion lemma."""
+        """Return the inverse of `get_covariance`, by the matrix inversion lemma.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> pca = PCA(2).fit(X)
+        >>> (pca.get_precision() @ pca.get_covariance()).trace().round(6)
+        np.float64(4.0)
+        """
         check_is_fitted(self)
         V, values, noise = self._model()
         if noise == 0.0:

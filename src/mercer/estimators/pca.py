@@ -180,7 +180,15 @@ class PCA(CallbackSupportMixin, Axes):
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the axes and return the scores of the same rows."""
+        """Find the axes and return the scores of the same rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> PCA(2).fit_transform(load_iris().data).shape
+        (150, 2)
+        """
         source = self._fit(X, sample_weight)
         return self._handed(X, self._scores(source))
 

@@ -102,6 +102,15 @@ class Source(ABC):
         Names of the columns.
     weights : ndarray or None
         Weight of each row; a weight of two counts the row twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import as_source
+    >>> as_source(np.arange(6.0).reshape(3, 2)).map(lambda block: block.rows[:, :1], 1).collect()
+    array([[0.],
+           [2.],
+           [4.]])
     """
 
     shape: tuple[int, int]
