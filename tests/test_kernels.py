@@ -1,6 +1,7 @@
 """Kernels as users meet them: text, errors, grids, scikit-learn's own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn.base
@@ -14,10 +15,13 @@ from mercer.kernels import (
     AdditiveChi2,
     ChiSquare,
     Constant,
+    Cosine,
     Fisher,
     FromFunction,
     GeneralizedHistogramIntersection,
+    Hellinger,
     HistogramIntersection,
+    JensenShannon,
     Laplacian,
     Linear,
     Matern,
@@ -28,6 +32,7 @@ from mercer.kernels import (
     Separable,
     Subsequence,
     Substring,
+    Sum,
     Tanh,
     as_kernel,
     check_psd,
@@ -109,6 +114,22 @@ def test_parse(text, kernel):
         ("linear ** 0.5", ("Power", "power=0.5", "whole number")),
         ("-2 * rbf", ("Scaled", "scale=-2.0", "positive")),
         ("", ("not a kernel",)),
+        ("'a' + rbf", ("\"'a'\" at character 1", "not a kernel or a number")),
+        ("'a' * 200000000", ("not a kernel or a number",)),
+        ("rbf(None)", ("gamma=None", "positive number")),
+        ("rbf('a')", ("gamma='a'", "positive number")),
+        ("poly(1e999)", ("degree=inf", "whole number")),
+        ("1e999 * rbf", ("scale=inf",)),
+        ("rbf(gamma=1, gamma=2)", ("names an argument twice",)),
+        ("rbf ** linear", ("not closed under",)),
+        ("+".join(["rbf"] * 3000), ("nested too deeply",)),
+        ("(" * 300 + "rbf" + ")" * 300, ("not a kernel",)),
+        ("   rbff(1)", ("'rbff' at character 4",)),
+        ("linear\n + rbff(1)", ("'rbff' at character 11",)),
+        ("  poly(2).norm()", ("'norm' at character 11",)),
+        ("laplacian(norm='ß') + rbff", ("'rbff' at character 23",)),
+        ("rbf.on_columns(2)", ("columns=2", "list of column numbers")),
+        (123, ("123 is not the text of a kernel",)),
     ],
 )
 def test_parse_says_what_is_wrong_and_where(text, words):
@@ -129,10 +150,26 @@ def test_parse_says_what_is_wrong_and_where(text, words):
         (Matern(1, 0), ("Matern", "nu=0")),
         (RationalQuadratic(0), ("RationalQuadratic", "length=0")),
         (Scaled(-1.0, RBF()), ("Scaled", "scale=-1.0")),
-        (RBF() + -1, ("Constant", "value=-1.0", "negative")),
+        (RBF() + -1, ("Constant", "value=-1.0", "0 or more")),
         (2 * (RBF(-1) + Linear()), ("RBF", "gamma=-1")),
         (RBF().on_columns([0, 9]), ("on_columns", "column 9", "4 columns")),
         (RBF().on_columns([]), ("columns=[]",)),
+        (RBF().on_columns(2), ("columns=2", "list of column numbers")),
+        (RBF().on_columns("a"), ("columns='a'",)),
+        (Subsequence().on_columns([0]), ("strings have no columns",)),
+        (RBF("a"), ("RBF", "gamma='a'", "positive number")),
+        (RBF(None), ("gamma=None",)),
+        (RBF(np.inf), ("gamma=inf",)),
+        (RBF(np.nan), ("gamma=nan",)),
+        (RBF(True), ("gamma=True",)),
+        (RBF(10**400), ("gamma=1000",)),
+        (Polynomial(np.inf), ("degree=inf",)),
+        (Polynomial(2, np.nan), ("coef0=nan",)),
+        (Tanh(1.0, np.inf), ("coef0=inf",)),
+        (Sum(RBF(), 2.0), ("Sum", "k2=2.0", "a kernel")),
+        (0 * RBF(), ("Scaled", "scale=0.0", "positive")),
+        (FromFunction(3), ("f=3", "function")),
+        (Precomputed([1.0, 2.0]), ("shape (2,)", "two axes")),
         (Subsequence(3).normalized(), ("takes rows of strings", "given numbers")),
     ],
 )
@@ -167,9 +204,9 @@ def test_bad_rows():
 
 
 def test_functions_that_are_no_kernels():
-    with pytest.raises(ValueError, match=r"returned shape \(\) for \d+ and 20 rows.*pairwise"):
+    with pytest.raises(ValueError, match=r"of shape \(\) for \d+ and 20 rows.*pairwise"):
         FromFunction(lambda x, y: 1.0)(X)
-    with pytest.raises(ValueError, match=r"not symmetric: k\(\d+, \d+\)"):
+    with pytest.raises(ValueError, match=r"not symmetric: k\(x, y\) and k\(y, x\) are"):
         FromFunction(lambda x, y: x[0] - y[0], pairwise=True)(X)
     with pytest.raises(ValueError, match=r"f returned shape \(\d+, 4\) for \d+ rows"):
         Separable(lambda rows: rows)(X)
@@ -194,6 +231,14 @@ def test_sigma_and_median():
         RBF.from_median(np.ones((5, 2)))
     with pytest.raises(ValueError, match="sigma=0"):
         RBF.from_sigma(0)
+    with pytest.raises(ValueError, match="gamma=inf"):
+        RBF.from_sigma(1e-200)
+    with pytest.raises(ValueError, match="1 rows have no distance"):
+        RBF.from_median(X[:1])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        RBF.from_median(np.full((3, 2), np.nan))
+    with pytest.raises(ValueError, match="was given strings"):
+        RBF.from_median(["a", "b"])
 
 
 def test_psd_through_the_algebra():
@@ -310,8 +355,8 @@ def test_what_a_review_found():
         assert parse(repr(text)) == text
     with pytest.raises(ValueError, match="each once"):
         RBF().on_columns([0, 0])(X)
-    with pytest.raises(ValueError, match="not a mask"):
-        RBF().on_columns([True, False])
+    with pytest.raises(ValueError, match="no mask"):
+        RBF().on_columns([True, False])(X)
     assert RBF().on_columns(np.array([0, 2])) == RBF().on_columns((0, 2))
     assert Separable(lambda rows: np.full(len(rows), 200, np.uint8))(X)[0, 0] == 40000.0
     assert Matern(1.0, 1000)([[0.0]], [[1.0]])[0, 0] == pytest.approx(0.6063, abs=1e-4)
@@ -322,3 +367,130 @@ def test_what_a_review_found():
         (Linear() + Linear()).spectrum(3, 10, np.random.default_rng(0))
     sums = (0.01 * RBF(1.0) + 0.01 * RBF(2.0)) + 100 * RBF(3.0)
     assert sums.spectrum(3, 10, np.random.default_rng(0)).omega.shape == (3, 10)
+
+
+def test_names_take_the_parameters_they_have():
+    assert as_kernel("Polynomial", degree=2, coef0=0.5) == Polynomial(2, 0.5)
+    assert as_kernel("Laplacian", gamma=0.5) == Laplacian(0.5)
+    assert as_kernel("laplacian", gamma=0.5) == Laplacian(0.5, norm="l1")
+    assert as_kernel("linear", gamma=0.5) == Linear()
+    for kernel, gamma, words in (
+        ("matern", 0.5, "'matern' has no gamma; it takes length, nu"),
+        ("rbf(0.1)", 0.5, "write gamma in the text"),
+        (RBF, None, r"pass RBF\(\)"),
+        ("precomputed", None, r"Precomputed\(matrix\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            as_kernel(kernel, gamma=gamma)
+
+
+def test_rows_that_are_strings():
+    kernel, words = Substring(2), ["abab", "ba", "ab"]
+    expected = kernel(words)
+    for rows in (pd.Series(words), pd.Index(words), tuple(words), np.array(words)):
+        assert np.array_equal(kernel(rows), expected)
+    assert kernel([]).shape == (0, 0)
+    assert kernel(words, []).shape == (3, 0)
+    assert np.array_equal((kernel + 2 * Constant())(words), expected + 2)
+    assert np.array_equal(Constant(3.0)(words), np.full((3, 3), 3.0))
+    assert np.array_equal(Constant(3.0).distances(words), np.zeros((3, 3)))
+    lengths = FromFunction(lambda s, t: len(s) * len(t), pairwise=True)
+    assert np.array_equal(lengths(words), np.outer([4, 2, 2], [4, 2, 2]))
+    assert np.array_equal(lengths.diag(words), [16, 4, 4])
+    with pytest.raises(ValueError, match=r"entry 0 is b'ab' \(bytes\).*Decode it"):
+        kernel([b"ab"])
+    with pytest.raises(ValueError, match=r"entry 1 is nan"):
+        kernel(pd.Series(["ab", None], dtype=object).where([True, False], np.nan))
+
+
+def test_functions_in_sums_and_elsewhere():
+    skew = FromFunction(lambda A, B: A[:, :1] - B[:, :1].T)
+    with pytest.raises(ValueError, match="not symmetric"):
+        (skew + RBF())(X)
+    with pytest.raises(ValueError, match=r"returned array.*must return a number"):
+        FromFunction(lambda x, y: x - y, pairwise=True)(X)
+    with pytest.raises(ValueError, match=r"of shape \(\) for 1 and 1 rows"):
+        FromFunction(lambda x, y: 1.0).diag(X)
+    torch = pytest.importorskip("torch")
+    tensor = torch.asarray(X)
+    for f, by_pairs in ((lambda a, b: a @ b.T, False), (lambda a, b: a @ b, True)):
+        kernel = FromFunction(f, by_pairs) + Linear()
+        assert np.allclose(kernel(tensor).numpy(), 2 * X @ X.T)
+        assert np.allclose(kernel.diag(tensor).numpy(), np.diag(2 * X @ X.T))
+    K = Precomputed(tensor @ tensor.T)
+    numbers = np.arange(20)[:, None]
+    assert np.allclose(K(numbers), X @ X.T)
+    assert np.allclose(K(torch.asarray(numbers)).numpy(), X @ X.T)
+    assert np.allclose(Precomputed(pd.DataFrame(X @ X.T))(numbers), X @ X.T)
+    with pytest.raises(ValueError, match="was given nan"):
+        K(np.full((1, 1), np.nan))
+    with pytest.raises(ValueError, match="was given 4 columns"):
+        K(X)
+
+
+def test_negative_entries_are_named_where_they_are():
+    bad = np.abs(X)
+    bad[17, 3] = -1.0
+    with pytest.raises(ValueError, match=r"-1.0 in row 17, column 1\..* among \[0, 3\]"):
+        ChiSquare().on_columns([0, 3])(bad)
+    with pytest.raises(ValueError, match=r"-1\.0 in row 17, column 3"):
+        Hellinger()(scipy.sparse.csr_array(bad))
+
+
+def test_hellinger_of_sparse_rows():
+    sparse = np.where(H > 0.2, H, 0.0)
+    expected = Hellinger()(sparse)
+    assert np.abs(Hellinger()(scipy.sparse.csr_matrix(sparse)) - expected).max() <= 1e-15
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e150, 1e200])
+def test_cosines_at_the_ends_of_the_range(scale):
+    rows = np.vstack([X, np.zeros(4)])
+    expected = Cosine()(rows)
+    assert np.abs(Cosine()(scale * rows, rows) - expected).max() <= 1e-15
+    sparse = Cosine()(scipy.sparse.csr_array(scale * rows), rows)
+    assert np.abs(sparse - expected).max() <= 1e-15
+
+
+@pytest.mark.parametrize("kernel", [ChiSquare(), AdditiveChi2()])
+@pytest.mark.parametrize(("scale", "dtype"), [(1e160, "float64"), (1e-25, "float32")])
+def test_chi_square_at_the_ends_of_the_range(kernel, scale, dtype):
+    K = kernel((scale * H).astype(dtype)) / scale
+    assert np.abs(K - kernel(H)).max() <= (1e-14 if dtype == "float64" else 1e-6)
+
+
+def test_torch_rows():
+    torch = pytest.importorskip("torch")
+    tensor, weights = torch.asarray(X), RNG.standard_normal(15)
+    for kernel in (RBF(0.3), Laplacian(0.3, norm="l1"), RBF(0.3) + Linear()):
+        assert kernel(tensor, torch.empty((0, 4), dtype=torch.float64)).shape == (20, 0)
+        assert kernel(torch.empty((3, 0), dtype=torch.float64)).shape == (3, 3)
+    with pytest.raises(ValueError, match="arrays of two libraries"):
+        RBF()(tensor, Y)
+    mixed = RBF(0.3).on_columns([0, 2]) + Polynomial(2) + Linear().on_columns([1])
+    expected = mixed.gradient(X, Y, weights)
+    assert np.allclose(mixed.gradient(tensor, torch.asarray(Y), weights).numpy(), expected)
+    with pytest.raises(ValueError, match=r"weights have shape \(3,\); it must be \(15,\)"):
+        mixed.gradient(X, Y, np.ones(3))
+    P = torch.asarray(RNG.dirichlet(np.ones(4) * 0.01, 20))
+    assert np.abs(JensenShannon()(P).numpy() - JensenShannon()(P.numpy())).max() <= 1e-15
+
+
+def test_fisher_of_what_is_no_information():
+    model = GaussianMixture(1, covariance_type="spherical", random_state=0).fit(X)
+    p = Fisher(model)._features(X).shape[1]
+    with pytest.raises(ValueError, match=r"eigenvalues from -1 to -1.*semi-definite"):
+        Fisher(model, -np.eye(p))(X)
+    with pytest.raises(ValueError, match="needs dense rows"):
+        Fisher(model)(scipy.sparse.csr_array(X))
+    assert "<array of 5 × 5>" in repr(Fisher(model, np.eye(5)))
+
+
+def test_a_function_that_cannot_be_hashed():
+    class Sums:
+        __hash__ = None
+
+        def __call__(self, rows):
+            return rows.sum(axis=1)
+
+    assert np.allclose(Separable(Sums())(X), np.outer(X.sum(axis=1), X.sum(axis=1)))

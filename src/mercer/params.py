@@ -7,6 +7,9 @@ import numpy as np
 
 __all__ = ["Params"]
 
+# Arrays of more entries than this are shown by their shape.
+_SHOWN = 20
+
 
 class Params:
     """Base of objects that are described by their constructor arguments.
@@ -85,7 +88,7 @@ class Params:
             if argument.default is not argument.empty and _same(value, argument.default):
                 continue
             # np.float64(0.1) would not read back without numpy's name.
-            text = repr(value.item() if isinstance(value, np.generic) else value)
+            text = _text(value.item() if isinstance(value, np.generic) else value)
             positional = position == 0 and argument.kind is not argument.KEYWORD_ONLY
             shown.append(text if positional else f"{name}={text}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -99,6 +102,13 @@ def _arguments(cls: type[Params]) -> dict[str, inspect.Parameter]:
     if any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments.values()):
         raise TypeError(f"{cls.__name__}.__init__ must name each argument")
     return arguments
+
+
+def _text(value: object) -> str:
+    """Return the repr, or the shape of an array that would fill lines."""
+    if isinstance(value, np.ndarray) and value.size > _SHOWN:
+        return f"<array of {' × '.join(map(str, value.shape))}>"
+    return repr(value)
 
 
 def _has_params(value: object) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from mercer.arrays import namespace
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.parameters import not_negative, positive, require, whole
 
 
 class Constant(Kernel):
@@ -26,10 +27,10 @@ class Constant(Kernel):
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
+    takes = "anything"
+
     def check(self) -> None:
-        require(
-            self, "value", self.value >= 0, "must not be negative: the sum would not be a kernel"
-        )
+        not_negative(self, "value")
 
     def on(self, pair: Either) -> float:
         return float(self.value)
@@ -47,21 +48,28 @@ class Constant(Kernel):
 class Composed(Kernel):
     """A kernel made of others."""
 
+    made_of: tuple[str, ...] = ("kernel",)
+    """The parameters that are kernels."""
+
     @property
     def parts(self) -> tuple[Kernel, ...]:
         """The kernels it is made of."""
-        values = self.get_params(deep=False).values()
-        return tuple(value for value in values if isinstance(value, Kernel))
+        return tuple(getattr(self, name) for name in self.made_of)
+
+    def check(self) -> None:
+        for name, part in zip(self.made_of, self.parts, strict=True):
+            require(self, name, isinstance(part, Kernel), "a kernel, such as RBF() or Constant(1)")
+            part.check()
 
     @property
     def takes(self) -> str:  # type: ignore[override]
         """What rows must be."""
-        kinds = {part.takes for part in self.parts if not isinstance(part, Constant)}
+        kinds = {part.takes for part in self.parts} - {"anything"}
         if len(kinds) > 1:
             raise ValueError(
-                f"{self!r} adds kernels of strings and of vectors: rows are one or the other."
+                f"{self!r} joins kernels of strings and of vectors: rows are one or the other."
             )
-        return kinds.pop() if kinds else "vectors"
+        return kinds.pop() if kinds else "anything"
 
     @property
     def psd(self) -> bool | None:
@@ -79,6 +87,8 @@ class Sum(Composed):
     >>> k([[1.0]]).round(6)
     array([[65.]])
     """
+
+    made_of = ("k1", "k2")
 
     def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1, self.k2 = k1, k2
@@ -128,6 +138,8 @@ class Product(Composed):
     array([[4.]])
     """
 
+    made_of = ("k1", "k2")
+
     def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1, self.k2 = k1, k2
 
@@ -168,8 +180,8 @@ class Scaled(Composed):
         self.scale, self.kernel = scale, kernel
 
     def check(self) -> None:
-        require(self, "scale", self.scale > 0, "must be positive: a negative one is no kernel")
-        self.kernel.check()
+        positive(self, "scale")
+        super().check()
 
     def on(self, pair: Either) -> Any:
         return self.kernel.on(pair) * self.scale
@@ -206,9 +218,8 @@ class Power(Composed):
         self.kernel, self.power = kernel, power
 
     def check(self) -> None:
-        whole = self.power == int(self.power) and self.power >= 1
-        require(self, "power", whole, "must be a whole number, 1 or more: others are no kernels")
-        self.kernel.check()
+        whole(self, "power")
+        super().check()
 
     def on(self, pair: Either) -> Any:
         return self.kernel.on(pair) ** int(self.power)
@@ -278,8 +289,8 @@ class InSpace(Composed):
         self.kernel, self.gamma = kernel, gamma
 
     def check(self) -> None:
-        require(self, "gamma", self.gamma > 0, "must be positive")
-        self.kernel.check()
+        positive(self, "gamma")
+        super().check()
 
     def on(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)
@@ -298,13 +309,6 @@ class InSpace(Composed):
 
     def __repr__(self) -> str:
         return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.rbf({float(self.gamma)!r})"
-
-
-def require(kernel: Kernel, parameter: str, holds: bool, why: str) -> None:
-    """Refuse a parameter of a kernel."""
-    if not holds:
-        value = getattr(kernel, parameter)
-        raise ValueError(f"{type(kernel).__name__}: {parameter}={value!r} {why}.")
 
 
 def inverse_root(squares: Any) -> Any:

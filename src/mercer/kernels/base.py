@@ -10,13 +10,19 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, empty, like, namespace, numpy_dtype, to_numpy
-from mercer.kernels.pair import Beside, Diagonal, Pair, Points
+from mercer.kernels.pair import Beside, Diagonal, Pair, Points, require_dense
+from mercer.kernels.parameters import is_number
 from mercer.params import Params
 from mercer.sources import Block, Fold, Source, StringSource, as_source
 
 Either = Pair | Diagonal
 """What a formula is written on: rows beside others, or each beside itself."""
 Formula = Callable[[Pair], Any]
+
+_GIVEN = {
+    "vectors": ("numbers", "a kernel of vectors, such as RBF"),
+    "strings": ("strings", "a string kernel, such as Subsequence"),
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Kernel(Params, ABC):
 
     __array_ufunc__ = None  # NumPy's numbers leave sums and products with kernels to them
     takes = "vectors"
-    """What rows must be: "vectors" or "strings"."""
+    """What rows must be: "vectors", "strings" or "anything"."""
 
     @abstractmethod
     def on(self, pair: Either) -> Any:
@@ -109,7 +115,7 @@ class Kernel(Params, ABC):
         """
         x, y = pair.diagonals(self)
         apart = _positive(x + y - 2.0 * self.on(pair))
-        if self.takes == "strings":
+        if self.takes != "vectors":
             return apart
         return namespace(apart).where(pair.sqdist == 0, 0.0 * apart, apart)
 
@@ -151,7 +157,7 @@ class Kernel(Params, ABC):
         array([[5.]])
         """
         x, y = self._sides(X, Y)
-        return matrix(lambda pair: namespace(x.reference).sqrt(self.apart(pair)), x, y)
+        return matrix(lambda pair: _root(self.apart(pair)), x, y)
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
@@ -166,14 +172,26 @@ class Kernel(Params, ABC):
         x, y = (Points(side.whole()) for side in self._sides(X, Y))
         pair = next(Beside(x, y).tiles(whole=True))
         slopes = self.slopes(pair)
-        a = np.broadcast_to(np.asarray(weights, np.float64), pair.shape)
-        total = np.zeros(x.rows.shape)
+        for points in (x, y):
+            require_dense(self, points.rows)
+        a = to_numpy(weights)
+        if a.shape not in (pair.shape, pair.shape[1:]):
+            raise ValueError(
+                f"{self!r}: weights have shape {a.shape}; it must be {pair.shape[1:]}, one for "
+                f"every row of Y, or {pair.shape}."
+            )
+        xp, dtype = namespace(x.rows), numpy_dtype(x.rows)
+
+        def only(columns: Sequence[int]) -> Array:
+            return like(np.isin(np.arange(x.rows.shape[1]), columns), x.rows, dtype)
+
+        a = like(np.broadcast_to(a, pair.shape), x.rows, dtype)
+        total = 0.0 * x.rows
         for part in slopes:
-            at = slice(None) if part.columns is None else list(part.columns)
-            xs, ys = x.rows[:, at], y.rows[:, at]
             dot, apart, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
-            total[:, at] += dot @ ys + 2 * (apart.sum(axis=1)[:, None] * xs - apart @ ys)
-            total[:, at] += 2 * norm.sum(axis=1)[:, None] * xs
+            own = 2.0 * xp.sum(apart + norm, axis=1)[:, None] * x.rows
+            found = own + (dot - 2.0 * apart) @ y.rows
+            total = total + (found if part.columns is None else found * only(part.columns))
         return total
 
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
@@ -181,6 +199,11 @@ class Kernel(Params, ABC):
         self.check()
         x = self._rows(X)
         y = x if Y is None else self._rows(Y)
+        if namespace(x.reference) is not namespace(y.reference):
+            raise ValueError(
+                f"{self!r}: X and Y are arrays of two libraries. Pass both as NumPy arrays, or "
+                f"both as the other library's."
+            )
         if x.shape[1:] != y.shape[1:]:
             raise ValueError(
                 f"{self!r}: X has {x.shape[1]} columns and Y has {y.shape[1]}. "
@@ -189,13 +212,13 @@ class Kernel(Params, ABC):
         return x, y
 
     def _rows(self, X: Any) -> Source:
-        source = as_source(X)
-        if (self.takes == "strings") != isinstance(source, StringSource):
-            given = "strings" if self.takes == "vectors" else "numbers"
+        none = isinstance(X, (list, tuple, np.ndarray)) and len(X) == 0
+        source = StringSource([]) if none and self.takes == "strings" else as_source(X)
+        given = "strings" if isinstance(source, StringSource) else "vectors"
+        if self.takes not in (given, "anything"):
+            numbers, remedy = _GIVEN[given]
             raise ValueError(
-                f"{self!r} takes rows of {self.takes}, and was given {given}. "
-                + ("Use a string kernel, " if given == "strings" else "Use a kernel of vectors, ")
-                + ("such as Subsequence." if given == "strings" else "such as RBF.")
+                f"{self!r} takes rows of {self.takes}, and was given {numbers}. Use {remedy}."
             )
         return source
 
@@ -209,7 +232,7 @@ class Kernel(Params, ABC):
 
         if isinstance(other, Kernel):
             return Sum(self, other)
-        return Sum(self, Constant(_number(other))) if _is_number(other) else NotImplemented
+        return Sum(self, Constant(float(other))) if is_number(other) else NotImplemented
 
     def __radd__(self, other: float) -> Kernel:
         return self + other
@@ -219,7 +242,7 @@ class Kernel(Params, ABC):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(_number(other), self) if _is_number(other) else NotImplemented
+        return Scaled(float(other), self) if is_number(other) else NotImplemented
 
     def __rmul__(self, other: float) -> Kernel:
         return self * other
@@ -227,7 +250,7 @@ class Kernel(Params, ABC):
     def __pow__(self, power: int) -> Kernel:
         from mercer.kernels.algebra import Power
 
-        return Power(self, power) if _is_number(power) else NotImplemented
+        return Power(self, power) if is_number(power) else NotImplemented
 
     def normalized(self) -> Kernel:
         """Return k(x,y)/√(k(x,x)k(y,y))."""
@@ -245,9 +268,8 @@ class Kernel(Params, ABC):
         """Return this kernel on some of the columns."""
         from mercer.kernels.columns import OnColumns
 
-        if any(isinstance(c, (bool, np.bool_)) for c in columns):
-            raise ValueError(f"{self!r}.on_columns takes column numbers, not a mask.")
-        return OnColumns(self, [int(c) for c in columns])
+        plain = np.asarray(columns).tolist() if np.iterable(columns) else columns
+        return OnColumns(self, plain)
 
 
 class Evaluate(Fold):
@@ -295,6 +317,10 @@ def as_precise(rows: Any, dtype: Any) -> Any:
     return rows.astype(dtype, copy=False) if hasattr(rows, "tocsr") else cast(rows, dtype)
 
 
+def _root(squares: Any) -> Any:
+    return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
+
+
 def _positive(values: Any) -> Any:
     return namespace(values).maximum(values, 0.0 * values)
 
@@ -305,11 +331,3 @@ def _is(made: Any, place: Array) -> bool:
         return False
     here, there = made.__array_interface__, place.__array_interface__
     return bool(here["data"] == there["data"] and made.strides == place.strides)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-
-
-def _number(value: Any) -> float:
-    return float(value)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import namespace
-from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, require, tight
+from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, tight
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.parameters import is_number, require
 
 
 class OnColumns(Composed):
@@ -28,13 +29,20 @@ class OnColumns(Composed):
         self.kernel, self.columns = kernel, columns
 
     def check(self) -> None:
-        whole = all(isinstance(c, (int, np.integer)) and c >= 0 for c in self.columns)
-        once = 0 < len(self.columns) == len(set(self.columns))
-        require(self, "columns", whole and once, "must be column numbers from 0, each once")
-        self.kernel.check()
+        given = self.columns if isinstance(self.columns, (list, tuple, np.ndarray)) else []
+        counts = all(is_number(c) and c == int(c) and c >= 0 for c in given)
+        once = counts and 0 < len(given) == len(set(given))
+        require(self, "columns", once, "a list of column numbers from 0, each once (no mask)")
+        super().check()
+        if self.kernel.takes == "strings":
+            raise ValueError(f"{self!r}: strings have no columns.")
 
     def on(self, pair: Either) -> Any:
-        return self.kernel.on(self._part(pair))
+        try:
+            return self.kernel.on(self._part(pair))
+        except ValueError as error:
+            columns = [int(c) for c in self.columns]
+            raise ValueError(f"{error} Columns are counted among {columns}.") from None
 
     def apart(self, pair: Either) -> Any:
         return self.kernel.apart(self._part(pair))
@@ -71,7 +79,7 @@ class OnColumns(Composed):
         return pair.through(("columns", tuple(columns)), part)
 
     def __repr__(self) -> str:
-        columns = [int(c) for c in self.columns]
+        columns = list(self.columns) if np.iterable(self.columns) else self.columns
         return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.on_columns({columns})"
 
 
@@ -94,7 +102,7 @@ class Separable(Kernel):
         self.f = f
 
     def on(self, pair: Either) -> Any:
-        return pair.through(("f", self.f), self._column).dot
+        return pair.through(("f", id(self.f)), self._column).dot
 
     def _column(self, rows: Any) -> Any:
         values = self.f(rows)

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, like, namespace, to_numpy
-from mercer.kernels.algebra import require
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.pair import Beside, Points
-from mercer.sources import as_source
+from mercer.kernels.parameters import is_number, positive, require
 
 
 class Stationary(Kernel):
@@ -50,9 +49,11 @@ class RBF(Stationary):
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
         """Return exp(−‖x−y‖²/(2σ²))."""
-        if not sigma > 0:
-            raise ValueError(f"RBF: sigma={sigma!r} must be positive.")
-        return cls(0.5 / sigma**2)
+        if not (is_number(sigma) and sigma > 0):
+            raise ValueError(f"RBF.from_sigma: sigma={sigma!r} must be a positive number.")
+        made = cls(0.5 / float(sigma) / float(sigma))
+        made.check()
+        return made
 
     @classmethod
     def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> RBF:
@@ -66,20 +67,23 @@ class RBF(Stationary):
         >>> RBF.from_median([[0.0], [1.0], [2.0]])
         RBF(0.5)
         """
-        source = as_source(X)
+        source = cls()._rows(X)
         rng = np.random.default_rng(random_state)
         n = source.shape[0]
-        rows = source.take(np.sort(rng.permutation(n)[:size]))
-        points = Points(rows)
+        if min(n, size) < 2:
+            raise ValueError(f"RBF.from_median: {min(n, size)} rows have no distance.")
+        points = Points(source.take(np.sort(rng.permutation(n)[:size])))
         pair = next(Beside(points, points).tiles(whole=True))
         apart = np.sqrt(to_numpy(pair.sqdist))[np.triu_indices(pair.shape[0], 1)]
-        sigma = float(np.median(apart)) if len(apart) else 0.0
-        if not sigma > 0:
+        sigma = float(np.median(apart))
+        if not np.isfinite(sigma):
+            raise ValueError("RBF.from_median: X contains NaN or infinity. Drop or impute them.")
+        if sigma == 0:
             raise ValueError("RBF.from_median: half of the rows are equal. Pass gamma instead.")
         return cls.from_sigma(sigma)
 
     def check(self) -> None:
-        require(self, "gamma", self.gamma > 0, "must be positive")
+        positive(self, "gamma")
 
     def on(self, pair: Either) -> Any:
         return namespace(pair.sqdist).exp(-self.gamma * pair.sqdist)
@@ -119,8 +123,8 @@ class Laplacian(Stationary):
         self.gamma, self.norm = gamma, norm
 
     def check(self) -> None:
-        require(self, "gamma", self.gamma > 0, "must be positive")
-        require(self, "norm", self.norm in ("l1", "l2"), 'must be "l1" or "l2"')
+        positive(self, "gamma")
+        require(self, "norm", self.norm in ("l1", "l2"), '"l1" or "l2"')
 
     def on(self, pair: Either) -> Any:
         apart = self._distance(pair)
@@ -176,8 +180,7 @@ class Matern(Stationary):
         self.length, self.nu = length, nu
 
     def check(self) -> None:
-        require(self, "length", self.length > 0, "must be positive")
-        require(self, "nu", 0 < self.nu < math.inf, "must be positive and finite")
+        positive(self, "length", "nu")
 
     def on(self, pair: Either) -> Any:
         z = self._distance(pair)
@@ -236,8 +239,7 @@ class RationalQuadratic(Stationary):
         self.length, self.alpha = length, alpha
 
     def check(self) -> None:
-        require(self, "length", self.length > 0, "must be positive")
-        require(self, "alpha", 0 < self.alpha < math.inf, "must be positive and finite")
+        positive(self, "length", "alpha")
 
     def on(self, pair: Either) -> Any:
         share = self._share(pair)

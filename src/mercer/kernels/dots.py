@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.arrays import namespace
-from mercer.kernels.algebra import inverse_root, require
+import numpy as np
+
+from mercer.arrays import namespace, numpy_dtype
+from mercer.kernels.algebra import inverse_root
 from mercer.kernels.base import Either, Kernel, Slopes
 from mercer.kernels.pair import Points
+from mercer.kernels.parameters import finite, not_negative, positive, whole
 
 
 class Linear(Kernel):
@@ -55,10 +58,9 @@ class Polynomial(Kernel):
         self.degree, self.coef0, self.gamma = degree, coef0, gamma
 
     def check(self) -> None:
-        whole = self.degree == int(self.degree) and self.degree >= 1
-        require(self, "degree", whole, "must be a whole number, 1 or more")
-        require(self, "coef0", self.coef0 >= 0, "must not be negative")
-        require(self, "gamma", self.gamma > 0, "must be positive")
+        whole(self, "degree")
+        not_negative(self, "coef0")
+        positive(self, "gamma")
 
     def on(self, pair: Either) -> Any:
         return _power(self.gamma * pair.dot + self.coef0, int(self.degree))
@@ -93,7 +95,8 @@ class Tanh(Kernel):
         return False
 
     def check(self) -> None:
-        require(self, "gamma", self.gamma > 0, "must be positive")
+        positive(self, "gamma")
+        finite(self, "coef0")
 
     def on(self, pair: Either) -> Any:
         inner = self.gamma * pair.dot + self.coef0
@@ -123,10 +126,29 @@ class Cosine(Kernel):
 
 def _unit(rows: Any) -> Any:
     """Return rows of unit length; zero rows stay zero."""
-    inverse = inverse_root(Points(rows).norms)
+    norms = Points(rows).norms
+    xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
+    lost = ~((norms > tiny**0.75) & (norms < tiny**-0.75))  # their squares may be, not they
+    if bool(xp.any(lost)):
+        largest = _largest(rows)
+        rows = _times(rows, 1.0 / xp.where(lost & (largest > 0), largest, 1.0 + 0.0 * largest))
+        norms = Points(rows).norms
+    return _times(rows, inverse_root(norms))
+
+
+def _largest(rows: Any) -> Any:
+    """Return the largest size of an entry of every row."""
     if hasattr(rows, "tocsr"):
-        return rows.multiply(inverse[:, None]).tocsr()
-    return rows * inverse[:, None]
+        return abs(rows).max(axis=1).toarray().reshape(-1)
+    xp = namespace(rows)
+    return xp.max(xp.abs(rows), axis=1)
+
+
+def _times(rows: Any, factors: Any) -> Any:
+    """Return every row times its factor."""
+    if hasattr(rows, "tocsr"):
+        return rows.multiply(factors[:, None]).tocsr()
+    return rows * factors[:, None]
 
 
 def _power(values: Any, p: int) -> Any:

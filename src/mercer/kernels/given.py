@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, to_numpy
+from mercer.arrays import Array, like, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
+
+# Of every tile this many rows and columns are tried the other way round.
+_TRIED = 8
 
 
 class Precomputed(Kernel):
@@ -17,7 +20,7 @@ class Precomputed(Kernel):
 
     Parameters
     ----------
-    matrix : array of shape (n, m)
+    matrix : array-like of shape (n, m)
         The kernel between n and m things.
 
     Examples
@@ -36,33 +39,42 @@ class Precomputed(Kernel):
         return None
 
     def on(self, pair: Either) -> Any:
+        K = to_numpy(self.matrix)
+        if K.ndim != 2:
+            raise ValueError(f"Precomputed: the matrix has shape {K.shape}; it must have two axes.")
         if isinstance(pair, Diagonal):
-            at = self._numbers(pair.points.rows, 0)
-            return self.matrix[at, at]
-        x = self._numbers(pair.block.x.rows[pair.rows], 0)
-        y = self._numbers(pair.block.y.rows[pair.columns], 1)
-        return self.matrix[np.ix_(x, y)]
+            rows = pair.points.rows
+            return like(K[_numbers(rows, K.shape[0]), _numbers(rows, K.shape[1])], rows)
+        x, y = pair.block.x.rows[pair.rows], pair.block.y.rows[pair.columns]
+        return like(K[np.ix_(_numbers(x, K.shape[0]), _numbers(y, K.shape[1]))], x)
 
-    def _numbers(self, rows: Any, side: int) -> np.ndarray[Any, Any]:
-        numbers, size = to_numpy(rows), self.matrix.shape[side]
-        at = numbers[:, 0].astype(int)
-        bad = (at != numbers[:, 0]) | (at < 0) | (at >= size)
-        if numbers.shape[1] != 1 or bad.any():
-            raise ValueError(
-                f"Precomputed takes one column of row numbers from 0 to {size - 1}, "
-                f"and was given {numbers[bad][:1].tolist() or numbers.shape}."
-            )
-        return at
+
+def _numbers(rows: Any, size: int) -> np.ndarray[Any, Any]:
+    """Return row numbers, checked."""
+    numbers = to_numpy(rows.toarray() if hasattr(rows, "toarray") else rows)
+    with np.errstate(invalid="ignore"):
+        at = numbers.astype(np.int64)
+    bad = (at != numbers) | (at < 0) | (at >= size)
+    if numbers.shape[1] != 1 or bad.any():
+        given = f"{numbers[bad][0]}" if numbers.shape[1] == 1 else f"{numbers.shape[1]} columns"
+        raise ValueError(
+            f"Precomputed takes one column of row numbers from 0 to {size - 1}, "
+            f"and was given {given}."
+        )
+    return np.asarray(at[:, 0])
 
 
 class FromFunction(Kernel):
     """A kernel that is a function.
 
+    Of every block some pairs are tried the other way round: a function that is not symmetric
+    is refused.
+
     Parameters
     ----------
     f : callable
         f(X, Y) for two groups of rows gives the matrix of all pairs; or f(x, y) for two
-        rows gives a number, with `pairwise`.
+        rows gives a number, with `pairwise`. Rows may be vectors or strings.
     pairwise : bool
         Whether f takes two rows.
 
@@ -76,6 +88,8 @@ class FromFunction(Kernel):
            [1., 2.]])
     """
 
+    takes = "anything"
+
     def __init__(self, f: Callable[[Any, Any], Any], pairwise: bool = False) -> None:
         self.f, self.pairwise = f, pairwise
 
@@ -83,40 +97,59 @@ class FromFunction(Kernel):
     def psd(self) -> bool | None:
         return None
 
-    def __call__(self, X: Any, Y: Any = None) -> Array:
-        K = super().__call__(X, Y)
-        if Y is None:
-            apart = np.abs(to_numpy(K) - to_numpy(K).T)
-            worst = float(apart.max(initial=0.0))
-            if worst > 1e-8 * float(np.abs(to_numpy(K)).max(initial=0.0)):
-                i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-                raise ValueError(
-                    f"FromFunction: the matrix of {_name(self.f)} is not symmetric: "
-                    f"k({i}, {j}) = {K[i, j]!r} and k({j}, {i}) = {K[j, i]!r}. "
-                    f"A kernel must be."
-                )
-        return K
+    def check(self) -> None:
+        if not callable(self.f):
+            raise ValueError(f"FromFunction: f={self.f!r} must be a function of two arguments.")
 
     def on(self, pair: Either) -> Any:
         if isinstance(pair, Diagonal):
             rows = pair.points.rows
-            return np.array([self._one(rows, i) for i in range(len(rows))])
+            each = [rows[i : i + 1] for i in range(len(pair.points))]
+            return _there(np.array([self._between(x, x).item() for x in each]), rows)
         x, y = pair.block.x.rows[pair.rows], pair.block.y.rows[pair.columns]
+        made = self._between(x, y)
+        self._try_symmetry(x[:_TRIED], y[:_TRIED], made[:_TRIED, :_TRIED])
+        return _there(made, x)
+
+    def _between(self, x: Any, y: Any) -> np.ndarray[Any, Any]:
+        """Return the matrix between two groups of rows, on the host."""
+        n, m = (len(rows) if isinstance(rows, list) else int(rows.shape[0]) for rows in (x, y))
         if self.pairwise:
-            return np.array([[float(self.f(a, b)) for b in y] for a in x])
-        made = self.f(x, y)
-        if tuple(np.shape(made)) != pair.shape:
+            return np.array([[self._number(x[i], y[j]) for j in range(m)] for i in range(n)])
+        made = to_numpy(self.f(x, y))
+        if made.shape != (n, m) or made.dtype.kind not in "fiub":
             raise ValueError(
-                f"FromFunction: {_name(self.f)} returned shape {tuple(np.shape(made))} for "
-                f"{len(x)} and {len(y)} rows; it must return {pair.shape}. "
+                f"FromFunction: {_name(self.f)} returned {made.dtype} of shape {made.shape} for "
+                f"{n} and {m} rows; it must return numbers of shape {(n, m)}. "
                 f"For a function of two rows pass pairwise=True."
             )
         return made
 
-    def _one(self, rows: Any, i: int) -> float:
-        if self.pairwise:
-            return float(self.f(rows[i], rows[i]))
-        return float(np.asarray(self.f(rows[i : i + 1], rows[i : i + 1]))[0, 0])
+    def _number(self, x: Any, y: Any) -> float:
+        made = self.f(x, y)
+        try:
+            return float(made)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"FromFunction: {_name(self.f)} returned {made!r} for two rows; it must return "
+                f"a number. For a function of two groups of rows pass pairwise=False."
+            ) from None
+
+    def _try_symmetry(self, x: Any, y: Any, made: np.ndarray[Any, Any]) -> None:
+        apart = np.abs(made - self._between(y, x).T)
+        rounding = np.finfo(made.dtype if made.dtype.kind == "f" else np.float64).eps ** 0.5
+        if (apart > rounding * np.abs(made).max(initial=0.0)).any():
+            i, j = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
+            raise ValueError(
+                f"FromFunction: {_name(self.f)} is not symmetric: k(x, y) and k(y, x) are "
+                f"{apart[i, j]:g} apart for x = {x[int(i)]!r} and y = {y[int(j)]!r}. "
+                f"A kernel must be."
+            )
+
+
+def _there(made: np.ndarray[Any, Any], rows: Any) -> Any:
+    """Bring a host array to where the rows live."""
+    return made if isinstance(rows, list) or hasattr(rows, "tocsr") else like(made, rows)
 
 
 def _name(f: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 from typing import Any, NoReturn
 
 from mercer.kernels.algebra import Constant
@@ -24,6 +25,7 @@ from mercer.kernels.histograms import (
     HistogramIntersection,
     JensenShannon,
 )
+from mercer.kernels.parameters import is_number
 from mercer.kernels.strings import Subsequence, Substring
 
 _CLASSES: tuple[type[Kernel], ...] = (
@@ -57,6 +59,8 @@ NAMES: dict[str, type[Kernel]] = {
 }
 """What kernels are called in text."""
 
+# scikit-learn takes, and ignores, a gamma for these.
+_WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2")
 _METHODS = ("normalized", "rbf", "on_columns")
 
 
@@ -81,29 +85,42 @@ class _Reader:
     """Walks the tree of a text."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise ValueError(f"{text!r} is not the text of a kernel.")
         self.text = text
+        self.line = text.replace("\n", " ").strip()
+        self.lead = len(text) - len(text.lstrip())
         try:
-            self.tree = ast.parse(text.strip(), mode="eval").body
+            self.tree = ast.parse(self.line, mode="eval").body
         except (SyntaxError, ValueError) as error:
-            at = getattr(error, "offset", None) or len(text)
+            at = self.lead + (getattr(error, "offset", None) or len(self.line))
             raise ValueError(f"{text!r} is not a kernel, from character {at} on.") from None
+        except (RecursionError, MemoryError):
+            self._too_deep()
 
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
-        found = self._read(self.tree)
-        if not isinstance(found, Kernel):
-            self._refuse(self.tree, "is a number, not a kernel")
-        found.check()
+        try:
+            found = self._read(self.tree)
+            if not isinstance(found, Kernel):
+                self._refuse(self.tree, "is a number, not a kernel")
+            found.check()
+        except RecursionError:
+            self._too_deep()
         return found
 
     def _read(self, node: ast.expr) -> Any:
+        """Return a kernel or a number."""
         if isinstance(node, ast.BinOp):
             return self._operation(node)
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Name):
             return self._class(node)()
-        return self._value(node)
+        value = self._value(node)
+        if not is_number(value):
+            self._refuse(node, "is not a kernel or a number")
+        return value
 
     def _operation(self, node: ast.BinOp) -> Any:
         left, right = self._read(node.left), self._read(node.right)
@@ -111,30 +128,37 @@ class _Reader:
             return left + right
         if isinstance(node.op, ast.Mult):
             return left * right
-        if isinstance(node.op, ast.Pow) and isinstance(left, Kernel):
+        if isinstance(node.op, ast.Pow) and isinstance(left, Kernel) and is_number(right):
             return left**right
         self._refuse(node, "uses an operation that kernels are not closed under: use +, * and **")
 
     def _call(self, node: ast.Call) -> Any:
-        positional = [self._value(argument) for argument in node.args]
-        named = {str(word.arg): self._value(word.value) for word in node.keywords}
         if isinstance(node.func, ast.Attribute):
-            owner = self._read(node.func.value)
-            if not isinstance(owner, Kernel) or node.func.attr not in _METHODS:
-                self._unknown(node, node.func.attr, _METHODS)
-            make: Any = getattr(owner, node.func.attr)
+            make: Any = self._method(node.func)
         elif isinstance(node.func, ast.Name):
             make = self._class(node.func)
         else:
             self._refuse(node, "is not a kernel")
+        positional = [self._value(argument) for argument in node.args]
+        names = [str(word.arg) for word in node.keywords]
+        if len(set(names)) < len(names):
+            self._refuse(node, "names an argument twice")
+        values = (self._value(word.value) for word in node.keywords)
         try:
-            return make(*positional, **named)
+            return make(*positional, **dict(zip(names, values, strict=True)))
         except TypeError as error:
             self._refuse(node, f"has arguments that do not fit ({error})")
 
+    def _method(self, node: ast.Attribute) -> Any:
+        owner = self._read(node.value)
+        if not isinstance(owner, Kernel) or node.attr not in _METHODS:
+            end = node.end_col_offset or node.col_offset
+            self._unknown(end - len(node.attr.encode()), node.attr, _METHODS)
+        return getattr(owner, node.attr)
+
     def _class(self, node: ast.Name) -> type[Kernel]:
         if node.id not in NAMES:
-            self._unknown(node, node.id, tuple(NAMES))
+            self._unknown(node.col_offset, node.id, tuple(NAMES))
         return NAMES[node.id]
 
     def _value(self, node: ast.expr) -> Any:
@@ -148,16 +172,27 @@ class _Reader:
             return value
         self._refuse(node, "is not a number, a string or a list")
 
-    def _unknown(self, node: ast.expr, name: str, known: tuple[str, ...]) -> NoReturn:
+    def _unknown(self, offset: int, name: str, known: tuple[str, ...]) -> NoReturn:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}."
         raise ValueError(
-            f"{self.text!r}: {name!r} at character {node.col_offset + 1} is not known; {hint}"
+            f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
         )
 
     def _refuse(self, node: ast.expr, why: str) -> NoReturn:
-        part = ast.get_source_segment(self.text.strip(), node) or self.text
-        raise ValueError(f"{self.text!r}: {part!r} at character {node.col_offset + 1} {why}.")
+        part = ast.get_source_segment(self.line, node) or self.text
+        at = self._character(node.col_offset)
+        raise ValueError(f"{self.text!r}: {part!r} at character {at} {why}.")
+
+    def _character(self, offset: int) -> int:
+        """Return the place in the text, counted from one, of an offset in bytes."""
+        return self.lead + len(self.line.encode()[:offset].decode()) + 1
+
+    def _too_deep(self) -> NoReturn:
+        raise ValueError(
+            f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
+            f"build it with sums and products in Python."
+        )
 
 
 def as_kernel(
@@ -165,7 +200,8 @@ def as_kernel(
 ) -> Kernel:
     """Return a kernel from an object, a text, scikit-learn's name, or a function of two rows.
 
-    scikit-learn's names take its parameters; "laplacian" is then the city block's.
+    A name alone takes scikit-learn's parameters, those that the kernel has; "laplacian" is
+    then the city block's, as there.
 
     Examples
     --------
@@ -177,20 +213,28 @@ def as_kernel(
 
     if isinstance(kernel, Kernel):
         return kernel
+    if isinstance(kernel, type):
+        raise ValueError(f"kernel={kernel.__name__} is a class: pass {kernel.__name__}().")
     if callable(kernel):
         return FromFunction(kernel, pairwise=True)
     if not isinstance(kernel, str):
         raise ValueError(f"kernel={kernel!r} is not a kernel, its text, its name or a function.")
-    scale = {} if gamma is None else {"gamma": gamma}
-    usual: dict[str, Kernel] = {
-        "linear": Linear(),
-        "poly": Polynomial(degree, coef0, **scale),
-        "polynomial": Polynomial(degree, coef0, **scale),
-        "rbf": RBF(**scale),
-        "laplacian": Laplacian(**scale, norm="l1"),
-        "sigmoid": Tanh(coef0=coef0, **scale),
-        "cosine": Cosine(),
-        "chi2": ExponentialChiSquare(**scale),
-        "additive_chi2": AdditiveChi2(),
-    }
-    return usual[kernel] if kernel in usual else parse(kernel)
+    if kernel == "precomputed":
+        raise ValueError("kernel='precomputed' is the matrix itself: use Precomputed(matrix).")
+    if kernel not in NAMES:
+        if gamma is not None:
+            raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: write gamma in the text.")
+        return parse(kernel)
+    return _of_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
+
+
+def _of_name(name: str, given: dict[str, Any]) -> Kernel:
+    """Return a kernel of scikit-learn's parameters, those that it has."""
+    kind = NAMES[name]
+    takes = inspect.signature(kind).parameters
+    if given["gamma"] is None:
+        del given["gamma"]
+    elif "gamma" not in takes and name not in _WITHOUT_GAMMA:
+        raise ValueError(f"kernel={name!r} has no gamma; it takes {', '.join(takes) or 'nothing'}.")
+    options = {key: value for key, value in given.items() if key in takes}
+    return kind(**options, **({"norm": "l1"} if name == "laplacian" else {}))

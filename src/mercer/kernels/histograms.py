@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from mercer.arrays import Array, namespace, to_numpy
-from mercer.kernels.algebra import require
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal, Pair, Points, require_dense
+from mercer.kernels.parameters import positive
 
 
 class Histogram(Kernel):
@@ -82,7 +80,7 @@ class GeneralizedHistogramIntersection(Kernel):
         self.alpha = alpha
 
     def check(self) -> None:
-        require(self, "alpha", self.alpha > 0, "must be positive")
+        positive(self, "alpha")
 
     def on(self, pair: Either) -> Any:
         return pair.through(("power", float(self.alpha)), self._powers).entrywise(_COMMON)
@@ -106,7 +104,7 @@ class ChiSquare(Histogram):
 
     def entries(self, xp: Any, x: Array, y: Array) -> Array:
         both = x + y
-        return xp.where(both > 0, x * y / xp.where(both > 0, both, 1.0), 0.0 * both)
+        return x * (y / xp.where(both > 0, both, 1.0))
 
     def loop(self, x: Array, y: Array, out: Array) -> None:
         from mercer.kernels.loops import harmonic
@@ -134,8 +132,8 @@ class AdditiveChi2(Histogram):
         return -total
 
     def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        both = x + y
-        return xp.where(both > 0, (x - y) ** 2 / xp.where(both > 0, both, 1.0), 0.0 * both)
+        both, apart = x + y, x - y
+        return apart * (apart / xp.where(both > 0, both, 1.0))
 
     def loop(self, x: Array, y: Array, out: Array) -> None:
         from mercer.kernels.loops import chi_square
@@ -168,7 +166,7 @@ class ExponentialChiSquare(AdditiveChi2):
         return True
 
     def check(self) -> None:
-        require(self, "gamma", self.gamma > 0, "must be positive")
+        positive(self, "gamma")
 
     def value(self, total: Any) -> Any:
         return namespace(total).exp(-self.gamma * total)
@@ -188,7 +186,11 @@ class Hellinger(Kernel):
 
     def on(self, pair: Either) -> Any:
         refuse_negative(self, pair)
-        return pair.through("root", lambda rows: namespace(rows).sqrt(rows)).dot
+        return pair.through("root", _root).dot
+
+
+def _root(rows: Any) -> Any:
+    return rows.sqrt() if hasattr(rows, "tocsr") else namespace(rows).sqrt(rows)
 
 
 class JensenShannon(Histogram):
@@ -207,13 +209,10 @@ class JensenShannon(Histogram):
     """
 
     def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        both = x + y
-        parts = 0.0 * both
-        for part in (x, y):
-            there = part > 0
-            share = xp.where(there, part, 1.0) / xp.where(there, both, 1.0)
-            parts = parts - part * xp.log(share)
-        return parts / math.log(2.0)
+        low, high = xp.minimum(x, y), xp.maximum(x, y)
+        share = low / xp.where(high > 0, high, 1.0)
+        ratio = xp.where(share > 0, share, 1.0)  # no term is below 0: nothing cancels
+        return ((x + y) * xp.log1p(share) - low * xp.log(ratio)) / math.log(2.0)
 
     def loop(self, x: Array, y: Array, out: Array) -> None:
         from mercer.kernels.loops import jensen_shannon
@@ -226,9 +225,9 @@ def refuse_negative(kernel: Kernel, pair: Either) -> None:
 
     def check(points: Points) -> bool:
         xp, rows = namespace(points.rows), points.rows
-        require_dense(kernel, rows)
-        if bool(xp.any(rows < 0)):
-            i, j = np.argwhere(to_numpy(rows) < 0)[0]
+        below = rows < 0
+        if below.nnz if points.sparse else bool(xp.any(below)):
+            i, j = (int(at[0]) for at in (below if points.sparse else to_numpy(below)).nonzero())
             raise ValueError(
                 f"{kernel!r} takes histograms, and there is a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "

@@ -134,15 +134,15 @@ def _city_block(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
 
 @njit(nogil=True, cache=True)
 def _limits(block: Matrix) -> tuple[float, float, float]:
-    """Return 1, the least normal number, and one whose square and its inverse are normal."""
+    """Return 1, the least normal number, and one whose fourth power is normal, as its inverse's."""
     kind = block.dtype.type
     tiny = np.finfo(block.dtype).tiny
-    return kind(1), kind(tiny), kind(4 * np.sqrt(tiny))
+    return kind(1), kind(tiny), kind(4 * tiny**0.25)
 
 
 @njit(nogil=True, cache=True)
-def _pairs(block: Matrix, start: int, depth: int) -> bool:
-    """Whether the product of two sums of entries other than 0 stays a normal number."""
+def _moderate(block: Matrix, start: int, depth: int) -> bool:
+    """Whether products of three or four sums of entries other than 0 stay normal numbers."""
     one, _, small = _limits(block)
     odd = 0
     for i in range(block.shape[0]):
@@ -152,31 +152,52 @@ def _pairs(block: Matrix, start: int, depth: int) -> bool:
     return odd == 0
 
 
-@njit(nogil=True, cache=True)
-def _step(left: Matrix, start: int, right: Matrix) -> int:
-    """Return how many columns share a division, 1 / s and 1 / t being t / (s t) and s / (s t)."""
-    depth = _depth(left, start)
-    pairs = _pairs(left, start, depth) and _pairs(right[:depth], 0, right.shape[1])
-    return 2 if pairs else 1
-
-
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 def _quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
     """Add (x - y)^2 / (x + y), or x y / (x + y)."""
+    depth = _depth(left, start)
+    if _moderate(left, start, depth) and _moderate(right[:depth], 0, right.shape[1]):
+        _paired_quotients(left, start, right, square, sums)
+    else:
+        _single_quotients(left, start, right, square, sums)
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+def _paired_quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
+    """Share a division between two columns: u / s + v / t is (t u + s v) / (s t)."""
     total = np.zeros(sums.shape[1], sums.dtype)
     one, tiny, _ = _limits(sums)
-    step, none, blank = _step(left, start, right), one - one, np.zeros_like(total)
     for i in range(left.shape[0]):
-        for k in range(0, _depth(left, start), step):
-            a, b = left[i, start + k], left[i, start + k + 1] if step == 2 else none
-            p, q = right[k], right[k + 1] if step == 2 else blank
+        for k in range(0, _depth(left, start), _STEP):
+            a = left[i, start + k : start + k + _STEP]
+            p = right[k : k + _STEP]
+            a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
             for j in range(total.size):
-                s, t = a + p[j], b + q[j]
+                p0, p1, p2, p3 = p[0, j], p[1, j], p[2, j], p[3, j]
+                s, t = a0 + p0, a1 + p1
                 s, t = one if s < tiny else s, one if t < tiny else t
-                u = (a - p[j]) ** 2 if square else a * p[j]
-                v = (b - q[j]) ** 2 if square else b * q[j]
-                inverse = one / (s * t)
-                total[j] += u * (t * inverse) + v * (s * inverse)
+                u, v = ((a0 - p0) ** 2, (a1 - p1) ** 2) if square else (a0 * p0, a1 * p1)
+                low = (t * u + s * v) * (one / (s * t))
+                s, t = a2 + p2, a3 + p3
+                s, t = one if s < tiny else s, one if t < tiny else t
+                u, v = ((a2 - p2) ** 2, (a3 - p3) ** 2) if square else (a2 * p2, a3 * p3)
+                high = (t * u + s * v) * (one / (s * t))
+                total[j] += low + high
+        _add(total, sums[i])
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+def _single_quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
+    """Divide before anything is squared: of numbers of any size."""
+    total = np.zeros(sums.shape[1], sums.dtype)
+    one, tiny, _ = _limits(sums)
+    for i in range(left.shape[0]):
+        for k in range(_depth(left, start)):
+            a, p = left[i, start + k], right[k]
+            for j in range(total.size):
+                s = a + p[j]
+                u, v = (a - p[j], a - p[j]) if square else (a, p[j])
+                total[j] += u * (v / (one if s < tiny else s))
         _add(total, sums[i])
 
 

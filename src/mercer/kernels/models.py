@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, to_numpy
+from mercer.arrays import Array, like, to_numpy
 from mercer.kernels.base import Either, Kernel
+from mercer.kernels.pair import require_dense
 
 
 class Fisher(Kernel):
@@ -51,9 +52,10 @@ class Fisher(Kernel):
 
     def _features(self, rows: Any) -> Array:
         """Return L⁺u with I = LLᵀ: their dot products are the kernel."""
+        require_dense(self, rows)
         scores = score_vectors(self.model, to_numpy(rows))
         if self.information is None:
-            return scores
+            return like(scores, rows)
         information = np.asarray(self.information, np.float64)
         p = scores.shape[1]
         if information.shape != (p, p):
@@ -62,8 +64,13 @@ class Fisher(Kernel):
                 f"parameters. Fisher.from_rows estimates it."
             )
         values, V = np.linalg.eigh((information + information.T) / 2)
+        if not (values[-1] > 0 and values[0] >= -1e-8 * values[-1]):
+            raise ValueError(
+                f"Fisher: information has eigenvalues from {values[0]:g} to {values[-1]:g}; it "
+                f"must be positive semi-definite. Fisher.from_rows estimates it."
+            )
         large = values > 1e-10 * values[-1]
-        return np.asarray(scores @ (V[:, large] / np.sqrt(values[large])))
+        return like(scores @ (V[:, large] / np.sqrt(values[large])), rows)
 
 
 def score_vectors(model: Any, X: Array) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Array, namespace, numpy_dtype, put
+from mercer.arrays import Array, device, namespace, numpy_dtype, put
 
 # Squared distances below this share of the squared lengths have lost digits to cancellation:
 # they are summed again, entry by entry.
@@ -82,7 +82,7 @@ class Points:
     def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return what a map makes of the rows; made once for every key."""
         if key not in self._made:
-            self._made[key] = Points(f(self.rows))
+            self._made[key] = Points(f(self.rows), self.start)
         made: Points = self._made[key]
         return made
 
@@ -181,6 +181,8 @@ class Pair:
         apart = dot[self.rows, self.columns] * -2.0
         apart += left
         apart += right
+        if 0 in apart.shape:
+            return apart
         xp, share = namespace(apart), _CLOSE[numpy_dtype(apart)]
         # Most tiles have no rows that are close, and need no more than their least entry.
         if float(xp.min(apart)) > share * float(xp.max(left) + xp.max(right)):
@@ -211,7 +213,7 @@ class Pair:
             kernel.loop(x, y, out)
             return out
         xp = namespace(x)
-        out = 0.0 * (x[:, :1] + y[:, :1].T)
+        out = xp.zeros(self.shape, dtype=x.dtype, device=device(x))
         for column in range(int(x.shape[1])):
             out = out + kernel.entries(xp, x[:, column][:, None], y[:, column][None, :])
         return out

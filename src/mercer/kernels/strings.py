@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array
-from mercer.kernels.algebra import require
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.parameters import share, whole
 
 
 class Strings(Kernel):
@@ -21,9 +21,8 @@ class Strings(Kernel):
         self.length, self.decay = length, decay
 
     def check(self) -> None:
-        whole = self.length == int(self.length) and self.length >= 1
-        require(self, "length", whole, "must be a whole number, 1 or more")
-        require(self, "decay", 0 < self.decay <= 1, "must be above 0 and at most 1")
+        whole(self, "length")
+        share(self, "decay")
 
     def loop(self, x: Any, y: Any, out: Array) -> None:
         """Write the kernel of encoded strings to `out`, compiled."""

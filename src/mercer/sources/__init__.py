@@ -66,6 +66,8 @@ def as_source(X: Any) -> Source:
         return SparseSource(X)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         return ArraySource(X.to_numpy(), names=[str(name) for name in X.columns])
+    if hasattr(X, "to_numpy"):  # a pandas or polars Series, or an Index
+        X = X.to_numpy()
     if is_foreign(X):
         if is_dask(X):
             raise TypeError("Dask arrays are not read yet. Call .compute() on it first.")
@@ -78,5 +80,9 @@ def as_source(X: Any) -> Source:
 def _are_strings(X: Any) -> bool:
     """Tell whether X is a list or an array of strings: the first entry says."""
     if isinstance(X, np.ndarray):
-        return X.ndim == 1 and (X.dtype.kind in "UT" or (len(X) > 0 and isinstance(X[0], str)))
-    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], str)
+        return X.ndim == 1 and (X.dtype.kind in "UTS" or (len(X) > 0 and _is_text(X[0])))
+    return isinstance(X, (list, tuple)) and len(X) > 0 and _is_text(X[0])
+
+
+def _is_text(entry: Any) -> bool:
+    return isinstance(entry, (str, bytes))

@@ -17,9 +17,10 @@ class StringSource(Source):
         self.strings = [str(s) if isinstance(s, np.str_) else s for s in strings]
         for i, entry in enumerate(self.strings):
             if not isinstance(entry, str):
+                remedy = "Decode" if isinstance(entry, bytes) else "Convert it with str, or drop"
                 raise ValueError(
-                    f"entry {i} is {entry!r} ({type(entry).__name__}), where the others are "
-                    f"strings. Convert it with str, or drop it."
+                    f"entry {i} is {entry!r} ({type(entry).__name__}), where rows must be "
+                    f"strings. {remedy} it."
                 )
         self.shape = (len(self.strings),)  # type: ignore[assignment]
         self.dtype = np.dtype(np.float64)  # of what kernels make of them
