@@ -87,7 +87,7 @@ def _race(
     ours(X[:64], Y[:64])  # compiled before it is timed
     # A matrix product takes a twentieth of a second, chi-square of scikit-learn minutes.
     slow = "chi" in case or "city" in case
-    many = 4 * repeats if len(X) < 10_000 else repeats
+    many = 8 * repeats if len(X) < 10_000 else repeats
     turns = many if not slow else repeats if len(X) < 10_000 else 1
     race = Race(
         [Side("Mercer", lambda: ours(X, Y))],

@@ -166,23 +166,23 @@ def _quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matr
 def _paired_quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
     """Share a division between two columns: u / s + v / t is (t u + s v) / (s t)."""
     total = np.zeros(sums.shape[1], sums.dtype)
-    one, tiny, _ = _limits(sums)
+    one, _, small = _limits(sums)
+    # Added to a sum of entries this changes zero, which may not divide, and nothing else.
+    bump = small * sums.dtype.type(np.finfo(sums.dtype).eps / 4)
     for i in range(left.shape[0]):
         for k in range(0, _depth(left, start), _STEP):
             a = left[i, start + k : start + k + _STEP]
             p = right[k : k + _STEP]
             a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
+            b0, b1, b2, b3 = a0 + bump, a1 + bump, a2 + bump, a3 + bump
             for j in range(total.size):
                 p0, p1, p2, p3 = p[0, j], p[1, j], p[2, j], p[3, j]
-                s, t = a0 + p0, a1 + p1
-                s, t = one if s < tiny else s, one if t < tiny else t
+                s, t = b0 + p0, b1 + p1
                 u, v = ((a0 - p0) ** 2, (a1 - p1) ** 2) if square else (a0 * p0, a1 * p1)
                 low = (t * u + s * v) * (one / (s * t))
-                s, t = a2 + p2, a3 + p3
-                s, t = one if s < tiny else s, one if t < tiny else t
+                s, t = b2 + p2, b3 + p3
                 u, v = ((a2 - p2) ** 2, (a3 - p3) ** 2) if square else (a2 * p2, a3 * p3)
-                high = (t * u + s * v) * (one / (s * t))
-                total[j] += low + high
+                total[j] += low + (t * u + s * v) * (one / (s * t))
         _add(total, sums[i])
 
 
