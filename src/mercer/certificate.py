@@ -169,6 +169,9 @@ class Certificate:
         Whether the solver met its tolerance.
     notes : tuple of str
         What else should be known.
+    negative : ndarray
+        Negative eigenvalues of an indefinite kernel, as far as they were found; the most
+        negative first.
 
     Examples
     --------
@@ -186,6 +189,7 @@ class Certificate:
     spacing: Vector
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
+    negative: Vector = field(default_factory=lambda: np.zeros(0))
 
     @property
     def gap(self) -> Figure:
@@ -245,6 +249,11 @@ class Certificate:
         if not self.converged:
             lines.append("The solver did not meet its tolerance.")
         lines += self.notes
+        if len(self.negative):
+            lines.append(
+                f"The kernel is not positive semi-definite: {len(self.negative)} eigenvalues "
+                f"found are negative, the least {self.negative[0]:.3g}; none is among the axes."
+            )
         if len(self.eigenvalues):
             header = f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle"
             lines += [

@@ -11,7 +11,8 @@ import numpy as np
 from mercer.arrays import Array, Vector, is_finite, like, namespace, numpy_dtype, to_numpy
 from mercer.certificate import Certificate
 from mercer.folds import Moments
-from mercer.projection import Projection
+from mercer.kernels.base import Kernel
+from mercer.projection import LinearProjection
 from mercer.rules import Rule
 from mercer.sources import Search, Source, not_finite
 
@@ -54,14 +55,19 @@ class Problem:
         return self.source.count - 1.0
 
     @property
+    def sides(self) -> tuple[int, int]:
+        """Rows, and features that they have."""
+        return self.source.shape
+
+    @property
     def limit(self) -> int:
         """The most axes there can be."""
-        return min(self.source.shape)
+        return min(self.sides)
 
     def choose(self, values: Vector, total: float) -> int | None:
         """Ask the rule how many axes; None when it needs more eigenvalues."""
         # Weights below one are no counts: there are as many rows as there are.
-        n, d = max(round(self.source.count), self.source.shape[0]), self.source.shape[1]
+        n, d = max(round(self.source.count), self.sides[0]), self.sides[1]
         values = np.maximum(values, 0.0)
         if len(values) == self.limit < min(n, d):
             # Fewer rows than their weights say: the other eigenvalues are zero.
@@ -125,7 +131,7 @@ class Problem:
         total: float,
         certificate: Certificate,
         rest: float | None = None,
-    ) -> Projection:
+    ) -> LinearProjection:
         """Return the fitted map in the user's units, with scikit-learn's signs.
 
         `rest` is the variance that no axis holds, where it is known better than as what
@@ -141,7 +147,7 @@ class Problem:
                 "The variance of X is too large, or too small, for float64. "
                 "Divide X by its largest entry first."
             )
-        return Projection(
+        return LinearProjection(
             mean=mean * grow,
             deviation=deviation,
             components=_signed(axes),
@@ -155,6 +161,24 @@ class Problem:
                 spacing=certificate.spacing * square,
             ),
         )
+
+
+@dataclass(frozen=True)
+class KernelProblem(Problem):
+    """Rows and a kernel: axes in the kernel's space.
+
+    Attributes
+    ----------
+    kernel : Kernel or None
+        The kernel; None where the rows are the kernel matrix itself.
+    """
+
+    kernel: Kernel | None = None
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Rows, and as many features: a kernel's space has no end, the rows span n of it."""
+        return self.source.shape[0], self.source.shape[0]
 
 
 def require_finite(source: Source, *sums: Array) -> None:

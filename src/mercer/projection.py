@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, like, namespace, to_numpy
+from mercer.arrays import Array, Vector, empty, is_finite, like, namespace, to_numpy
 from mercer.certificate import Certificate
 from mercer.folds import Centre
+from mercer.kernels.base import Kernel, as_precise, fill
+from mercer.kernels.pair import Points
 from mercer.sources import Block, Search, Source, not_finite
 
 
 @dataclass(frozen=True)
-class Projection:
-    r"""The map :math:`y(x) = ((x - \mu)/s)\, V`, and what is known of it.
+class Projection(ABC):
+    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and what is known of it.
 
     Attributes
     ----------
-    mean, deviation : ndarray of shape (d,)
-        What is subtracted from each column, and what it is then divided by.
-    components : array of shape (d, k)
-        Orthonormal axes in the columns, float64.
+    mean : ndarray of shape (m,)
+        What is subtracted from each feature.
+    components : array of shape (m, k)
+        One column an axis, float64.
     eigenvalues : ndarray of shape (k,)
         Variance along each axis.
     total_variance, rest : float
@@ -32,7 +35,6 @@ class Projection:
     """
 
     mean: Vector
-    deviation: Vector
     components: Array
     eigenvalues: Vector
     total_variance: float
@@ -47,6 +49,7 @@ class Projection:
             return 1.0
         return float(values[-1] / values[0]) if values[0] > 0 else 0.0
 
+    @abstractmethod
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         """Return the rows' coordinates along the axes, computed when they are read.
 
@@ -59,6 +62,25 @@ class Projection:
         divide : ndarray of shape (k,), optional
             What each coordinate is divided by (whitening).
         """
+
+    @abstractmethod
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        """Return one column: each row's squared distance from the axes' span."""
+
+
+@dataclass(frozen=True)
+class LinearProjection(Projection):
+    r"""The map :math:`y(x) = ((x - \mu)/s)\, V` of rows themselves.
+
+    Attributes
+    ----------
+    deviation : ndarray of shape (d,)
+        What each column is divided by, s.
+    """
+
+    deviation: Vector
+
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         kind = source.dtype if dtype is None else np.dtype(dtype)
         weights = to_numpy(self.components) / self.deviation[:, None]
         weights = weights if divide is None else weights / divide
@@ -101,6 +123,90 @@ class Projection:
 
         extra = 4 * source.shape[1] * kind.itemsize
         return source.map(measure, 1, kind, extra_bytes=extra)
+
+
+@dataclass(frozen=True)
+class KernelProjection(Projection):
+    r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis.
+
+    Attributes
+    ----------
+    kernel : Kernel or None
+        The kernel; None where rows are h(x) already.
+    basis : rows or None
+        The points that the kernel is taken to.
+    shift : ndarray of shape (d,) or None
+        What is subtracted from rows first; the basis is shifted already.
+    shares : ndarray of shape (m,)
+        What each basis point counts in the mean, Φ̄ = Σ sᵢ Φ(yᵢ); zeros where there is none.
+    height : float
+        Squared length of that mean.
+    """
+
+    kernel: Kernel | None
+    basis: Any
+    shift: Vector | None
+    shares: Vector
+    height: float
+
+    def features(self, source: Source, dtype: Any = None) -> Source:
+        """Return h(x) of every row, computed when it is read."""
+        kind = source.dtype if dtype is None else np.dtype(dtype)
+        if self.kernel is None:
+            return source.map(lambda block: block.dense(kind), source.shape[1], kind)
+        kernel, basis = self.kernel, Points(as_precise(self.basis, kind))
+
+        def between(block: Block) -> Array:
+            h = empty((block.length, len(basis)), source.reference, kind)
+            fill(kernel.on, self._points(block, kind), basis, h)
+            return h
+
+        return source.map(between, len(basis), kind)
+
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
+        kind = source.dtype if dtype is None else np.dtype(dtype)
+        weights = to_numpy(self.components)
+        A = like(weights if divide is None else weights / divide, source.reference, kind)
+        mean = like(self.mean, source.reference, kind)
+        features = self.features(source, kind)
+
+        def project(block: Block) -> Array:
+            return _finite((block.rows - mean) @ A, block, features)
+
+        return features.map(project, int(A.shape[1]), kind)
+
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        """Return one column: k(x,x) − 2⟨Φ(x), Φ̄⟩ + ‖Φ̄‖² − ‖y‖², never below zero."""
+        kernel = self.kernel
+        if kernel is None:
+            raise ValueError(
+                "kernel='precomputed' does not tell k(x, x) of new rows, which their distance "
+                "from the axes takes. Use the kernel itself."
+            )
+        kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
+        A, mean = like(self.components, source.reference, kind), like(self.mean, source.reference)
+        shares = like(self.shares, source.reference, kind)
+        features, xp = self.features(source, kind), namespace(source.reference)
+
+        def measure(block: Block) -> Array:
+            h = features.read(block.start, block.stop)
+            y = (h - mean) @ A
+            own = kernel.on_itself(self._points(block, kind))
+            left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
+            return xp.maximum(left, 0.0 * left)[:, None]
+
+        return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
+
+    def coefficients(self, scores: Array) -> Array:
+        """Return γ with PΦ(x) = Σ γᵢ Φ(yᵢ), a row for every row of scores: mean included."""
+        A, shares = (like(to_numpy(part), scores) for part in (self.components, self.shares))
+        return scores @ A.T + shares
+
+    def _points(self, block: Block, kind: Any) -> Points:
+        rows = as_precise(block.rows, kind)
+        if self.shift is not None:
+            rows = rows - like(self.shift, rows, kind)
+        return Points(rows, block.start)
 
 
 def _finite(result: Array, block: Block, source: Source) -> Array:

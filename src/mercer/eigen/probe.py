@@ -35,16 +35,16 @@ def unseen(
     starts = min(_STARTS, left)
     G = like(rng.standard_normal((operator.size, starts)), cast(basis, np.float64))
     Q, _ = orthonormalize(hidden.project(hidden.project(G)))
-    search = Basis(hidden, Q, np.float64)
+    search = Basis(hidden, Q, operator.probe)
     search.room, search.whole = starts * _LOOKS[-1], left
     bound = np.inf
     for steps in _LOOKS:
         while search.m < min(steps * starts, left):
             search.step(rng)
         if search.m == left:
-            return Figure(search.largest + operator.rounding)
+            return Figure(search.largest + operator.coarse)
         excess = lanczos_excess(steps, left, starts, 1 - (1 - _CONFIDENCE) / len(_LOOKS))
-        bound = min(bound, search.largest * excess + operator.rounding)
+        bound = min(bound, search.largest * excess + operator.coarse)
         if enough(bound):
             break
     return Figure(bound, "bound", _CONFIDENCE)

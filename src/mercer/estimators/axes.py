@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, Vector, is_foreign, like, namespace, to_numpy
 from mercer.estimators.validation import check_rows
-from mercer.projection import Projection
+from mercer.projection import LinearProjection
 from mercer.sources import ArraySource, Block, Source, as_source
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
@@ -26,7 +26,7 @@ _CALLBACKS = ("_callback_", "_skl_callbacks")
 class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of estimators whose fit ends in a linear projection."""
 
-    projection_: Projection
+    projection_: LinearProjection
     components_: Array
     mean_: Array
     explained_variance_: Array
@@ -220,7 +220,7 @@ class Axes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return np.dtype(to_numpy(self.components_[:0, :]).dtype)
 
     @property
-    def _map(self) -> Projection:
+    def _map(self) -> LinearProjection:
         """The fitted map with what the public attributes say: users may change those."""
         fitted, mean = self.projection_, to_numpy(self.mean_)
         same = np.array_equal(mean, fitted.mean.astype(mean.dtype))

@@ -22,7 +22,7 @@ from mercer.methods import ConvergenceWarning, Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
-from mercer.projection import Projection
+from mercer.projection import LinearProjection
 from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Source
 
@@ -83,7 +83,7 @@ class PCA(CallbackSupportMixin, Axes):
         What the axes hold, and what no others can exceed.
     plan_ : Plan
         What was done, what else could have been.
-    projection_ : Projection
+    projection_ : LinearProjection
         The fitted map.
 
     References
@@ -329,7 +329,7 @@ class PCA(CallbackSupportMixin, Axes):
     def _randomized(self) -> Randomized:
         return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
 
-    def _publish(self, problem: Problem, projection: Projection, plan: Plan) -> None:
+    def _publish(self, problem: Problem, projection: LinearProjection, plan: Plan) -> None:
         """Set the fitted attributes."""
         source, k = problem.source, len(projection.eigenvalues)
         kind, total = source.dtype, projection.total_variance

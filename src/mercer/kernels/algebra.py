@@ -28,6 +28,7 @@ class Constant(Kernel):
         self.value = value
 
     takes = "anything"
+    moves = True
 
     def check(self) -> None:
         not_negative(self, "value")
@@ -98,6 +99,11 @@ class Sum(Composed):
 
     def apart(self, pair: Either) -> Any:
         return self.k1.apart(pair) + self.k2.apart(pair)
+
+    @property
+    def moves(self) -> bool:  # type: ignore[override]
+        """Whether the centred matrix stays the same when all rows are shifted."""
+        return self.k1.moves and self.k2.moves
 
     @property
     def terms(self) -> list[Kernel]:
@@ -188,6 +194,11 @@ class Scaled(Composed):
 
     def apart(self, pair: Either) -> Any:
         return self.kernel.apart(pair) * self.scale
+
+    @property
+    def moves(self) -> bool:  # type: ignore[override]
+        """Whether the centred matrix stays the same when all rows are shifted."""
+        return self.kernel.moves
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))

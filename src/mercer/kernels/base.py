@@ -76,6 +76,9 @@ class Kernel(Params, ABC):
     takes = "vectors"
     """What rows must be: "vectors", "strings" or "anything"."""
 
+    moves = False
+    """Whether the centred matrix stays the same when all rows are shifted."""
+
     @abstractmethod
     def on(self, pair: Either) -> Any:
         """Return the kernel of a pair: the formula."""
@@ -282,13 +285,8 @@ class Evaluate(Fold):
         self.row_bytes = len(y) * numpy_dtype(out).itemsize
 
     def add(self, block: Block) -> None:
-        out = self.out[block.start : block.stop, :]
-        host = isinstance(out, np.ndarray)
-        x = Points(as_precise(block.rows, numpy_dtype(out)), block.start)
-        for pair in Beside(x, self.y, [out] if host else None).tiles(whole=not host):
-            made, place = self.formula(pair), out[pair.rows, pair.columns]
-            if not (host and _is(made, place)):
-                out[pair.rows, pair.columns] = made
+        x = Points(as_precise(block.rows, numpy_dtype(self.out)), block.start)
+        fill(self.formula, x, self.y, self.out[block.start : block.stop, :])
 
     def merge(self, other: Self) -> None:
         pass  # both write into the same array
@@ -301,6 +299,15 @@ class Evaluate(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.out[...] = like(to_numpy(arrays["out"]), self.out)
+
+
+def fill(formula: Formula, x: Points, y: Points, out: Array) -> None:
+    """Write a formula between two groups of rows to an array: matrix products into it first."""
+    host = isinstance(out, np.ndarray)
+    for pair in Beside(x, y, [out] if host else None).tiles(whole=not host):
+        made, place = formula(pair), out[pair.rows, pair.columns]
+        if not (host and _is(made, place)):
+            out[pair.rows, pair.columns] = made
 
 
 def matrix(formula: Formula, x: Source, y: Source) -> Array:

@@ -16,6 +16,8 @@ from mercer.kernels.parameters import is_number, positive, require
 class Stationary(Kernel):
     """A kernel of x − y, which is 1 at zero."""
 
+    moves = True
+
     def on_itself(self, points: Points) -> Array:
         return 0.0 * points.norms + 1.0
 

@@ -23,6 +23,8 @@ class Linear(Kernel):
     array([[11.]])
     """
 
+    moves = True
+
     def on(self, pair: Either) -> Any:
         return pair.dot
 

@@ -92,6 +92,32 @@ class Points:
             self._made[key] = f(self)
         return self._made[key]
 
+    def part(self, rows: slice) -> Points:
+        """Return some of the rows, which share what is known of all."""
+        return Part(self, rows)
+
+
+class Part(Points):
+    """Some of the rows of a group: lengths, shift and maps are those of the group."""
+
+    def __init__(self, whole: Points, rows: slice) -> None:
+        super().__init__(whole.rows[rows], whole.start + rows.start)
+        self._whole, self._at = whole, rows
+
+    @lazy
+    def norms(self) -> Array:
+        """Squared length of every row."""
+        return self._whole.norms[self._at]
+
+    @lazy
+    def shift(self) -> Array | None:
+        """What distances to these rows are shifted by."""
+        return self._whole.shift
+
+    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
+        """Return what a map makes of the rows; made once, of the whole group."""
+        return self._whole.through(key, f).part(self._at)
+
 
 class Beside:
     """All rows of one group beside all rows of another: a block of a kernel matrix.

@@ -3,6 +3,7 @@
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
 from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
+from mercer.methods.exact import Exact
 from mercer.methods.frequent import FrequentDirections
 from mercer.methods.iterative import Iterative
 from mercer.methods.svd import SVD
@@ -13,6 +14,7 @@ __all__ = [
     "Cost",
     "Covariance",
     "Dot",
+    "Exact",
     "FrequentDirections",
     "Iterative",
     "Method",

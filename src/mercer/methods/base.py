@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> t
     There may be more in the spectrum than were chosen.
     """
     limit = min(problem.limit, operator.size)
-    wanted = problem.rule.first_guess(*problem.source.shape)
+    wanted = problem.rule.first_guess(*problem.sides)
     if wanted is None and solver is dense:
         return _chosen(problem, operator, limit)
     if wanted is None:
@@ -158,6 +158,13 @@ def _chosen(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum,
 
     spectrum = dense(operator, limit, tol=problem.tol, rng=problem.rng, choose=choose)
     return spectrum, chosen
+
+
+def judged(spectrum: Spectrum, k: int) -> Spectrum:
+    """Say whether a fixed number of steps was enough for the eigenvalues' first digits."""
+    values, residuals = spectrum.values[:k], spectrum.residuals[:k]
+    few = np.maximum(0.05 * values, 1e-10 * np.max(values, initial=0.0))
+    return replace(spectrum, converged=bool(np.all(residuals <= few)))
 
 
 def certify(
@@ -202,15 +209,16 @@ def _optimum(
     ritz, coupling = spectrum.ritz, spectrum.coupling
     assert ritz is not None  # every solver that is not complete gives them
     assert coupling is not None
-    if not operator.psd:
-        raise ValueError("The certificate of an indefinite operator needs its whole spectrum.")
-    left = max(0.0, operator.trace - float(ritz.sum()))
+    held = float(ritz[:k].sum())
+    left = max(0.0, operator.trace - float(ritz.sum())) if operator.psd else np.inf
     if operator.square is not None:
         product = float(ritz @ ritz) + float(np.trace(coupling))
         left = min(left, unseen_frobenius(operator.square, product, ritz))
-    held = float(ritz[:k].sum())
-    always = Figure(min(pinching(ritz, operator.trace, k), schur(ritz, coupling, left, k)))
-    if rng is None or always <= held * (1 + 1e-6):
+    bounds = [schur(ritz, coupling, left, k), split(ritz, coupling, left, k)]
+    bounds += [pinching(ritz, operator.trace, k)] if operator.psd else []
+    always = Figure(min(bounds))
+    probe = operator.psd and operator.probe is not None
+    if rng is None or not probe or always <= held * (1 + 1e-6):
         return always
     basis = spectrum.basis
     if basis is None:

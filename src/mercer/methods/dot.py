@@ -12,7 +12,7 @@ from mercer.eigen import Solver
 from mercer.folds import Moments
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, certify, find_solver, solve
 from mercer.methods.svd import SVD
-from mercer.operators import Dense, Gram
+from mercer.operators import Dense, Dots
 from mercer.problem import Problem
 from mercer.projection import Projection
 from mercer.sources import ArraySource
@@ -62,7 +62,7 @@ class Dot(Method):
         far = (mean / deviation) ** 2
         # Where means are no larger than deviations, to take them off the dots is enough.
         base = mean if far.sum() > variance or not problem.center else np.zeros_like(mean)
-        gram = Gram(problem.source, base, deviation, problem.divisor, variance)
+        gram = Dots(problem.source, base, deviation, problem.divisor, variance)
         operator = _dots(problem, gram, products)
         if problem.is_constant(mean, deviation, operator.trace, products):
             return SVD().fit(problem)
@@ -80,7 +80,7 @@ class Dot(Method):
         return problem.projection(mean, deviation, axes, values, total, certificate)
 
 
-def _dots(problem: Problem, gram: Gram, products: np.dtype[Any]) -> Dense:
+def _dots(problem: Problem, gram: Dots, products: np.dtype[Any]) -> Dense:
     """Return the dot matrix, what rounding of the columns' means left over taken off."""
     dots = gram.moments(products)
     share, confidence = dots.rounding
@@ -91,7 +91,7 @@ def _dots(problem: Problem, gram: Gram, products: np.dtype[Any]) -> Dense:
     return Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
 
 
-def lifted(gram: Gram, values: Vector, U: Array, k: int, *, exact: bool) -> tuple[Vector, Array]:
+def lifted(gram: Dots, values: Vector, U: Array, k: int, *, exact: bool) -> tuple[Vector, Array]:
     """Return the variances and orthonormal axes that eigenvectors U of the dot matrix stand for.
 
     In U's precision. A few vectors beyond the k wanted join in where there are any: what

@@ -19,11 +19,12 @@ from mercer.methods.base import (
     Size,
     certify,
     find_solver,
+    judged,
     solve,
 )
 from mercer.methods.dot import lifted
 from mercer.methods.svd import SVD
-from mercer.operators import Covariance, Gram
+from mercer.operators import Covariance, Dots
 from mercer.problem import Problem
 from mercer.projection import Projection
 
@@ -85,13 +86,13 @@ class Iterative(Method):
         solver = find_solver(self.solver)
         # Vectors that have not converged are best where their Rayleigh quotients are variances.
         small = n < d and source.by_columns and not isinstance(solver, Randomized)
-        operator = (Gram if small else Covariance)(source, mean, deviation, divisor, variance)
+        operator = (Dots if small else Covariance)(source, mean, deviation, divisor, variance)
         how: dict[str, Any] = {}
         if problem.gap is not None and solver is krylov:
             how["enough"] = lambda found: self._certified(problem, operator, found)
         spectrum, k = solve(problem, operator, solver, **how)
         if isinstance(solver, Randomized):
-            spectrum = _judged(spectrum, k)
+            spectrum = judged(spectrum, k)
         certificate = certify(operator, spectrum, k, problem.rng)
         if source.sparse and operator.rounding > 1e-8 * variance:
             certificate = replace(certificate, notes=(_LATE,))
@@ -101,10 +102,10 @@ class Iterative(Method):
             if SVD().cost(Size(n, d, k)).memory <= get_config().budget:
                 return SVD().fit(problem)
             certificate = replace(certificate, converged=False)
-        if isinstance(operator, Gram) and not deep:
+        if isinstance(operator, Dots) and not deep:
             values, U = spectrum.pairs
             values, axes = lifted(operator, values, cast(U, np.float64), k, exact=False)
-        elif isinstance(operator, Gram):
+        elif isinstance(operator, Dots):
             axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
         if deep:
             values, axes = _polished(problem, axes)
@@ -128,13 +129,6 @@ class Iterative(Method):
         if hopeful * (1.0 - problem.gap / 2) > held:
             return False
         return certify(operator, found, k, problem.rng).gap <= problem.gap
-
-
-def _judged(spectrum: Spectrum, k: int) -> Spectrum:
-    """Say whether a fixed number of steps was enough for the eigenvalues' first digits."""
-    values, residuals = spectrum.values[:k], spectrum.residuals[:k]
-    few = np.maximum(0.05 * values, 1e-10 * np.max(values, initial=0.0))
-    return replace(spectrum, converged=bool(np.all(residuals <= few)))
 
 
 def _polished(problem: Problem, axes: Array) -> tuple[Vector, Array]:

@@ -11,7 +11,7 @@ from mercer.certificate import Certificate
 from mercer.eigen import Spectrum
 from mercer.folds import Triangle
 from mercer.methods.base import Cost, Size, Streaming, certify
-from mercer.operators import Dense, Gram
+from mercer.operators import Dense, Dots
 from mercer.problem import Problem
 from mercer.projection import Projection
 
@@ -45,7 +45,7 @@ class SVD(Streaming):
         if d <= n or not problem.source.by_columns:
             return self.finish(problem, problem.source.fold(self.begin(problem)))
         mean, deviation, variance = problem.standard
-        gram = Gram(problem.source, mean, deviation, problem.divisor, variance)
+        gram = Dots(problem.source, mean, deviation, problem.divisor, variance)
         columns = gram.columns(np.float64)
         assert columns is not None
         fold = columns.fold(Triangle(n, gram.reference, center=False))

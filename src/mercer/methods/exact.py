@@ -1,0 +1,155 @@
+"""Kernel PCA of all rows, from the kernel matrix itself (Schölkopf, Smola & Müller 1998)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, Vector, cast, like, namespace, numpy_dtype, to_numpy
+from mercer.eigen import Randomized, Solver, Spectrum
+from mercer.methods.base import Cost, Method, Size, certify, find_solver, judged, solve
+from mercer.operators import Gram
+from mercer.operators.gram import strip_rows
+from mercer.problem import KernelProblem, Problem, require_finite
+from mercer.projection import KernelProjection
+
+# Eigenvalues below this share of the largest are rounding.
+_ZERO = 1e-12
+_STORES = {"float64": np.float64, "float32": np.float32, "none": None}
+
+
+class Exact(Method):
+    r"""Eigenvectors of the centred kernel matrix, :math:`\tilde K v = \lambda v`.
+
+    Axes :math:`\sum_i \alpha_i(\Phi(x_i)-\bar\Phi)` with :math:`\alpha = v/\sqrt\lambda`. The matrix is kept
+    in float64, in float32, or computed anew for every product; each pair of rows once.
+
+    Parameters
+    ----------
+    solver : str or callable
+        "krylov", "dense", "arpack", "randomized", "power", "jacobi" or a solver.
+    store : {"float64", "float32", "none"}
+        How the kernel matrix is kept. Float32 drives the iteration only: the last product is
+        computed in float64, and eigenvalues and residuals come from it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Exact
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.1, method=Exact(store="float32"))
+    >>> kpca.fit(load_iris().data).explained_variance_ratio_.round(3)
+    array([0.565, 0.136])
+    """
+
+    name = "exact"
+
+    def __init__(self, solver: str | Solver = "krylov", store: str = "float64") -> None:
+        self.solver, self.store = solver, store
+
+    def cost(self, size: Size) -> Cost:
+        n, k = size.n, size.axes
+        item = {"float64": 8, "float32": 4, "none": 0}[self.store]
+        pairs = float(n) * n * size.d  # half of the matrix, two operations a column
+        if self.solver == "dense":
+            factor = 4 / 3 * n**3 + 2.0 * n * n * k if 4 * k < n else 4.0 * n**3
+            return Cost(1, pairs, factor, (8.0 + 16.0 + item / 2) * n * n)
+        width = min(n, 16)
+        basis = min(n, 4 * k + 8 * width)
+        passes = -(-basis // width) + 2
+        evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
+        work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2
+        strips = 2 * 8.0 * n * strip_rows(n, 8)
+        kept = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
+        copies = 0.0 if size.itemsize == 8 and item == 8 else 12.0 * n * size.d
+        memory = kept + strips + copies + 16.0 * n * basis + 24.0 * n * width
+        return Cost(passes, work, 4 / 3 * basis**3, memory)
+
+    def fit(self, problem: Problem) -> KernelProjection:
+        assert isinstance(problem, KernelProblem)
+        if self.store not in _STORES:
+            raise ValueError(f"store={self.store!r} is not one of {', '.join(_STORES)}.")
+        source, shift = shifted(problem)
+        gram = Gram(problem.kernel, source, center=problem.center, store=_STORES[self.store])
+        _require_finite(problem, gram)
+        solver = find_solver(self.solver)
+        spectrum, k = solve(problem, gram, solver)
+        if isinstance(solver, Randomized):
+            spectrum = judged(spectrum, k)
+        k = _positive(gram, spectrum, k)
+        certificate = certify(gram, spectrum, k, problem.rng)
+        certificate = replace(certificate, negative=_negative(gram, spectrum))
+        values = spectrum.values[:k]
+        V = _signed(gram.project(cast(spectrum.vectors[:, :k], np.float64)))
+        lengths = like(np.sqrt(values * gram.divisor), V)
+        shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
+        return KernelProjection(
+            mean=gram.means * problem.center,
+            components=gram.roots * V / lengths,
+            eigenvalues=values,
+            total_variance=max(0.0, gram.trace),
+            rest=max(0.0, gram.trace - float(values.sum())),
+            certificate=certificate,
+            kernel=problem.kernel,
+            basis=None if problem.kernel is None else source.whole(),
+            shift=shift,
+            shares=shares,
+            height=gram.height * problem.center,
+        )
+
+
+def shifted(problem: KernelProblem) -> tuple[Any, Vector | None]:
+    """Return the rows less their mean, and the mean, where that keeps digits.
+
+    For kernels whose centred matrix stays the same when all rows are shifted.
+    """
+    source, kernel = problem.source, problem.kernel
+    if not (problem.center and kernel is not None and kernel.moves) or source.sparse:
+        return source, None
+    mean, _, variance = problem.treatment(np.float64)
+    if float(mean @ mean) <= 10.0 * variance:
+        return source, None
+    at = like(mean, source.reference)
+    moved = source.map(lambda block: cast(block.rows, np.float64) - at, source.shape[1], np.float64)
+    return moved, mean
+
+
+def _require_finite(problem: KernelProblem, gram: Gram) -> None:
+    """Refuse rows that are not finite, and a kernel that makes NaN of rows that are."""
+    along = gram.means + gram.own
+    if np.isfinite(along).all():
+        return
+    if problem.kernel is None or problem.kernel.takes == "vectors":
+        require_finite(problem.source, np.asarray(np.nan))
+    row = int(np.flatnonzero(~np.isfinite(along))[0])
+    many = int((~np.isfinite(along)).sum())
+    raise ValueError(
+        f"{problem.kernel!r} gives NaN or infinity between row {row} and others ({many} rows have "
+        f"such values). Scale the rows, or change the kernel's parameters."
+    )
+
+
+def _positive(gram: Gram, spectrum: Spectrum, k: int) -> int:
+    """Return how many of the first k eigenvalues are more than rounding."""
+    values = spectrum.values[:k]
+    least = max(_ZERO * float(np.max(values, initial=0.0)), gram.rounding)
+    return int((values > least).sum())
+
+
+def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
+    """Return the negative eigenvalues that were found, the most negative first."""
+    found = spectrum.values if spectrum.ritz is None else spectrum.ritz
+    least = max(_ZERO * float(np.max(found, initial=0.0)), gram.rounding)
+    return np.sort(found[found < -least])
+
+
+def _signed(V: Array) -> Array:
+    """Return vectors whose largest entry in absolute value is positive, as in scikit-learn."""
+    xp = namespace(V)
+    if not V.shape[1]:
+        return V
+    largest = to_numpy(xp.argmax(xp.abs(V), axis=0))
+    signs = np.sign([float(V[int(i), j]) for j, i in enumerate(largest)])
+    return V * like(signs, V, numpy_dtype(V))

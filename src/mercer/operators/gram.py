@@ -1,0 +1,308 @@
+"""The centred kernel matrix, in as little memory as there is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    empty,
+    like,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+)
+from mercer.kernels import Kernel
+from mercer.kernels.base import as_precise, fill
+from mercer.kernels.pair import Points
+from mercer.operators.base import Operator
+from mercer.sources import Block, Fold, Source
+
+# A strip fills about this much, and has at least so many rows: enough for a matrix product.
+_STRIP_BYTES = 32 * 2**20
+_STRIP_ROWS = 64
+# Columns of a strip that are made by one matrix product.
+_ACROSS = 4096
+
+
+def strip_rows(n: int, itemsize: int) -> int:
+    """Return the rows of a strip of an n×n matrix."""
+    return max(1, min(n, max(_STRIP_ROWS, _STRIP_BYTES // (n * itemsize))))
+
+
+class Strips(Source):
+    """Rows of a kernel matrix, each from the diagonal on: every pair of rows once.
+
+    The block that starts at row i holds k(x_i, x_j) for j ≥ i. Blocks are computed when they
+    are read, and kept where `keep` says so.
+    """
+
+    def __init__(self, kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> None:
+        n = source.shape[0]
+        self.kernel, self.source = kernel, source
+        self.dtype, self.shape = np.dtype(dtype), (n, n)
+        self.parallel = source.parallel
+        self.rows = strip_rows(n, self.dtype.itemsize)
+        self.kept: dict[int, Array] | None = {} if keep else None
+        self.points = Points(as_precise(source.whole(), self.dtype))
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
+        return self.rows
+
+    def read(self, start: int, stop: int) -> Array:
+        if self.kept is not None and start in self.kept:
+            return self.kept[start]
+        strip = self._strip(start, stop)
+        if self.kept is not None:
+            self.kept[start] = strip
+        return strip
+
+    def _strip(self, start: int, stop: int) -> Array:
+        n = self.shape[0]
+        strip = empty((stop - start, n - start), self.reference, self.dtype)
+        x = self.points.part(slice(start, stop))
+        for first in range(start, n, _ACROSS):
+            y = self.points.part(slice(first, min(first + _ACROSS, n)))
+            fill(self.kernel.on, x, y, strip[:, first - start : first - start + len(y)])
+        return strip
+
+
+class Given(Strips):
+    """The same of a matrix that is there already."""
+
+    def __init__(self, matrix: Array, dtype: Any) -> None:
+        n = int(matrix.shape[0])
+        self.matrix, self.dtype, self.shape = matrix, np.dtype(dtype), (n, n)
+        self.parallel = isinstance(matrix, np.ndarray)
+        self.rows = strip_rows(n, self.dtype.itemsize)
+        self.kept = None
+
+    @property
+    def reference(self) -> Array:
+        return empty((0,), self.matrix, np.float64)
+
+    def _strip(self, start: int, stop: int) -> Array:
+        return cast(self.matrix[start:stop, start:], self.dtype)
+
+
+class Symmetric(Fold):
+    """The product of a symmetric matrix, of which strips come by, with the columns of V.
+
+    Strips are multiplied in their own precision and added in float64. `square` is the sum of
+    the squares of the matrix, weighed by `roots` on both sides.
+    """
+
+    label = "kernel matrix"
+
+    def __init__(self, V: Array, dtype: Any, roots: Array = None) -> None:
+        self.V, self.dtype, self.roots = cast(V, dtype), dtype, roots
+        self.result = like(np.zeros(V.shape), V)
+        self.square = 0.0
+        self.nbytes = 8 * math.prod(V.shape)
+
+    def add(self, block: Block) -> None:
+        strip, rows = block.rows, block.length
+        here, beyond = slice(block.start, block.stop), slice(block.stop, None)
+        self.result[here, :] += strip @ self.V[block.start :, :]
+        self.result[beyond, :] += strip[:, rows:].T @ self.V[here, :]
+        if self.roots is not None:
+            self._add_squares(strip, block.start, rows)
+
+    def _add_squares(self, strip: Array, start: int, rows: int) -> None:
+        each = cast(strip * strip, np.float64)
+        w = self.roots[start:, 0] ** 2
+        own, other = each[:, :rows] @ w[:rows], each[:, rows:] @ w[rows:]
+        self.square += float((own + 2.0 * other) @ w[:rows])
+
+    def merge(self, other: Self) -> None:
+        self.result += other.result
+        self.square += other.square
+
+    def spawn(self) -> Self:
+        return type(self)(self.V, self.dtype, self.roots)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"result": self.result, "square": np.asarray(self.square)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
+        self.square = float(arrays["square"])
+
+
+class Gram(Operator):
+    r"""The kernel matrix :math:`\frac1c\sqrt{w_iw_j}\,\langle\Phi(x_i)-\bar\Phi,
+    \Phi(x_j)-\bar\Phi\rangle` of n rows.
+
+    With u the unit vector along √w it is PKP/c, P = I − uuᵀ and K the weighed matrix: it is
+    centred by projecting vectors, never by a copy. Its nonzero eigenvalues are the variances
+    along the axes in feature space.
+
+    K is kept as strips in the precision `store`, or computed anew for every product. What is
+    kept in float32 only drives an iteration: a product with float64 vectors computes K anew.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel; None where the rows are the kernel matrix itself.
+    source : Source
+        Rows, with weights.
+    center : bool
+        Whether to centre.
+    store : dtype or None
+        Precision in which K is kept.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n,)
+        Mean of the kernel between each row and all of them.
+    height : float
+        Mean of the kernel between all rows: the squared length of the mean.
+    """
+
+    def __init__(
+        self, kernel: Kernel | None, source: Source, *, center: bool = True, store: Any = None
+    ) -> None:
+        self.kernel, self.source, self.center = kernel, source, center
+        self.size = source.shape[0]
+        self.divisor = source.count - 1.0
+        self.dtype = np.dtype(store if store is not None else source.dtype)
+        self.psd = kernel is not None and kernel.psd is True
+        self.strips = self._strips(self.dtype, keep=store is not None)
+        weights = np.ones(self.size) if source.weights is None else source.weights
+        self.roots = like(np.sqrt(weights), self.reference)[:, None]
+        self.unit = self.roots / source.count**0.5
+        self.probe = None if store is None and kernel is not None else self.dtype
+        self.own = to_numpy(self._diagonal()).astype(np.float64)
+        self._survey()
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    @property
+    def coarse(self) -> float:
+        if self.dtype == np.float64:
+            return self.rounding
+        return 8.0 * float(np.finfo(self.dtype).eps) * self._amount / self.divisor
+
+    @property
+    def rank(self) -> int:
+        return self.size - 1 if self.center else self.size
+
+    def project(self, V: Array) -> Array:
+        if not self.center:
+            return V
+        unit = cast(self.unit, numpy_dtype(V))
+        return V - unit @ (unit.T @ V)
+
+    def matmat(self, V: Array) -> Array:
+        kind = numpy_dtype(V)
+        strips = self.strips if kind == self.dtype else self._strips(kind, keep=False)
+        W = cast(self.project(V), np.float64)
+        if kind == np.float64 and not self.sharp:
+            W = namespace(W).concat([W, self.unit], axis=1)
+        product = self._times(strips, W)
+        if product.shape[1] > V.shape[1]:
+            self._note(product[:, -1:])
+            self.sharp, product = True, product[:, :-1]
+        return self.project(product) / self.divisor
+
+    def dense(self) -> Matrix:
+        A = np.empty((self.size, self.size))
+        strips = self.strips if self.dtype == np.float64 else self._strips(np.float64, keep=False)
+        strips.fold(Mirror(A))
+        roots = to_numpy(self.roots)
+        if self.source.weights is not None:
+            A *= roots
+            A *= roots.T
+        if self.center:
+            unit = to_numpy(self.unit)
+            for half in (A, A.T):  # PAP, in place
+                half -= unit @ (unit.T @ half)
+        A /= self.divisor
+        return A
+
+    def _strips(self, dtype: Any, *, keep: bool) -> Strips:
+        if self.kernel is None:
+            return Given(self.source.whole(), dtype)
+        return Strips(self.kernel, self.source, dtype, keep=keep)
+
+    def _diagonal(self) -> Array:
+        if self.kernel is None:
+            matrix = self.source.whole()
+            return namespace(matrix).linalg.diagonal(matrix)
+        points = Points(as_precise(self.source.whole(), np.float64))
+        return self.kernel.on_itself(points)
+
+    def _survey(self) -> None:
+        """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
+        roots = None if self.psd else self.roots
+        fold = self.strips.fold(Symmetric(self.roots * self.unit, self.dtype, roots))
+        self._note(fold.result * self.roots)
+        self.sharp = self.dtype == np.float64
+        if roots is not None:
+            g = to_numpy(self._along)
+            inside = float(self.unit.T @ self._along)
+            whole = fold.square - 2.0 * float(g @ g) + inside**2 if self.center else fold.square
+            self.square = max(0.0, whole) / self.divisor**2
+
+    def _times(self, strips: Strips, V: Array) -> Array:
+        """Return the product with the weighed matrix, not centred."""
+        return strips.fold(Symmetric(V * self.roots, strips.dtype)).result * self.roots
+
+    def _note(self, along: Array) -> None:
+        """Take down what the product with u tells."""
+        self._along = along
+        weights = to_numpy(self.roots)[:, 0] ** 2
+        count = self.source.count
+        g = to_numpy(along)[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = g / (np.sqrt(weights) * count**0.5)
+        self.means: Vector = np.where(weights > 0, means, 0.0)
+        self.height = float(weights @ self.means) / count
+        self._amount = float(weights @ np.abs(self.own))
+        within = float(weights @ self.own)
+        within -= self.height * count if self.center else 0.0
+        self.trace = within / self.divisor
+        eps = float(np.finfo(np.float64).eps)
+        self.rounding = eps * (self.size + self._width) * self._amount / self.divisor
+
+    @property
+    def _width(self) -> int:
+        return self.source.shape[1] if len(self.source.shape) > 1 else 1
+
+
+class Mirror(Fold):
+    """Writes strips to a matrix, on both sides of the diagonal."""
+
+    label = "kernel matrix"
+
+    def __init__(self, out: Matrix) -> None:
+        self.out = out
+
+    def add(self, block: Block) -> None:
+        strip = to_numpy(block.rows)
+        self.out[block.start : block.stop, block.start :] = strip
+        self.out[block.start :, block.start : block.stop] = strip.T
+
+    def merge(self, other: Self) -> None:
+        pass  # both write into the same matrix
+
+    def spawn(self) -> Self:
+        return type(self)(self.out)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"out": self.out}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.out[...] = to_numpy(arrays["out"])
