@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mercer import kernels, methods, rules
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
+    from mercer.estimators.kernel_pca import KernelPCA
     from mercer.estimators.pca import PCA
     from mercer.methods.base import ConvergenceWarning
     from mercer.plan import Plan
@@ -20,6 +21,7 @@ __all__ = [
     "PCA",
     "Certificate",
     "ConvergenceWarning",
+    "KernelPCA",
     "Plan",
     "Source",
     "as_source",
@@ -35,6 +37,7 @@ _HOMES = {
     "PCA": "estimators.pca",
     "Certificate": "certificate",
     "ConvergenceWarning": "methods.base",
+    "KernelPCA": "estimators.kernel_pca",
     "Plan": "plan",
     "Source": "sources",
     "as_source": "sources",

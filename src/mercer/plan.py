@@ -14,8 +14,9 @@ import numpy as np
 
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
-from mercer.eigen import Randomized
-from mercer.methods import SVD, Cost, Covariance, Dot, Iterative, Method, Size
+from mercer.eigen import Randomized, Solver
+from mercer.methods import SVD, Cost, Covariance, Dot, Exact, Iterative, Method, Size
+from mercer.problem import KernelProblem
 from mercer.rules import Rule
 from mercer.sources import Source, SparseSource
 
@@ -29,6 +30,8 @@ _METHODS: dict[str, Method] = {
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 """What `svd_solver` may be called."""
 
+# A pair of strings costs about as much as a pair of rows with so many columns.
+_STRING_COST = 10_000
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
 
@@ -193,6 +196,53 @@ def make_plan(
     return Plan(method, "as asked for", tuple(candidates), size, budget)
 
 
+def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Method | None) -> Plan:
+    """Choose how the problem of all rows is solved: decomposed, or iterated on what fits.
+
+    The kernel matrix is kept in float64 where that fits, else in float32, else computed anew
+    for every product.
+    """
+    shape, budget = problem.source.shape, get_config().budget
+    n = shape[0]
+    size = Size(
+        n=n,
+        d=shape[1] if len(shape) > 1 else _STRING_COST,
+        k=problem.rule.first_guess(n, n),
+        itemsize=problem.source.dtype.itemsize,
+        gap=problem.gap,
+        square=True,
+    )
+    if method is not None:
+        return Plan(method, "as asked for", (_candidate(method, size, budget),), size, budget)
+    stores = ("float64",) if problem.kernel is None else ("float64", "float32", "none")
+    iterated = "krylov" if solver in ("auto", "dense") else solver
+    methods: list[Method] = [Exact(iterated, store) for store in stores]
+    if solver in ("auto", "dense"):
+        methods.insert(0, Exact("dense"))
+    candidates = tuple(_candidate(method, size, budget) for method in methods)
+    if solver == "dense":
+        return Plan(candidates[0].method, "as asked for", candidates, size, budget)
+    exact = [c for c in candidates if c.fits and getattr(c.method, "store", "") == "float64"]
+    if exact:
+        best = min(exact, key=lambda c: c.nominal)
+        return Plan(best.method, "the cheapest", candidates, size, budget)
+    for candidate in candidates:
+        if candidate.fits:
+            reason = f"the first of those that fit {format_bytes(budget)}"
+            return Plan(candidate.method, reason, candidates, size, budget)
+    least = min(candidates, key=lambda c: c.cost.memory)
+    raise MemoryError(
+        f"Kernel PCA of {n} rows needs {format_bytes(least.cost.memory)} at least, and the memory "
+        f"budget is {format_bytes(budget)}. config_context(memory=...) raises it; a sample of "
+        f"{_rows_that_fit(n, least.cost.memory, budget)} rows fits."
+    )
+
+
+def _rows_that_fit(n: int, memory: float, budget: int) -> int:
+    """Return a number of rows that fits, as what is needed grows with the rows."""
+    return max(2, int(0.9 * n * budget / memory))
+
+
 def _candidate(method: Method, size: Size, budget: int) -> Candidate:
     cost = method.cost(size)
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
@@ -231,6 +281,9 @@ def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method
 def _label(method: Method) -> str:
     solver = getattr(method, "solver", "dense")
     name = solver if isinstance(solver, str) else type(solver).__name__.lower()
+    if isinstance(method, Exact):
+        kept = "not kept" if method.store == "none" else method.store
+        return f"exact ({name}, {kept})"
     return method.name if name == "dense" else f"{method.name} ({name})"
 
 

@@ -19,6 +19,7 @@ def arpack(
     tol: float,
     rng: np.random.Generator,
     start: Spectrum | None = None,
+    max_iter: int | None = None,
 ) -> Spectrum:
     """Let `scipy.sparse.linalg.eigsh` find the vectors; one product measures their residuals."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -39,7 +40,7 @@ def arpack(
     linear = LinearOperator((N, N), matvec=lambda v: matvec(v) * scaled, dtype=np.float64)
     converged, V = True, np.zeros((N, 0))
     try:
-        _, V = eigsh(linear, k, which="LA", tol=tol, v0=rng.uniform(-1, 1, N))
+        _, V = eigsh(linear, k, which="LA", tol=tol, maxiter=max_iter, v0=rng.uniform(-1, 1, N))
     except ArpackNoConvergence as stopped:
         converged, V = False, np.asarray(stopped.eigenvectors, np.float64)
     Q, _ = np.linalg.qr(np.hstack([V, rng.standard_normal((N, k - V.shape[1]))]))

@@ -22,7 +22,7 @@ from mercer.methods import ConvergenceWarning, Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
-from mercer.projection import LinearProjection
+from mercer.projection import LinearProjection, Projection
 from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Source
 
@@ -329,8 +329,9 @@ class PCA(CallbackSupportMixin, Axes):
     def _randomized(self) -> Randomized:
         return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
 
-    def _publish(self, problem: Problem, projection: LinearProjection, plan: Plan) -> None:
+    def _publish(self, problem: Problem, projection: Projection, plan: Plan) -> None:
         """Set the fitted attributes."""
+        assert isinstance(projection, LinearProjection)
         source, k = problem.source, len(projection.eigenvalues)
         kind, total = source.dtype, projection.total_variance
         values = projection.eigenvalues

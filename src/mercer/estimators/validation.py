@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Vector, is_foreign, to_numpy
-from mercer.sources import ArraySource, Scaled, Source, SparseSource, as_source
+from mercer.arrays import Vector, is_foreign, namespace, to_numpy
+from mercer.sources import (
+    ArraySource,
+    Block,
+    Fold,
+    Scaled,
+    Source,
+    SparseSource,
+    StringSource,
+    as_source,
+)
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -43,6 +53,68 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
     return source
+
+
+def check_strings(X: Any) -> Source | None:
+    """Return strings as a source; None where X holds something else."""
+    if isinstance(X, StringSource):
+        return X
+    if isinstance(X, (Source, os.PathLike, str)) or getattr(X, "ndim", 1) != 1:
+        return None
+    first = next(iter(X), None) if hasattr(X, "__iter__") else None
+    return StringSource(list(X)) if isinstance(first, (str, bytes)) else None
+
+
+def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Source:
+    """Return a kernel matrix as a source: square and symmetric where it is to be fitted."""
+    source = check_rows(estimator, X, reset=reset)
+    if source.sparse:
+        raise ValueError("kernel='precomputed' takes a dense matrix. Pass X.toarray().")
+    if not reset:
+        return source
+    n, d = source.shape
+    if n != d:
+        raise ValueError(
+            f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
+            f"is square, and X has shape {source.shape}."
+        )
+    source.fold(Mirrored(source))
+    return source
+
+
+class Mirrored(Fold):
+    """Refuses a matrix that is not symmetric."""
+
+    label = "symmetry"
+
+    def __init__(self, source: Source) -> None:
+        self.matrix = source.whole()
+
+    def add(self, block: Block) -> None:
+        xp = namespace(self.matrix)
+        here, rows = slice(block.start, block.stop), block.rows
+        apart = xp.abs(rows - self.matrix[:, here].T)
+        largest = float(xp.max(xp.abs(rows)))
+        if not float(xp.max(apart)) > 1e-5 * largest:
+            return
+        i, j = np.unravel_index(int(np.argmax(to_numpy(apart))), apart.shape)
+        a, b = float(rows[int(i), int(j)]), float(self.matrix[int(j), block.start + int(i)])
+        raise ValueError(
+            f"kernel='precomputed': X is not symmetric: entry ({block.start + i}, {j}) is {a:g} "
+            f"and entry ({j}, {block.start + i}) is {b:g}. Pass (X + X.T) / 2 if that is meant."
+        )
+
+    def merge(self, other: Self) -> None:
+        pass
+
+    def spawn(self) -> Self:
+        return copy.copy(self)
+
+    def arrays(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        pass
 
 
 def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:

@@ -196,7 +196,7 @@ class _Reader:
 
 
 def as_kernel(
-    kernel: Any, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
+    kernel: Any, gamma: float | None = None, degree: float = 3, coef0: float = 1.0
 ) -> Kernel:
     """Return a kernel from an object, a text, scikit-learn's name, or a function of two rows.
 

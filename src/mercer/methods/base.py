@@ -47,11 +47,13 @@ class Size:
     """Whether the rows can be read by columns."""
     gap: float | None = None
     """Certified distance from the optimum that is good enough."""
+    square: bool = False
+    """Whether there may be as many axes as rows, however few the columns: a kernel's."""
 
     @property
     def side(self) -> int:
-        """The smaller of rows and columns."""
-        return min(self.n, self.d)
+        """The most axes there can be."""
+        return self.n if self.square else min(self.n, self.d)
 
     @property
     def axes(self) -> int:

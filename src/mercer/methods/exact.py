@@ -23,8 +23,8 @@ _STORES = {"float64": np.float64, "float32": np.float32, "none": None}
 class Exact(Method):
     r"""Eigenvectors of the centred kernel matrix, :math:`\tilde K v = \lambda v`.
 
-    Axes :math:`\sum_i \alpha_i(\Phi(x_i)-\bar\Phi)` with :math:`\alpha = v/\sqrt\lambda`. The matrix is kept
-    in float64, in float32, or computed anew for every product; each pair of rows once.
+    Axes :math:`\sum_i \alpha_i(\Phi(x_i)-\bar\Phi)`, :math:`\alpha = v/\sqrt\lambda`. The matrix
+    is kept in float64, in float32, or computed anew for every product; each pair of rows once.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ def shifted(problem: KernelProblem) -> tuple[Any, Vector | None]:
     For kernels whose centred matrix stays the same when all rows are shifted.
     """
     source, kernel = problem.source, problem.kernel
-    if not (problem.center and kernel is not None and kernel.moves) or source.sparse:
+    movable = problem.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
+    if source.sparse or not movable:
         return source, None
     mean, _, variance = problem.treatment(np.float64)
     if float(mean @ mean) <= 10.0 * variance:

@@ -140,8 +140,9 @@ class Symmetric(Fold):
 
 
 class Gram(Operator):
-    r"""The kernel matrix :math:`\frac1c\sqrt{w_iw_j}\,\langle\Phi(x_i)-\bar\Phi,
-    \Phi(x_j)-\bar\Phi\rangle` of n rows.
+    r"""The centred kernel matrix of n rows, weighed, and never formed unless `dense` is asked.
+
+    .. math:: \frac1c\sqrt{w_iw_j}\,\langle\Phi(x_i)-\bar\Phi, \Phi(x_j)-\bar\Phi\rangle
 
     With u the unit vector along √w it is PKP/c, P = I − uuᵀ and K the weighed matrix: it is
     centred by projecting vectors, never by a copy. Its nonzero eigenvalues are the variances
@@ -182,6 +183,7 @@ class Gram(Operator):
         self.roots = like(np.sqrt(weights), self.reference)[:, None]
         self.unit = self.roots / source.count**0.5
         self.probe = None if store is None and kernel is not None else self.dtype
+        self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
         self._survey()
 
@@ -249,12 +251,11 @@ class Gram(Operator):
         roots = None if self.psd else self.roots
         fold = self.strips.fold(Symmetric(self.roots * self.unit, self.dtype, roots))
         self._note(fold.result * self.roots)
-        self.sharp = self.dtype == np.float64
         if roots is not None:
-            g = to_numpy(self._along)
-            inside = float(self.unit.T @ self._along)
-            whole = fold.square - 2.0 * float(g @ g) + inside**2 if self.center else fold.square
-            self.square = max(0.0, whole) / self.divisor**2
+            g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
+            rounded = fold.square * (1.0 + 8.0 * float(np.finfo(self.dtype).eps))
+            less = 2.0 * float(g @ g) - float(u @ g) ** 2 if self.center else 0.0
+            self.square = max(0.0, rounded - less) / self.divisor**2
 
     def _times(self, strips: Strips, V: Array) -> Array:
         """Return the product with the weighed matrix, not centred."""

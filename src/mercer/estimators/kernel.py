@@ -1,0 +1,76 @@
+"""From what a user says of a kernel to the kernel, with what only the rows can tell."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
+from mercer.kernels.grammar import NAMES
+from mercer.problem import Problem
+from mercer.rules import Count
+from mercer.sources import Source, StringSource
+
+_WITH_MEDIAN = ("rbf", "laplacian")
+
+
+def resolved(
+    kernel: Any,
+    gamma: float | str | None,
+    degree: float,
+    coef0: float,
+    kernel_params: dict[str, Any] | None,
+    source: Source,
+) -> tuple[Kernel | None, float | None]:
+    """Return the kernel, None for "precomputed", and the γ that was used for it."""
+    strings = isinstance(source, StringSource)
+    if isinstance(kernel, Kernel):
+        if gamma is not None:
+            raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
+        kernel.check()
+        return _suited(kernel, source), None
+    if callable(kernel):
+        return FromFunction(partial(kernel, **(kernel_params or {})), pairwise=True), None
+    found = None if strings else _gamma(kernel, gamma, source)
+    if kernel == "precomputed":
+        return None, found
+    named = kernel in NAMES and _has_gamma(kernel) and not strings
+    used = found if named or isinstance(gamma, str) else gamma
+    made = as_kernel(kernel, used, degree, coef0)
+    made.check()
+    return _suited(made, source), found
+
+
+def _suited(kernel: Kernel, source: Source) -> Kernel:
+    given = "strings" if isinstance(source, StringSource) else "vectors"
+    if kernel.takes not in (given, "anything"):
+        raise ValueError(
+            f"kernel={kernel!r} takes rows of {kernel.takes}, and X holds "
+            f"{'strings' if given == 'strings' else 'numbers'}."
+        )
+    return kernel
+
+
+def _has_gamma(name: str) -> bool:
+    return "gamma" in NAMES[name]().get_params()
+
+
+def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
+    d = source.shape[1]
+    if gamma is None:
+        return 1.0 / d
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if kernel not in NAMES or not _has_gamma(kernel):
+        raise ValueError(f"gamma={gamma!r} is for kernels by name, and kernel={kernel!r}.")
+    if gamma == "median":
+        if kernel.lower() not in _WITH_MEDIAN:
+            raise ValueError(f"gamma='median' is for rbf and laplacian, and kernel={kernel!r}.")
+        found = float(RBF.from_median(source).gamma)
+        return found if kernel.lower() == "rbf" else math.sqrt(2.0 * found)
+    mean, _, variance = Problem(source, Count(1)).treatment(np.float64)
+    spread = variance * (source.count - 1.0) / source.count / d + float(np.var(mean))
+    return 1.0 / (d * spread) if spread > 0 else 1.0

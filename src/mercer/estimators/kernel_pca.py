@@ -1,0 +1,446 @@
+"""Kernel principal component analysis behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import progress
+from mercer.arrays import Array, like, namespace, numpy_dtype, to_numpy
+from mercer.eigen import Randomized, arpack
+from mercer.estimators.base import Projecting
+from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.kernel import resolved
+from mercer.estimators.validation import check_matrix, check_rows, check_strings, check_weights
+from mercer.kernels import Kernel
+from mercer.methods import ConvergenceWarning, Exact, Method
+from mercer.notices import warn
+from mercer.plan import Plan, make_kernel_plan
+from mercer.problem import KernelProblem
+from mercer.projection import KernelProjection
+from mercer.rules import Count, Rule, as_rule
+from mercer.sources import Source
+
+SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
+
+
+class KernelPCA(CallbackSupportMixin, Projecting):
+    r"""Kernel principal component analysis, exact and certified.
+
+    Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
+    :math:`\tilde K v = \lambda v`; a row x has the score :math:`\sum_i \alpha_i \tilde k(x, x_i)`
+    with :math:`\alpha = v/\sqrt\lambda`. A superset of `sklearn.decomposition.KernelPCA`: the same
+    parameters, attributes, dtypes and signs, and what stands below them.
+
+    Parameters
+    ----------
+    n_components : int, float, Rule or None
+        Number of axes; share of the variance to hold; a rule of `mercer.rules`; or all of
+        positive variance.
+    kernel : str, Kernel or callable
+        scikit-learn's names, with `gamma`, `degree` and `coef0`; "precomputed"; a text such as
+        "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
+        function of two rows.
+    gamma : float, "median", "scale" or None
+        For kernels by name. None is 1/d; "median" makes the median distance between rows one
+        length of the RBF; "scale" is 1/(d · variance). Both are found inside the fit.
+    degree, coef0, kernel_params
+        As in scikit-learn.
+    alpha, fit_inverse_transform
+        As in scikit-learn: kernel ridge regression from scores back to rows, with the
+        kernel's own width.
+    eigen_solver : str
+        "auto" plans; scikit-learn's "dense", "arpack", "randomized"; "krylov", "power",
+        "jacobi".
+    tol : float
+        Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
+        precision.
+    max_iter : int or None
+        For "arpack".
+    iterated_power : int or "auto"
+        For "randomized".
+    remove_zero_eig, copy_X, n_jobs
+        Accepted for compatibility: axes of no variance are never handed out, X is never
+        written to, and threads are as many as BLAS may use.
+    random_state : int, RandomState or None
+        Where the iterative solvers start.
+    method : str or Method
+        "auto" and "exact" solve the problem of all rows; or a method of `mercer.methods`.
+    center : bool
+        Subtract the mean in feature space.
+    gap : float, optional
+        How far below the optimum the captured variance may be.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (k,)
+        Eigenvalues of the centred kernel matrix.
+    eigenvectors_ : array of shape (n, k)
+        Its eigenvectors; there where the method is exact.
+    explained_variance_, explained_variance_ratio_ : array of shape (k,)
+        Variance along each axis, λ/(n−1), and its share of the total.
+    X_fit_ : rows
+        What the kernel of new rows is taken to.
+    kernel_ : Kernel or None
+        The kernel, with what was found inside the fit.
+    gamma_ : float
+    n_components_, n_features_in_ : int
+    certificate_ : Certificate
+        What the axes hold, and what no others can exceed; negative eigenvalues of a kernel
+        that is not positive semi-definite.
+    plan_ : Plan
+        What was done, what else could have been.
+    projection_ : KernelProjection
+        The fitted map.
+
+    References
+    ----------
+    B. Schölkopf, A. Smola & K.-R. Müller, Nonlinear component analysis as a kernel eigenvalue
+    problem, Neural Computation 10 (1998). S. Marukatat, Artificial Intelligence Review 56
+    (2023), §5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from mercer import KernelPCA
+    >>> X, y = make_circles(400, factor=0.3, noise=0.05, random_state=0)
+    >>> scores = KernelPCA(2, kernel="rbf", gamma=10).fit_transform(X)
+    >>> scores.shape
+    (400, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            Rule,
+            None,
+        ],
+        "kernel": [str, Kernel, callable],
+        "gamma": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"median", "scale"}),
+            None,
+        ],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_inverse_transform": ["boolean"],
+        "eigen_solver": [StrOptions(set(SOLVERS))],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "remove_zero_eig": ["boolean"],
+        "random_state": ["random_state"],
+        "copy_X": ["boolean"],
+        "n_jobs": [None, Integral],
+        "method": [StrOptions({"auto", "exact"}), Method],
+        "center": ["boolean"],
+        "gap": [Interval(Real, 0, 1, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float | Rule | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        method: str | Method = "auto",
+        center: bool = True,
+        gap: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.method = method
+        self.center = center
+        self.gap = gap
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
+        """Find the axes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
+            Rows; the kernel matrix of all rows where kernel="precomputed".
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Counts: a weight of two is the row twice.
+
+        Returns
+        -------
+        KernelPCA
+            Itself.
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the axes and return the scores of the same rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
+        (150, 2)
+        """
+        source = self._fit(X, sample_weight)
+        weighed = source.weights is not None and not np.all(source.weights > 0)
+        if weighed or not hasattr(self, "eigenvectors_"):
+            return self._handed(X, self._scores(source))
+        return self._own_scores(source)
+
+    def transform(self, X: Any, out: Any = None) -> Any:
+        """Return the scores of rows: an array, or for a path or a Source a Source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
+            Rows; the kernel between them and the rows of the fit where kernel="precomputed".
+        out : path of a ``.npy`` file, optional
+            Where to write the scores, block by block; they are returned as a Source.
+
+        Returns
+        -------
+        array of shape (n, k) or Source
+            A Source computes its rows when they are read; its `collect` gives the array.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).transform(X[:3]).shape
+        (3, 2)
+        """
+        check_is_fitted(self)
+        scores = self._scores(self._rows(X, reset=False))
+        return self._handed(X, scores) if out is None else self._written(scores, out)
+
+    def reconstruction_error(self, X: Any) -> Any:
+        """Return each row's squared distance, in feature space, from what the axes keep of it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
+        array([0.0276])
+        """
+        check_is_fitted(self)
+        source = self._rows(X, reset=False)
+        with progress.session():
+            return self.projection_.residuals(source).collect(label="residuals")[:, 0]
+
+    def plan(self, X: Any) -> Plan:
+        """Return what `fit` would do, and what it would cost; runs nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import KernelPCA
+        >>> KernelPCA(10, kernel="rbf").plan(np.zeros((60_000, 784), np.float32)).method.name
+        'exact'
+        """
+        self._validate_params()
+        with self._all_or_nothing(always=True):
+            return self._plan(self._rows(X, reset=True))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return rows that scores stand for, by kernel ridge regression as in scikit-learn."""
+        check_is_fitted(self)
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and "
+                "hence the inverse transform is not available."
+            )
+        scores = self._check_scores(X)
+        kernel, basis, back = self.kernel_, self.X_transformed_fit_, self.dual_coef_
+        assert kernel is not None
+        return self._handed(
+            X, scores.map(lambda block: kernel(block.rows, basis) @ back, int(back.shape[1]))
+        )
+
+    def _fit(self, X: Any, sample_weight: Any) -> Source:
+        if self.fit_inverse_transform and self.kernel == "precomputed":
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        with self._all_or_nothing():
+            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
+            source = self._rows(X, reset=True)
+            source = source.weighted(check_weights(sample_weight, source))
+            with progress.session(*([tasks] if tasks else [])):
+                problem = self._problem(source)
+                plan = self._plan_of(problem)
+                plan.require_fit()
+                projection = plan.method.fit(problem)
+            assert isinstance(projection, KernelProjection)
+            self._publish(problem, projection, plan)
+            if tasks:
+                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
+        return source
+
+    def _rows(self, X: Any, *, reset: bool) -> Source:
+        if self.kernel == "precomputed":
+            return check_matrix(self, X, reset=reset)
+        return check_strings(X) or check_rows(self, X, reset=reset)
+
+    def _plan(self, source: Source) -> Plan:
+        return self._plan_of(self._problem(source))
+
+    def _plan_of(self, problem: KernelProblem) -> Plan:
+        solver: Any = self.eigen_solver
+        if solver == "randomized":
+            solver = Randomized(10, self.iterated_power, "auto")
+        elif solver == "arpack" and self.max_iter is not None:
+            solver = partial(arpack, max_iter=self.max_iter)
+        method = self.method if isinstance(self.method, Method) else None
+        return make_kernel_plan(problem, solver, method)
+
+    def _problem(self, source: Source) -> KernelProblem:
+        n = source.shape[0]
+        options = (self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
+        kernel, self.gamma_ = resolved(*options, source)
+        asked = self.n_components
+        rule = Count(min(int(asked), n)) if isinstance(asked, Integral) else as_rule(asked, n, n)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return KernelProblem(
+            source=source,
+            rule=rule,
+            center=self.center,
+            tol=float(self.tol),
+            gap=self.gap,
+            rng=np.random.default_rng(seed),
+            kernel=kernel,
+        )
+
+    def _publish(self, problem: KernelProblem, fitted: KernelProjection, plan: Plan) -> None:
+        """Set the fitted attributes."""
+        source, values, total = problem.source, fitted.eigenvalues, fitted.total_variance
+        kind = source.dtype
+
+        def here(x: Any) -> Array:
+            return like(np.ascontiguousarray(to_numpy(x), dtype=kind), source.reference)
+
+        self.projection_ = fitted
+        self.kernel_ = problem.kernel
+        self.eigenvalues_ = here(values * problem.divisor)
+        self.explained_variance_ = here(values)
+        self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
+        self.n_components_ = len(values)
+        self.__dict__.pop("eigenvectors_", None)
+        if isinstance(plan.method, Exact):
+            self.eigenvectors_ = here(_eigenvectors(problem, fitted))
+        self.X_fit_ = source.whole()
+        self.certificate_ = fitted.certificate
+        self.plan_ = plan
+        if self.fit_inverse_transform:
+            self._fit_ridge(source)
+        self._warn(problem, total)
+
+    def _fit_ridge(self, source: Source) -> None:
+        """Regress the rows on their scores, as scikit-learn does."""
+        rows, kernel = source.whole(), self.kernel_
+        if hasattr(rows, "tocsr") or isinstance(rows, list):
+            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        assert kernel is not None
+        import scipy.linalg
+
+        self.X_transformed_fit_ = self._own_scores(source)
+        K = to_numpy(kernel(self.X_transformed_fit_)).astype(np.float64)
+        K[np.diag_indices_from(K)] += self.alpha
+        back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
+        self.dual_coef_ = like(back, source.reference, source.dtype)
+
+    def _own_scores(self, source: Source) -> Array:
+        """Return the scores of the rows of the fit: √λ v, for the row as often as it counts."""
+        scores = self.eigenvectors_ * namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
+        if source.weights is None:
+            return scores
+        return scores / like(np.sqrt(source.weights), scores, numpy_dtype(scores))[:, None]
+
+    def _scores(self, source: Source) -> Source:
+        kind = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)
+        return self.projection_.scores(source, kind)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _warn(self, problem: KernelProblem, total: float) -> None:
+        found, asked = self.certificate_, self.n_components
+        if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
+            warn(
+                f"{asked} axes were asked for, and only {self.n_components_} have a variance that "
+                f"is more than rounding: as many are returned."
+            )
+        if not found.converged:
+            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
+            warn(
+                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
+                f"the largest eigenvalue. certificate_ says what that means for each axis; "
+                f'eigen_solver="auto" converges.',
+                ConvergenceWarning,
+            )
+        if self.gap is not None and found.gap > self.gap:
+            warn(
+                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
+                f'certified. eigen_solver="dense" is exact.',
+                ConvergenceWarning,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _eigenvectors(problem: KernelProblem, fitted: KernelProjection) -> Array:
+    """Return unit eigenvectors of the weighed matrix: √w α √λ without the weights of α."""
+    V = to_numpy(fitted.components) * np.sqrt(fitted.eigenvalues * problem.divisor)
+    weights = problem.source.weights
+    if weights is None:
+        return V
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weights[:, None] > 0, V / np.sqrt(weights)[:, None], 0.0)
