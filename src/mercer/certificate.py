@@ -126,7 +126,8 @@ def split(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
 
 def _bent(ritz: Vector, coupling: Matrix, trials: list[float]) -> list[tuple[Vector, float]]:
     """Return the eigenvalues of Θ + BᵀB/t, and t, for the norm of B and the t's to try."""
-    norm = math.sqrt(float(np.linalg.norm(coupling, 2))) if len(ritz) else 0.0
+    largest = float(np.linalg.eigvalsh(coupling)[-1]) if len(ritz) else 0.0
+    norm = math.sqrt(max(0.0, largest))
     if norm == 0.0:
         return [(ritz, 0.0)]
     found: list[tuple[Vector, float]] = []

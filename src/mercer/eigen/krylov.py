@@ -49,7 +49,7 @@ def _krylov(
     if start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:
-        block = min(operator.size, 8, k + 8)
+        block = min(operator.size, operator.block, k + 8)
         # Float32 products of very large or very small rows would overflow or vanish.
         drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
         basis = Basis(operator, random_basis(operator, block, rng), drive)

@@ -38,6 +38,8 @@ class Operator(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     rounding = 0.0
     confidence = 1.0
+    block = 8
+    """Vectors that a product is best made with at once."""
     square: float | None = None
     """Sum of the squared eigenvalues, where it is known."""
     probe: np.dtype[Any] | None = np.dtype(np.float64)

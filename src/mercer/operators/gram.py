@@ -114,7 +114,7 @@ class Symmetric(Fold):
         strip, rows = block.rows, block.length
         here, beyond = slice(block.start, block.stop), slice(block.stop, None)
         self.result[here, :] += strip @ self.V[block.start :, :]
-        self.result[beyond, :] += strip[:, rows:].T @ self.V[here, :]
+        self.result[beyond, :] += (self.V[here, :].T @ strip[:, rows:]).T  # twice as fast so
         if self.roots is not None:
             self._add_squares(strip, block.start, rows)
 
@@ -182,6 +182,7 @@ class Gram(Operator):
         weights = np.ones(self.size) if source.weights is None else source.weights
         self.roots = like(np.sqrt(weights), self.reference)[:, None]
         self.unit = self.roots / source.count**0.5
+        self.block = 16 if store is not None or kernel is None else 32
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
