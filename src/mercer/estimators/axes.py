@@ -28,13 +28,15 @@ class Axes(Projecting):
     n_components_: int
     whiten: bool
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, out: Any = None) -> Any:
         """Return the scores of rows: an array, or for a path or a Source a Source.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
             Rows.
+        out : path of a ``.npy`` file, optional
+            Where to write the scores, block by block; they are returned as a Source.
 
         Returns
         -------
@@ -50,7 +52,8 @@ class Axes(Projecting):
         array([[-2.68,  0.32]])
         """
         check_is_fitted(self)
-        return self._handed(X, self._scores(check_rows(self, X, reset=False)))
+        scores = self._scores(check_rows(self, X, reset=False))
+        return self._handed(X, scores) if out is None else self._written(scores, out)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that scores stand for.

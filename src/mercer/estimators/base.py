@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 
 from mercer import progress
 from mercer.arrays import is_foreign
-from mercer.sources import ArraySource, Source, as_source
+from mercer.sources import ArraySource, Source, as_source, write_npy
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 
@@ -36,6 +36,11 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{self.n_components_} axes. Pass what transform returned."
             )
         return source
+
+    def _written(self, rows: Source, out: Any) -> Source:
+        """Write rows to a file, and return them as they lie there."""
+        with progress.session():
+            return write_npy(rows, out)
 
     def _handed(self, X: Any, rows: Source) -> Any:
         """Return rows as X came: lazily for a path or a Source, else as an array.

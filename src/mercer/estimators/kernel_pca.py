@@ -19,7 +19,7 @@ from mercer.eigen import Randomized, arpack
 from mercer.estimators.base import Projecting
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.kernel import resolved
-from mercer.estimators.validation import check_matrix, check_rows, check_strings, check_weights
+from mercer.estimators.validation import check_matrix, check_rows, check_strings, check_weights, own
 from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact, Method
 from mercer.notices import warn
@@ -67,9 +67,11 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         For "arpack".
     iterated_power : int or "auto"
         For "randomized".
-    remove_zero_eig, copy_X, n_jobs
-        Accepted for compatibility: axes of no variance are never handed out, X is never
-        written to, and threads are as many as BLAS may use.
+    copy_X : bool
+        Keep a copy of the rows, so that X may change after the fit; X is never written to.
+    remove_zero_eig, n_jobs
+        Accepted for compatibility: axes of no variance are never handed out, and threads are
+        as many as BLAS may use.
     random_state : int, RandomState or None
         Where the iterative solvers start.
     method : str or Method
@@ -310,6 +312,8 @@ class KernelPCA(CallbackSupportMixin, Projecting):
             tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
+            if self.copy_X and self.kernel != "precomputed":
+                source = own(source, X)
             with progress.session(*([tasks] if tasks else [])):
                 problem = self._problem(source)
                 plan = self._plan_of(problem)
@@ -322,9 +326,10 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         return source
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
+        least = 2 if reset else 1
         if self.kernel == "precomputed":
-            return check_matrix(self, X, reset=reset)
-        return check_strings(X) or check_rows(self, X, reset=reset)
+            return check_matrix(self, X, reset=reset, least=least)
+        return check_strings(X) or check_rows(self, X, reset=reset, least=least)
 
     def _plan(self, source: Source) -> Plan:
         return self._plan_of(self._problem(source))
@@ -433,6 +438,7 @@ class KernelPCA(CallbackSupportMixin, Projecting):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
 
 

@@ -15,10 +15,12 @@ from mercer.sources import (
     Block,
     Fold,
     Scaled,
+    Search,
     Source,
     SparseSource,
     StringSource,
     as_source,
+    not_finite,
 )
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
@@ -55,6 +57,19 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     return source
 
 
+def own(source: Source, X: Any) -> Source:
+    """Return rows that do not change when X does."""
+    if not isinstance(source, (ArraySource, SparseSource)) or isinstance(X, Source):
+        return source
+    rows = source.whole()
+    if isinstance(source, SparseSource):
+        return SparseSource(rows.copy(), source.names).weighted(source.weights)
+    copied = (
+        rows.copy() if isinstance(rows, np.ndarray) else namespace(rows).asarray(rows, copy=True)
+    )
+    return ArraySource(copied, source.names).weighted(source.weights)
+
+
 def check_strings(X: Any) -> Source | None:
     """Return strings as a source; None where X holds something else."""
     if isinstance(X, StringSource):
@@ -65,15 +80,18 @@ def check_strings(X: Any) -> Source | None:
     return StringSource(list(X)) if isinstance(first, (str, bytes)) else None
 
 
-def check_matrix(estimator: Any, X: Any, *, reset: bool) -> Source:
+def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
     """Return a kernel matrix as a source: square and symmetric where it is to be fitted."""
-    source = check_rows(estimator, X, reset=reset)
-    if source.sparse:
-        raise ValueError("kernel='precomputed' takes a dense matrix. Pass X.toarray().")
+    if hasattr(X, "tocsr"):
+        raise TypeError("Sparse data was passed for X, and kernel='precomputed' takes X.toarray().")
+    source = check_rows(estimator, X, reset=reset, least=least)
     if not reset:
         return source
     n, d = source.shape
     if n != d:
+        found = source.fold(Search()).found
+        if found is not None:
+            raise not_finite(found, source)
         raise ValueError(
             f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
             f"is square, and X has shape {source.shape}."

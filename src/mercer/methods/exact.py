@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, Vector, cast, like, to_numpy
 from mercer.eigen import Randomized, Solver, Spectrum
 from mercer.methods.base import Cost, Method, Size, certify, find_solver, judged, solve
 from mercer.operators import Gram
@@ -82,7 +82,8 @@ class Exact(Method):
         certificate = certify(gram, spectrum, k, problem.rng)
         certificate = replace(certificate, negative=_negative(gram, spectrum))
         values = spectrum.values[:k]
-        V = _signed(gram.project(cast(spectrum.vectors[:, :k], np.float64)))
+        V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
+        V = V * _signs(V, gram.roots)
         lengths = like(np.sqrt(values * gram.divisor), V)
         shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
         return KernelProjection(
@@ -146,11 +147,12 @@ def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
     return np.sort(found[found < -least])
 
 
-def _signed(V: Array) -> Array:
-    """Return vectors whose largest entry in absolute value is positive, as in scikit-learn."""
-    xp = namespace(V)
-    if not V.shape[1]:
-        return V
-    largest = to_numpy(xp.argmax(xp.abs(V), axis=0))
-    signs = np.sign([float(V[int(i), j]) for j, i in enumerate(largest)])
-    return V * like(signs, V, numpy_dtype(V))
+def _signs(V: Array, roots: Array) -> Array:
+    """Return the signs that make each vector's largest entry positive, as in scikit-learn.
+
+    Of what a row's entry would be if it stood there as often as its weight says.
+    """
+    each, root = to_numpy(V), to_numpy(roots)
+    each = np.divide(each, root, where=root > 0, out=np.zeros_like(each))
+    largest = np.argmax(np.abs(each), axis=0)
+    return like(np.sign(each[largest, np.arange(each.shape[1])]), V)

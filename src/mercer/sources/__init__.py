@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import is_dask, is_foreign
 from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
 from mercer.sources.memory import ArraySource
-from mercer.sources.npy import NpySource
+from mercer.sources.npy import NpySource, write_npy
 from mercer.sources.search import Search, not_finite
 from mercer.sources.sparse import SparseSource
 from mercer.sources.strings import StringSource
@@ -30,6 +30,7 @@ __all__ = [
     "StringSource",
     "as_source",
     "not_finite",
+    "write_npy",
 ]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import working_dtype
-from mercer.sources.base import Source
+from mercer.arrays import to_numpy, working_dtype
+from mercer.sources.base import Block, Fold, Source
 
 
 class NpySource(Source):
@@ -74,6 +74,52 @@ class NpySource(Source):
             if not got:
                 raise ValueError(f"{self.path} ended while it was being read: it was truncated.")
             view = view[got:]
+
+
+class Write(Fold):
+    """Writes every block to its place in an open `.npy` file."""
+
+    label = "transform"
+
+    def __init__(self, file: int, offset: int, dtype: np.dtype[Any]) -> None:
+        self.file, self.offset, self.dtype = file, offset, dtype
+
+    def add(self, block: Block) -> None:
+        rows = np.ascontiguousarray(to_numpy(block.dense(self.dtype)))
+        at, view = self.offset + block.start * rows[:1].nbytes, memoryview(rows.data).cast("B")
+        while len(view):
+            done = os.pwrite(self.file, view, at)
+            at, view = at + done, view[done:]
+
+    def merge(self, other: Self) -> None:
+        pass  # both write into the same file
+
+    def spawn(self) -> Self:
+        return type(self)(self.file, self.offset, self.dtype)
+
+    def arrays(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        pass
+
+
+def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
+    """Write rows to a `.npy` file, block by block; the file appears when all are in it."""
+    path = Path(path)
+    if path.suffix != ".npy":
+        raise ValueError(f"{path}: rows are written to .npy files. Give it a name that ends so.")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
+    try:
+        with part.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            file.flush()
+            source.fold(Write(file.fileno(), file.tell(), source.dtype))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return NpySource(path)
 
 
 def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
