@@ -100,6 +100,11 @@ class Sum(Composed):
     def apart(self, pair: Either) -> Any:
         return self.k1.apart(pair) + self.k2.apart(pair)
 
+    def sqdist_of(self, apart: Any) -> Any:
+        """Constants add no distance; that of other sums has no inverse."""
+        rest = [term for term in self.terms if not isinstance(term, Constant)]
+        return rest[0].sqdist_of(apart) if len(rest) == 1 else super().sqdist_of(apart)
+
     @property
     def moves(self) -> bool:  # type: ignore[override]
         """Whether the centred matrix stays the same when all rows are shifted."""
@@ -194,6 +199,9 @@ class Scaled(Composed):
 
     def apart(self, pair: Either) -> Any:
         return self.kernel.apart(pair) * self.scale
+
+    def sqdist_of(self, apart: Any) -> Any:
+        return self.kernel.sqdist_of(apart / self.scale)
 
     @property
     def moves(self) -> bool:  # type: ignore[override]
@@ -306,6 +314,12 @@ class InSpace(Composed):
     def on(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)
         return namespace(apart).exp(-self.gamma * apart)
+
+    def sqdist_of(self, apart: Any) -> Any:
+        xp = namespace(apart)
+        return self.kernel.sqdist_of(
+            -xp.log1p(-xp.minimum(0.5 * apart, 1.0 + 0.0 * apart)) / self.gamma
+        )
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         outer = self.gamma * self.on(pair)

@@ -122,6 +122,13 @@ class Kernel(Params, ABC):
             return apart
         return namespace(apart).where(pair.sqdist == 0, 0.0 * apart, apart)
 
+    def sqdist_of(self, apart: Any) -> Any:
+        """Return the squared distances of rows that are so far `apart` in the kernel's space.
+
+        Infinite where no two rows are.
+        """
+        self._has_no("distance that tells the rows'", "RBF, Matern and Linear have one")
+
     # What users call.
 
     def __call__(self, X: Any, Y: Any = None) -> Array:

@@ -12,6 +12,10 @@ from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.pair import Beside, Points
 from mercer.kernels.parameters import is_number, positive, require
 
+# Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
+_FAR = 800.0
+_HALVINGS = 70
+
 
 class Stationary(Kernel):
     """A kernel of x − y, which is 1 at zero."""
@@ -20,6 +24,11 @@ class Stationary(Kernel):
 
     def on_itself(self, points: Points) -> Array:
         return 0.0 * points.norms + 1.0
+
+    def _log(self, apart: Any) -> Any:
+        """Return −log k of rows that are so far apart in the kernel's space: 2 − 2k."""
+        xp = namespace(apart)
+        return -xp.log1p(-xp.minimum(0.5 * apart, 1.0 + 0.0 * apart))
 
     def _drawn(self, omega: Array) -> Frequencies:
         q = omega.shape[1]
@@ -93,6 +102,9 @@ class RBF(Stationary):
     def apart(self, pair: Either) -> Any:
         return -2.0 * namespace(pair.sqdist).expm1(-self.gamma * pair.sqdist)
 
+    def sqdist_of(self, apart: Any) -> Any:
+        return self._log(apart) / self.gamma
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
@@ -135,6 +147,11 @@ class Laplacian(Stationary):
     def apart(self, pair: Either) -> Any:
         apart = self._distance(pair)
         return -2.0 * namespace(apart).expm1(-self.gamma * apart)
+
+    def sqdist_of(self, apart: Any) -> Any:
+        if self.norm == "l1":
+            self._has_no("Euclidean distance", 'norm="l2" has one')
+        return (self._log(apart) / self.gamma) ** 2
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         if self.norm == "l1":
@@ -185,7 +202,9 @@ class Matern(Stationary):
         positive(self, "length", "nu")
 
     def on(self, pair: Either) -> Any:
-        z = self._distance(pair)
+        return self._profile(self._distance(pair))
+
+    def _profile(self, z: Any) -> Any:
         xp = namespace(z)
         if self.nu == 0.5:
             return xp.exp(-z)
@@ -194,6 +213,17 @@ class Matern(Stationary):
         if self.nu == 2.5:
             return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
         return _bessel(z, self.nu)
+
+    def sqdist_of(self, apart: Any) -> Any:
+        """By bisection: the profile falls with the distance; on the host."""
+        wanted = 1.0 - 0.5 * to_numpy(apart).astype(np.float64)
+        low, high = np.zeros_like(wanted), np.full_like(wanted, _FAR * (1.0 + self.nu))
+        for _ in range(_HALVINGS):
+            z = 0.5 * (low + high)
+            near = self._profile(z) > wanted
+            low, high = np.where(near, z, low), np.where(near, high, z)
+        z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
+        return like(z**2 * (self.length**2 / (2.0 * self.nu)), apart)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
@@ -250,6 +280,10 @@ class RationalQuadratic(Stationary):
     def apart(self, pair: Either) -> Any:
         share = self._share(pair)
         return -2.0 * namespace(share).expm1(-self.alpha * namespace(share).log1p(share))
+
+    def sqdist_of(self, apart: Any) -> Any:
+        share = namespace(apart).expm1(self._log(apart) / self.alpha)
+        return 2.0 * self.alpha * self.length**2 * share
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         slope = -0.5 / self.length**2 * self.on(pair) / (1.0 + self._share(pair))

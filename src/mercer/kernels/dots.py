@@ -31,6 +31,9 @@ class Linear(Kernel):
     def apart(self, pair: Either) -> Any:
         return pair.sqdist
 
+    def sqdist_of(self, apart: Any) -> Any:
+        return apart
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return (Slopes(dot=1.0),)
 

@@ -1,0 +1,170 @@
+"""What a pre-image method is, and what it finds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, to_numpy, working_dtype
+from mercer.params import Params
+from mercer.preimage.target import Axes, Target, as_axes
+from mercer.projection import KernelProjection
+from mercer.sources import Block, as_source
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows whose images lie near points of feature space.
+
+    Printing it tells how near.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (q, d)
+        The rows r, in the precision of the scores.
+    converged : ndarray of shape (q,)
+        Whether each is what its method looks for.
+    steps : ndarray of shape (q,)
+        How often the method moved each; 0 for methods that solve in one go.
+    distance : ndarray of shape (q,)
+        Squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.preimage import Found
+    >>> print(Found(np.zeros((2, 3)), np.array([True, False]), np.array([4, 9]), np.zeros(2)))
+    1 of 2 converged, after 6.5 steps on average; squared distance in feature space 0 (median),
+    0 (largest).
+    """
+
+    rows: np.ndarray[Any, Any]
+    converged: np.ndarray[Any, np.dtype[np.bool_]]
+    steps: np.ndarray[Any, np.dtype[np.int64]]
+    distance: Vector
+
+    def __str__(self) -> str:
+        if not len(self.rows):
+            return "No points."
+        text = f"{int(self.converged.sum())} of {len(self.rows)} converged"
+        if self.steps.any():
+            text += f", after {self.steps.mean():.3g} steps on average"
+        return (
+            f"{text}; squared distance in feature space {np.median(self.distance):.3g} (median), "
+            f"{self.distance.max():.3g} (largest)."
+        )
+
+
+class Sought(NamedTuple):
+    """What a method makes of some points: rows less the shift, whether each is right, steps."""
+
+    rows: Matrix
+    converged: np.ndarray[Any, np.dtype[np.bool_]]
+    steps: np.ndarray[Any, Any]
+
+
+class Preimage(Params, ABC):
+    r"""From feature space back to rows: r with :math:`\Phi(r) \approx P\Phi(x)`.
+
+    A projected point is :math:`P\Phi(x) = \sum_j \gamma_j \Phi(y_j)`, mean included. A method
+    of your own overrides `seek`, and `begin` where it learns from the training rows.
+    """
+
+    work_bytes = 64
+    """Bytes that a point needs for every row of the basis."""
+
+    @abstractmethod
+    def seek(self, target: Target, scores: Matrix, state: Any) -> Sought:
+        """Return rows for some points."""
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+
+    def begin(self, projection: KernelProjection, X: Any, scores: Any) -> Any:
+        """Return what `find` needs besides the projection: made once.
+
+        Parameters
+        ----------
+        projection : KernelProjection
+            The fitted map.
+        X : array-like of shape (n, d)
+            The training rows.
+        scores : array of shape (n, k)
+            Their scores.
+
+        Returns
+        -------
+        state : ndarray of shape (m, k + 1), or what the method makes of it
+            ⟨Φ(yⱼ), ·⟩ of the axes and of the mean. It takes the kernel between all rows of
+            the basis, a block at a time: never more work than the fit.
+        """
+        self.check()
+        axes = as_axes(self, projection)
+        self.require(axes)
+        return axes.products
+
+    def require(self, axes: Axes) -> None:
+        """Refuse kernels that the method cannot work with."""
+
+    def find(self, projection: KernelProjection, state: Any, scores: Any) -> Found:
+        """Return the rows that scores stand for.
+
+        Parameters
+        ----------
+        projection : KernelProjection
+            The fitted map.
+        state : object
+            What `begin` returned; None makes it again, where the method can.
+        scores : array of shape (q, k)
+            Coordinates along the axes.
+
+        Returns
+        -------
+        Found
+        """
+        self.check()
+        axes = as_axes(self, projection, self.products(state))
+        self.require(axes)
+        S = checked(self, scores, axes.weights.shape[1] - 1)
+        d = int(axes.basis.rows.shape[1])
+
+        def seek(block: Block) -> Matrix:
+            target = axes.target(block.rows)
+            sought = self.seek(target, block.rows, state)
+            far = target.distance(sought.rows)
+            return np.column_stack([sought.rows, sought.converged, sought.steps, far])
+
+        extra = self.work_bytes * (len(axes.basis) + d)
+        made = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")
+        rows = made[:, :d] if projection.shift is None else made[:, :d] + projection.shift
+        kind = working_dtype(to_numpy(scores).dtype)
+        return Found(
+            rows=rows.astype(kind),
+            converged=made[:, d].astype(bool),
+            steps=made[:, d + 1].astype(np.int64),
+            distance=made[:, d + 2].copy(),
+        )
+
+    def products(self, state: Any) -> Matrix | None:
+        """Return ⟨Φ(yⱼ), ·⟩ from the state."""
+        return None if state is None else np.asarray(state)
+
+
+def checked(owner: Any, scores: Any, k: int) -> Matrix:
+    """Return scores as float64, or say what is wrong with them."""
+    S = np.asarray(to_numpy(scores), np.float64)
+    if S.ndim != 2 or S.shape[1] != k:
+        raise ValueError(
+            f"{owner!r}: scores have shape {S.shape}; pass rows of {k} columns, one for each axis, "
+            f"as transform returns them."
+        )
+    wrong = np.argwhere(~np.isfinite(S))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"{owner!r}: the score in row {row}, column {column} is {S[row, column]}. Drop the row."
+        )
+    return S

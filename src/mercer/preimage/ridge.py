@@ -1,0 +1,132 @@
+"""Rows learnt from scores, by kernel ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.config import format_bytes, get_config
+from mercer.kernels import RBF, Kernel, as_kernel
+from mercer.kernels.parameters import positive
+from mercer.preimage.base import Preimage, Sought, checked
+from mercer.preimage.target import Target, as_axes
+from mercer.projection import KernelProjection
+
+
+class Learnt(NamedTuple):
+    """What ridge regression has learnt: r = mean + k(s, scores) dual, less the shift."""
+
+    products: Matrix
+    kernel: Kernel
+    scores: Matrix
+    dual: Matrix
+    mean: Vector
+
+
+class Ridge(Preimage):
+    r"""The rows that kernel ridge regression of the training rows on their scores gives.
+
+    .. math:: r(s) = \bar x + \kappa(s, S)\,(\kappa(S,S) + \alpha I)^{-1}(X - \bar x)
+
+    Source: Bakır, Weston & Schölkopf (2004), "Learning to find pre-images". Works with any
+    kernel of vectors. Its κ is a kernel of scores, with a width of its own: scores are not
+    rows, and the width that suits the one need not suit the other. With ``kernel="linear"``
+    and a linear kernel PCA it is PCA's reconstruction, as α → 0.
+
+    Parameters
+    ----------
+    alpha : float
+        The penalty α; the larger, the nearer to the mean.
+    gamma : float or None
+        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores.
+    kernel : Kernel, str or None
+        Another κ, in place of the RBF.
+
+    Examples
+    --------
+    >>> from mercer.preimage import Ridge
+    >>> Ridge(0.5, kernel="linear")
+    Ridge(0.5, kernel='linear')
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        gamma: float | None = None,
+        kernel: Kernel | str | None = None,
+    ) -> None:
+        self.alpha, self.gamma, self.kernel = alpha, gamma, kernel
+
+    def check(self) -> None:
+        positive(self, "alpha")
+        if self.gamma is not None:
+            positive(self, "gamma")
+            if self.kernel is not None:
+                raise ValueError(
+                    f"{self!r}: gamma is the scale of an RBF. Pass it to the kernel instead."
+                )
+
+    def begin(self, projection: KernelProjection, X: Any, scores: Any) -> Learnt:
+        import scipy.linalg
+
+        self.check()
+        products = as_axes(self, projection).products
+        S = checked(self, scores, products.shape[1] - 1)
+        rows = _rows(self, X, len(S))
+        mean = rows.mean(axis=0)
+        n, room = len(S), get_config().budget
+        if 8 * n * n > room:
+            raise MemoryError(
+                f"{self!r} needs {format_bytes(8 * n * n)} for the kernel of {n} scores, more than "
+                f'the memory budget of {format_bytes(room)}. Use "gradient" or "distances", or '
+                f"raise it with config_context(memory=...)."
+            )
+        kernel = self._kernel(S)
+        K = np.asarray(kernel(S))
+        K[np.diag_indices(n)] += self.alpha
+        try:
+            factor = scipy.linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"{self!r}: {kernel!r} of the scores is not positive definite with alpha="
+                f"{self.alpha!r}. Raise alpha, or choose a kernel that is."
+            ) from None
+        dual = scipy.linalg.cho_solve(factor, rows - mean, check_finite=False)
+        away = 0.0 if projection.shift is None else projection.shift
+        return Learnt(products, kernel, S, dual, mean - away)
+
+    def seek(self, target: Target, scores: Matrix, state: Learnt) -> Sought:
+        rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
+        return Sought(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
+
+    def products(self, state: Any) -> Matrix:
+        if not isinstance(state, Learnt):
+            raise ValueError(
+                f"{self!r} learns from the training rows. Pass what begin(projection, X, scores) "
+                f"returned."
+            )
+        return state.products
+
+    def _kernel(self, S: Matrix) -> Kernel:
+        if self.kernel is not None:
+            return as_kernel(self.kernel)
+        if self.gamma is not None:
+            return RBF(float(self.gamma))
+        # Equal scores, to rounding, say nothing of the width.
+        size = max(float(np.abs(S).max(initial=0.0)), np.finfo(float).tiny)
+        _, first = np.unique(np.round(S / size, 9), axis=0, return_index=True)
+        return RBF.from_median(S[np.sort(first)]) if len(first) > 1 else RBF()
+
+
+def _rows(owner: Any, X: Any, n: int) -> Matrix:
+    if hasattr(X, "tocsr"):
+        raise ValueError(f"{owner!r} returns dense rows, and was given sparse. Pass X.toarray().")
+    rows = np.asarray(to_numpy(X), np.float64)
+    if rows.ndim != 2 or len(rows) != n:
+        raise ValueError(
+            f"{owner!r}: X has shape {rows.shape}, and there are scores of {n} rows. Pass the "
+            f"training rows and their scores."
+        )
+    return rows
