@@ -71,6 +71,26 @@ class Preimage(Params, ABC):
 
     A projected point is :math:`P\Phi(x) = \sum_j \gamma_j \Phi(y_j)`, mean included. A method
     of your own overrides `seek`, and `begin` where it learns from the training rows.
+
+    Examples
+    --------
+    Rows on a line, with a kernel whose only axis is that line:
+
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear
+    >>> from mercer.methods import Exact
+    >>> from mercer.preimage import FixedPoint
+    >>> from mercer.problem import KernelProblem
+    >>> from mercer.rules import Count
+    >>> from mercer.sources import as_source
+    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]])
+    >>> source = as_source(X)
+    >>> projection = Exact("dense").fit(KernelProblem(source, Count(1), kernel=Linear()))
+    >>> scores, method = projection.scores(source).collect(), FixedPoint()
+    >>> method.find(projection, method.begin(projection, X, scores), scores).rows.round(6) + 0.0
+    array([[0., 0.],
+           [1., 2.],
+           [3., 6.]])
     """
 
     work_bytes = 64
