@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, like, namespace, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
-from mercer.estimators.base import Projecting
+from mercer.estimators.back import Back
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.kernel import resolved
 from mercer.estimators.validation import check_matrix, check_rows, check_strings, check_weights, own
@@ -24,6 +23,7 @@ from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact, Method
 from mercer.notices import warn
 from mercer.plan import Plan, make_kernel_plan
+from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.rules import Count, Rule, as_rule
@@ -32,7 +32,7 @@ from mercer.sources import Source
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
-class KernelPCA(CallbackSupportMixin, Projecting):
+class KernelPCA(CallbackSupportMixin, Back):
     r"""Kernel principal component analysis, exact and certified.
 
     Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
@@ -80,6 +80,9 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         Subtract the mean in feature space.
     gap : float, optional
         How far below the optimum the captured variance may be.
+    preimage : str, Preimage or None
+        The way back to rows: "fixed_point", "gradient", "ridge", "distances", or a method of
+        `mercer.preimage`. None is scikit-learn's.
 
     Attributes
     ----------
@@ -148,6 +151,7 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         "method": [StrOptions({"auto", "exact"}), Method],
         "center": ["boolean"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
+        "preimage": [StrOptions(set(PREIMAGES)), Preimage, None],
     }
 
     def __init__(
@@ -172,6 +176,7 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         method: str | Method = "auto",
         center: bool = True,
         gap: float | None = None,
+        preimage: str | Preimage | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -192,6 +197,7 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         self.method = method
         self.center = center
         self.gap = gap
+        self.preimage = preimage
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -227,11 +233,7 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
         (150, 2)
         """
-        source = self._fit(X, sample_weight)
-        weighed = source.weights is not None and not np.all(source.weights > 0)
-        if weighed or not hasattr(self, "eigenvectors_"):
-            return self._handed(X, self._scores(source))
-        return self._own_scores(source)
+        return self._own_scores(self._fit(X, sample_weight))
 
     def transform(self, X: Any, out: Any = None) -> Any:
         """Return the scores of rows: an array, or for a path or a Source a Source.
@@ -260,22 +262,6 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         scores = self._scores(self._rows(X, reset=False))
         return self._handed(X, scores) if out is None else self._written(scores, out)
 
-    def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance, in feature space, from what the axes keep of it.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0276])
-        """
-        check_is_fitted(self)
-        source = self._rows(X, reset=False)
-        with progress.session():
-            return self.projection_.residuals(source).collect(label="residuals")[:, 0]
-
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
 
@@ -289,21 +275,6 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         self._validate_params()
         with self._all_or_nothing(always=True):
             return self._plan(self._rows(X, reset=True))
-
-    def inverse_transform(self, X: Any) -> Any:
-        """Return rows that scores stand for, by kernel ridge regression as in scikit-learn."""
-        check_is_fitted(self)
-        if not self.fit_inverse_transform:
-            raise NotFittedError(
-                "The fit_inverse_transform parameter was not set to True when instantiating and "
-                "hence the inverse transform is not available."
-            )
-        scores = self._check_scores(X)
-        kernel, basis, back = self.kernel_, self.X_transformed_fit_, self.dual_coef_
-        assert kernel is not None
-        return self._handed(
-            X, scores.map(lambda block: kernel(block.rows, basis) @ back, int(back.shape[1]))
-        )
 
     def _fit(self, X: Any, sample_weight: Any) -> Source:
         if self.fit_inverse_transform and self.kernel == "precomputed":
@@ -380,30 +351,18 @@ class KernelPCA(CallbackSupportMixin, Projecting):
         self.X_fit_ = source.whole()
         self.certificate_ = fitted.certificate
         self.plan_ = plan
-        if self.fit_inverse_transform:
-            self._fit_ridge(source)
+        self._fit_back(problem, self._own_scores(source))
         self._warn(problem, total)
 
-    def _fit_ridge(self, source: Source) -> None:
-        """Regress the rows on their scores, as scikit-learn does."""
-        rows, kernel = source.whole(), self.kernel_
-        if hasattr(rows, "tocsr") or isinstance(rows, list):
-            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        assert kernel is not None
-        import scipy.linalg
-
-        self.X_transformed_fit_ = self._own_scores(source)
-        K = to_numpy(kernel(self.X_transformed_fit_)).astype(np.float64)
-        K[np.diag_indices_from(K)] += self.alpha
-        back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
-        self.dual_coef_ = like(back, source.reference, source.dtype)
-
     def _own_scores(self, source: Source) -> Array:
-        """Return the scores of the rows of the fit: √λ v, for the row as often as it counts."""
+        """Return the scores of the rows of the fit: √λ v/√w where the eigenvectors are there."""
+        weights = source.weights
+        if not hasattr(self, "eigenvectors_") or (weights is not None and not np.all(weights > 0)):
+            return self._scores(source).collect()
         scores = self.eigenvectors_ * namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
-        if source.weights is None:
+        if weights is None:
             return scores
-        return scores / like(np.sqrt(source.weights), scores, numpy_dtype(scores))[:, None]
+        return scores / like(np.sqrt(weights), scores, numpy_dtype(scores))[:, None]
 
     def _scores(self, source: Source) -> Source:
         kind = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)

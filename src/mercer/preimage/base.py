@@ -103,7 +103,9 @@ class Preimage(Params, ABC):
     def check(self) -> None:
         """Refuse parameters that make no sense."""
 
-    def begin(self, projection: KernelProjection, X: Any, scores: Any) -> Any:
+    def begin(
+        self, projection: KernelProjection, X: Any, scores: Any, products: Matrix | None = None
+    ) -> Any:
         """Return what `find` needs besides the projection: made once.
 
         Parameters
@@ -114,6 +116,8 @@ class Preimage(Params, ABC):
             The training rows.
         scores : array of shape (n, k)
             Their scores.
+        products : ndarray of shape (m, k + 1), optional
+            The kernel matrix of the basis times the axes and the mean, where it is known.
 
         Returns
         -------
@@ -122,7 +126,7 @@ class Preimage(Params, ABC):
             the basis, a block at a time: never more work than the fit.
         """
         self.check()
-        axes = as_axes(self, projection)
+        axes = as_axes(self, projection, products)
         self.require(axes)
         return axes.products
 

@@ -68,11 +68,13 @@ class Ridge(Preimage):
                     f"{self!r}: gamma is the scale of an RBF. Pass it to the kernel instead."
                 )
 
-    def begin(self, projection: KernelProjection, X: Any, scores: Any) -> Learnt:
+    def begin(
+        self, projection: KernelProjection, X: Any, scores: Any, products: Matrix | None = None
+    ) -> Learnt:
         import scipy.linalg
 
         self.check()
-        products = as_axes(self, projection).products
+        products = as_axes(self, projection, products).products
         S = checked(self, scores, products.shape[1] - 1)
         rows = _rows(self, X, len(S))
         mean = rows.mean(axis=0)

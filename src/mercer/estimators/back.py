@@ -1,0 +1,180 @@
+"""The way back from a kernel's feature space to rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import progress
+from mercer.arrays import Array, Matrix, like, to_numpy
+from mercer.estimators.base import Projecting
+from mercer.kernels import Kernel
+from mercer.methods import ConvergenceWarning, Exact
+from mercer.notices import warn
+from mercer.plan import Plan
+from mercer.preimage import Found, Preimage, as_preimage
+from mercer.problem import KernelProblem
+from mercer.projection import KernelProjection
+from mercer.sources import Source
+
+
+class Back(Projecting):
+    """Pre-images: rows whose images are near what the axes keep of others."""
+
+    projection_: KernelProjection
+    kernel_: Kernel | None
+    plan_: Plan
+    preimage: str | Preimage | None
+    alpha: float
+    fit_inverse_transform: bool
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return rows that scores stand for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n, d)
+            Pre-images by the method `preimage`; where that is None, scikit-learn's kernel ridge
+            regression, which takes fit_inverse_transform=True.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> kpca = KernelPCA(2, preimage="fixed_point").fit(X)
+        >>> kpca.inverse_transform(kpca.transform(X[:1])).round(2)
+        array([[5.08, 3.52, 1.4 , 0.21]])
+        """
+        check_is_fitted(self)
+        if self.preimage is not None:
+            return self._rows_of(self.preimages(X), X)
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and "
+                'hence the inverse transform is not available; nor is preimage="fixed_point", '
+                '"gradient", "ridge" or "distances" set.'
+            )
+        scores, basis, back = self._check_scores(X), self.X_transformed_fit_, self.dual_coef_
+        kernel = self.kernel_
+        assert kernel is not None
+        rows = scores.map(lambda block: kernel(block.rows, basis) @ back, int(back.shape[1]))
+        return self._handed(X, rows)
+
+    def preimages(self, scores: Any) -> Found:
+        """Return the rows that scores stand for, with a report of how near each came.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.1, preimage="gradient").fit(X)
+        >>> int(kpca.preimages(kpca.transform(X)).converged.sum())
+        150
+        """
+        check_is_fitted(self)
+        if self.preimage is None:
+            raise ValueError(
+                'preimage=None. Set preimage="fixed_point", "gradient", "ridge" or "distances".'
+            )
+        source = self._check_scores(scores)
+        with progress.session():
+            found = as_preimage(self.preimage).find(
+                self.projection_, self._way, to_numpy(source.collect())
+            )
+        lost = int((~found.converged).sum())
+        if lost:
+            warn(
+                f"{lost} of {len(found.rows)} pre-images did not converge; preimages(scores) tells "
+                f"which. Raise max_iter of the method, or use another.",
+                ConvergenceWarning,
+            )
+        return found
+
+    def reconstruct(self, X: Any) -> Any:
+        """Return what the axes keep of rows: pre-images of their projections.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> KernelPCA(2, preimage="gradient").fit(X).reconstruct(X[:1]).round(2)
+        array([[5.08, 3.52, 1.4 , 0.21]])
+        """
+        return self.inverse_transform(self.transform(X))
+
+    def reconstruction_error(self, X: Any) -> Any:
+        """Return each row's squared distance, in feature space, from what the axes keep of it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> X = load_iris().data
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
+        array([0.0074])
+        """
+        check_is_fitted(self)
+        source = self._rows(X, reset=False)
+        with progress.session():
+            return self.projection_.residuals(source).collect(label="residuals")[:, 0]
+
+    def transform(self, X: Any, out: Any = None) -> Any:
+        """Return the scores of rows."""
+        raise NotImplementedError
+
+    def _rows(self, X: Any, *, reset: bool) -> Source:
+        raise NotImplementedError
+
+    def _fit_back(self, problem: KernelProblem, scores: Array) -> None:
+        """Learn what the way back needs, of rows and their scores."""
+        self.__dict__.pop("_way", None)
+        if self.preimage is not None:
+            known = None
+            if isinstance(self.plan_.method, Exact):
+                known = _products(problem, self.projection_)
+            method, rows = as_preimage(self.preimage), problem.source.whole()
+            self._way = method.begin(self.projection_, rows, to_numpy(scores), known)
+        if self.fit_inverse_transform:
+            self._fit_ridge(problem.source, scores)
+
+    def _fit_ridge(self, source: Source, scores: Array) -> None:
+        """Regress the rows on their scores, as scikit-learn does."""
+        import scipy.linalg
+
+        rows, kernel = source.whole(), self.kernel_
+        if hasattr(rows, "tocsr") or isinstance(rows, list):
+            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        assert kernel is not None
+        self.X_transformed_fit_ = scores
+        K = to_numpy(kernel(scores)).astype(np.float64)
+        K[np.diag_indices_from(K)] += self.alpha
+        back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
+        self.dual_coef_ = like(back, source.reference, source.dtype)
+
+    def _rows_of(self, found: Found, X: Any) -> Any:
+        reference = self._check_scores(X).reference
+        return like(found.rows, reference)
+
+
+def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
+    """Return the kernel matrix times the axes and the mean, which the fit has found already.
+
+    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the shares is h̄.
+    """
+    weights = problem.source.weights
+    w = np.ones(problem.sides[0]) if weights is None else weights
+    if not (problem.center and np.all(w > 0)):
+        return None
+    A, values = to_numpy(fitted.components), fitted.eigenvalues * problem.divisor
+    return np.column_stack([A * values / w[:, None] + fitted.mean @ A, fitted.mean])
