@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format bench clean
+.PHONY: help env demo test check format bench images clean
 # Two installs into one environment must not run at once.
 .NOTPARALLEL:
 
@@ -42,6 +42,9 @@ format: $(VENV)/.lint ## format the code and mend what ruff can mend
 bench: $(VENV)/.test $(VENV)/.bench ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
+images: $(VENV)/.plot ## make the pictures of the documentation
+	$(BIN)/python docs/images/make.py
+
 clean: ## remove the environment, the caches and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -exec rm -rf {} +
@@ -51,7 +54,7 @@ $(VENV)/.mercer: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.plot: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e '.[$*]'
 	@touch $@
 

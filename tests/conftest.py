@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -10,3 +12,12 @@ settings.load_profile("laws")
 @pytest.fixture
 def rng():
     return np.random.default_rng(2024)
+
+
+def pytest_collection_modifyitems(items):
+    """The examples of figures need matplotlib, as their tests do."""
+    if find_spec("matplotlib") is None:
+        skip = pytest.mark.skip(reason="figures need matplotlib: mercer[plot]")
+        for item in items:
+            if item.name.startswith("mercer.plotting"):
+                item.add_marker(skip)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mercer import kernels, methods, rules
+    from mercer import kernels, methods, plotting, rules
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.kernel_pca import KernelPCA
@@ -29,6 +29,7 @@ __all__ = [
     "get_config",
     "kernels",
     "methods",
+    "plotting",
     "rules",
     "set_config",
 ]

@@ -1,0 +1,205 @@
+"""The pictures of the documentation; one set of versions gives the same bytes every time.
+
+Run with ``make images``; the files go beside this script. The data sets are those on which the
+literature shows kernel PCA: Schölkopf, Smola & Müller (1998), Worrell (2017), Aguilera &
+Antoñanzas (2019).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mercer import PCA, KernelPCA
+from mercer.plotting import contours, scatter
+
+HERE = Path(__file__).parent
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 7.5,
+    "axes.edgecolor": "#8c8c8c",
+    "axes.labelcolor": "#404040",
+    "axes.linewidth": 0.7,
+    "savefig.dpi": 150,
+}
+
+
+def main() -> None:
+    """Make every picture."""
+    with mpl.rc_context(STYLE):
+        for picture in (two_circles, three_clusters, cassini):
+            path = HERE / f"{picture.__name__}.png"
+            write(picture(), path)
+            print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a figure in 256 colours, a third of the size, and without date or version."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    colours = Image.open(buffer).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    colours.save(path, optimize=True, dpi=(150, 150))
+
+
+def two_circles() -> Figure:
+    """Two circles: linear PCA leaves one in the other, kernel PCA takes them apart."""
+    X, circle = circles(np.random.default_rng(0), 300)
+    models = {
+        "Linear PCA": PCA(2),
+        "Kernel PCA, RBF kernel with γ = 4": KernelPCA(2, kernel="rbf", gamma=4.0, random_state=0),
+    }
+    figure = Figure((9.3, 5.2))
+    data = figure.add_axes((0.01, 0.2, 0.26, 0.5))
+    points(data, X, circle)
+    plain(data, "")
+    heading([data], "Two circles", 0.1)
+    data.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False)
+    rows = panels(figure, 2, 3, left=0.3, bottom=0.06, hspace=0.4)
+    for axes, (title, model) in zip(rows, models.items(), strict=True):
+        heading(axes, title)
+        for ax in contours(model.fit(X), X, labels=circle, ax=axes[:2]):
+            plain(ax, ax.get_title())
+        points(axes[2], model.transform(X), circle)
+        bare(axes[2], "Scores", X)
+    return figure
+
+
+def three_clusters() -> Figure:
+    """Three clusters: two components part them, the next ones cut them in halves."""
+    X, cluster = clusters(np.random.default_rng(1), 150)
+    model = KernelPCA(8, kernel="rbf", gamma=0.3, random_state=0).fit(X)
+    figure = Figure((9.3, 4.5))
+    axes = panels(figure, 2, 4)
+    heading(axes[0], "Three clusters: the first eight components, RBF kernel with γ = 0.3")
+    for ax in contours(model, X, labels=cluster, ax=axes):
+        plain(ax, ax.get_title())
+    return figure
+
+
+def cassini() -> Figure:
+    """Cassini's problem: scores under four kernels, and the contours of one of them."""
+    X, part = beans(np.random.default_rng(2), 500)
+    square = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
+    models = {
+        "Linear PCA": PCA(2),
+        "Polynomial, degree 2": KernelPCA(2, **square, random_state=0),
+        "RBF, γ = 0.2": KernelPCA(5, kernel="rbf", gamma=0.2, random_state=0),
+        "RBF, γ = 2": KernelPCA(2, kernel="rbf", gamma=2.0, random_state=0),
+    }
+    figure = Figure((9.3, 6.0))
+    upper, lower = panels(figure, 2, 5, wspace=0.13, hspace=0.32)
+    heading(upper, "Cassini: the data, and their scores under four kernels")
+    points(upper[0], X, part)
+    plain(upper[0], "Data")
+    for ax, (title, model) in zip(upper[1:], models.items(), strict=True):
+        points(ax, model.fit(X).transform(X), part)
+        bare(ax, title, X)
+    heading(lower, "Contours of the first five components, RBF kernel with γ = 0.2")
+    for ax in contours(models["RBF, γ = 0.2"], X, labels=part, ax=lower):
+        plain(ax, ax.get_title())
+    return figure
+
+
+def panels(figure: Figure, down: int, across: int, **places: float) -> np.ndarray:
+    """Return panels at fixed places: a layout engine rounds differently from run to run."""
+    height = figure.get_figheight()
+    frame = {"left": 0.008, "right": 0.992, "bottom": 0.015, "top": 1 - 0.5 / height}
+    return figure.subplots(
+        down, across, gridspec_kw=frame | {"wspace": 0.05, "hspace": 0.2} | places
+    )
+
+
+def heading(axes: Sequence[Axes], title: str, above: float = 0.3) -> None:
+    """Write a heading over the middle of a row of panels, so many inches above it."""
+    figure = axes[0].figure
+    left, right = axes[0].get_position(), axes[-1].get_position()
+    y = left.y1 + above / figure.get_figheight()
+    style = {"ha": "center", "va": "bottom", "fontsize": 9.5, "fontweight": "bold"}
+    figure.text((left.x0 + right.x1) / 2, y, title, **style)
+
+
+def points(ax: Axes, rows: np.ndarray, labels: np.ndarray) -> None:
+    """Draw rows or scores without a legend, as far from the frame as contours do."""
+    scatter(rows, labels, ax=ax)
+    ax.get_legend().remove()
+    low, high = rows[:, :2].min(axis=0), rows[:, :2].max(axis=0)
+    (left, bottom), (right, top) = low - 0.12 * (high - low), high + 0.12 * (high - low)
+    ax.set(xlim=(left, right), ylim=(bottom, top))
+
+
+def plain(ax: Axes, title: str) -> None:
+    """Leave out numbers and names of the plane; one unit is as long as the other."""
+    ax.set(title=title, xlabel="", ylabel="", xticks=[], yticks=[], aspect="equal")
+
+
+def bare(ax: Axes, title: str, X: np.ndarray) -> None:
+    """Leave out the numbers of scores, in a panel of the shape of the data's."""
+    width, height = np.ptp(X, axis=0)
+    ax.set(title=title, xticks=[], yticks=[], box_aspect=height / width)
+
+
+def circles(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points around circles of radius 0.3 and 1, with a deviation of 0.06."""
+    inner = np.arange(n) % 2 == 0
+    angle = rng.uniform(0, 2 * np.pi, n)
+    around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X = np.where(inner, 0.3, 1.0)[:, None] * around + rng.normal(0, 0.06, (n, 2))
+    return X, np.where(inner, "inner", "outer")
+
+
+def clusters(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return Gaussian clusters of deviation 0.8 around three points of a circle of radius 4.
+
+    Aguilera & Antoñanzas (2019), Fig. 1.
+    """
+    which = np.arange(n) % 3
+    angle = np.pi / 2 + 2 * np.pi / 3 * which
+    centres = 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return centres + rng.normal(0, 0.8, (n, 2)), which
+
+
+def beans(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points of the Cassini problem of R's package mlbench: 2/5, 2/5 and 1/5 of them.
+
+    Uniform in three bodies. The upper bean is bounded by two ovals of Cassini around (0, 1.1),
+    that is by curves y = 1.1 ± h(x; a, c) with
+
+        h(x; a, c)² = √(a⁴ + 4 c² x²) − x² − c²:
+
+    from below by the lower half of the waisted one, a = 1, c = 0.97; from above by the upper
+    half of the one of equal width without a waist, c² = (1 + 0.97²)/3, a² = 2c². The lower
+    bean is its mirror image; the disc between them has radius 0.6.
+    """
+    flat = np.sqrt((1 + 0.97**2) / 3)
+    width = np.sqrt(1 + 0.97**2)
+    counts = (2 * n // 5, 2 * n // 5, n - 4 * n // 5)
+
+    def height(x: np.ndarray, a: float, c: float) -> np.ndarray:
+        return np.sqrt(np.maximum(np.sqrt(a**4 + 4 * c**2 * x**2) - x**2 - c**2, 0))
+
+    def bean(p: np.ndarray) -> np.ndarray:
+        x, y = p.T
+        return (y > -height(x, 1, 0.97)) & (y < height(x, np.sqrt(2) * flat, flat))
+
+    def uniform(inside: Callable, low: tuple, high: tuple, count: int) -> np.ndarray:
+        # The bodies fill more than a third of their boxes.
+        p = rng.uniform(low, high, (10 * count + 100, 2))
+        return p[inside(p)][:count]
+
+    upper, lower = (uniform(bean, (-width, -0.6), (width, 1), count) for count in counts[:2])
+    disc = uniform(lambda p: (p**2).sum(axis=1) < 0.6**2, (-0.6, -0.6), (0.6, 0.6), counts[2])
+    up = np.array([0, 1.1])
+    X = np.concatenate([upper + up, lower * [1, -1] - up, disc])
+    return X, np.repeat(["upper bean", "lower bean", "disc"], counts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Contours of components over the plane of a model of two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import is_foreign, like, to_numpy, working_dtype
+from mercer.plotting.panels import (
+    Axes,
+    Panels,
+    Values,
+    chosen,
+    dense,
+    leftmost,
+    lowest,
+    matplotlib,
+    name,
+    panels,
+    shares,
+)
+from mercer.plotting.points import INK, draw_key, draw_points
+
+# Negative, zero, positive: pale, so that the points stand out.
+LAND = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
+MARGIN = 0.12
+
+
+def contours(
+    model: Any,
+    X: Any,
+    *,
+    components: int | Iterable[int] | None = None,
+    labels: Any = None,
+    levels: int | Sequence[float] = 12,
+    resolution: int = 120,
+    cmap: Any = None,
+    ax: Axes | Sequence[Axes] | Panels | None = None,
+) -> Panels:
+    """Draw each component's score over the plane, with the rows on top.
+
+    A line joins the points x of equal score yⱼ(x): straight and orthogonal to the axis in
+    linear PCA, bent along the data in kernel PCA. Zero, the score of the mean, is the heavier
+    line. Each panel has its own scale of colours, symmetric about zero.
+
+    Parameters
+    ----------
+    model : fitted model of two columns
+        Anything with `transform`. Its `explained_variance_ratio_`, or that of the last step of
+        a pipeline, goes into the titles.
+    X : array or DataFrame of shape (n, 2)
+        Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
+        columns become the labels of the axes.
+    components : int, iterable of int or None
+        How many of the first, or which ones, counted from 0. None: all, at most eight.
+    labels : array of shape (n,) or None
+        Classes of the rows, or a number for each, as in `scatter`.
+    levels : int or increasing sequence
+        About how many steps, at round numbers; or the scores to draw lines at.
+    resolution : int
+        Points of the grid along each side.
+    cmap : str, Colormap or None
+        Colours from negative to positive.
+    ax : Axes, sequence of Axes or None
+        One for each component. None makes a figure, with a key where there are labels.
+
+    Returns
+    -------
+    ndarray of Axes, one for each component
+
+    References
+    ----------
+    B. Schölkopf, A. Smola, K.-R. Müller (1998), Nonlinear component analysis as a kernel
+    eigenvalue problem, Neural Computation 10, 1299–1319, where kernel PCA is shown this way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> from mercer.plotting import contours
+    >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [3, 1]
+    >>> axes = contours(PCA().fit(X), X)
+    >>> [ax.get_title() for ax in axes]
+    ['Component 1 (89.2 %)', 'Component 2 (10.8 %)']
+    """
+    rows, names = plane(model, X)
+    x, y, points = grid(rows, X, resolution)
+    scores = to_numpy(model.transform(points))
+    drawn, ratio, scale = chosen(components, scores.shape[1]), shares(model), None
+    axes = panels(ax, len(drawn))
+    for panel, j in zip(axes, drawn, strict=True):
+        landscape(panel, x, y, scores[:, j].reshape(len(y), len(x)), levels, cmap)
+        scale = draw_points(panel, rows, labels)
+        panel.set(title=name(j, ratio), xlim=x[[0, -1]], ylim=y[[0, -1]])
+    # In a figure of our own the panels share their axes, and the outer ones name them.
+    for panel in axes if ax is not None else lowest(axes):
+        panel.set_xlabel(names[0])
+    for panel in axes if ax is not None else leftmost(axes):
+        panel.set_ylabel(names[1])
+    if ax is None:
+        draw_key(list(axes), labels, scale, "outside lower center")
+    return axes
+
+
+def plane(model: Any, X: Any) -> tuple[Values, list[str]]:
+    """Return the rows of a plane and the names of its two axes."""
+    takes = getattr(model, "n_features_in_", 2)
+    if takes != 2:
+        raise ValueError(
+            f"This {type(model).__name__} takes {takes} columns, and contours need a plane. "
+            "Fit it to two columns, or draw its scores with mercer.plotting.scatter."
+        )
+    rows = dense(X)
+    if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
+        raise ValueError(f"X has shape {rows.shape}; contours need rows of two columns.")
+    if not np.isfinite(rows.astype(np.float64)).all():
+        raise ValueError("X contains NaN or infinity, which no plane reaches. Drop such rows.")
+    names = getattr(X, "columns", ("$x_1$", "$x_2$"))
+    return rows, [str(column) for column in names]
+
+
+def grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
+    """Return the lines of a grid around the rows, and its points, y by y, in the kind of X."""
+    if resolution < 2:
+        raise ValueError(f"resolution={resolution}, but a grid has at least 2 points a side.")
+    low, high = (np.asarray(end, np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
+    margin = MARGIN * np.where(high > low, high - low, 1.0)
+    x, y = np.linspace(low - margin, high + margin, resolution).T
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    if hasattr(X, "columns"):  # A model fitted to names asks for them; pandas and polars alike.
+        return x, y, type(X)(dict(zip(X.columns, points.T, strict=True)))
+    return x, y, like(points, X if is_foreign(X) else rows, working_dtype(rows.dtype))
+
+
+def landscape(ax: Axes, x: Values, y: Values, Z: Values, levels: Any, cmap: Any) -> None:
+    """Draw the contours of one component, zero in the middle of the colours."""
+    colours = matplotlib("colors")
+    cmap = colours.LinearSegmentedColormap.from_list("land", LAND) if cmap is None else cmap
+    norm = colours.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
+    if np.ptp(Z) == 0:  # A constant has no contours: one colour, that of its sign.
+        ax.pcolormesh(x, y, Z, norm=norm, cmap=cmap, shading="gouraud")
+        return
+    extend = "neither" if isinstance(levels, Integral) else "both"
+    filled = ax.contourf(x, y, Z, levels=levels, norm=norm, cmap=cmap, extend=extend)
+    zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
+    widths = np.where(zero, 1.0, 0.4)
+    ax.contour(x, y, Z, levels=filled.levels, colors=INK, linewidths=widths, linestyles="solid")
