@@ -13,7 +13,7 @@ from mercer.certificate import Certificate
 from mercer.folds import Centre
 from mercer.kernels.base import Kernel, as_precise, fill
 from mercer.kernels.pair import Points
-from mercer.sources import Block, Search, Source, not_finite
+from mercer.sources import Block, Mapped, Search, Source, not_finite
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ class KernelProjection(Projection):
     shares: Vector
     height: float
 
-    def features(self, source: Source, dtype: Any = None) -> Source:
+    def features(self, source: Source, dtype: Any = None) -> Mapped:
         """Return h(x) of every row, computed when it is read."""
         kind = source.dtype if dtype is None else np.dtype(dtype)
         if self.kernel is None:
-            return source.map(lambda block: block.dense(kind), source.shape[1], kind)
+            return Mapped(source, lambda block: block.dense(kind), source.shape[1], kind, 0)
         kernel, basis = self.kernel, Points(as_precise(self.basis, kind))
 
         def between(block: Block) -> Array:
@@ -161,7 +161,7 @@ class KernelProjection(Projection):
             fill(kernel.on, self._points(block, kind), basis, h)
             return h
 
-        return source.map(between, len(basis), kind)
+        return Mapped(source, between, len(basis), kind, 0)
 
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         kind = source.dtype if dtype is None else np.dtype(dtype)
@@ -171,9 +171,11 @@ class KernelProjection(Projection):
         features = self.features(source, kind)
 
         def project(block: Block) -> Array:
-            return _finite((block.rows - mean) @ A, block, features)
+            h = features.f(block)
+            return _finite((h - mean) @ A, block, source)
 
-        return features.map(project, int(A.shape[1]), kind)
+        extra = features.row_bytes - source.row_bytes
+        return source.map(project, int(A.shape[1]), kind, extra_bytes=extra)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
         """Return one column: k(x,x) − 2⟨Φ(x), Φ̄⟩ + ‖Φ̄‖² − ‖y‖², never below zero."""
@@ -189,11 +191,11 @@ class KernelProjection(Projection):
         features, xp = self.features(source, kind), namespace(source.reference)
 
         def measure(block: Block) -> Array:
-            h = features.read(block.start, block.stop)
+            h = features.f(block)
             y = (h - mean) @ A
             own = kernel.on_itself(self._points(block, kind))
             left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
-            return xp.maximum(left, 0.0 * left)[:, None]
+            return _finite(xp.maximum(left, 0.0 * left)[:, None], block, source)
 
         return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
 
@@ -214,5 +216,6 @@ def _finite(result: Array, block: Block, source: Source) -> Array:
     if is_finite(result):
         return result
     search = Search()
-    search.add(block)
+    if not isinstance(block.rows, list):
+        search.add(block)
     raise not_finite(search.found, source)

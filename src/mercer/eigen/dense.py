@@ -30,18 +30,19 @@ def dense(
     """
     A = operator.dense()
     if choose is None:
-        return decomposed(operator, A, k, *eigh(A, _more(k, operator.size)))
+        return decomposed(operator, A, k, *eigh(A, _more(k, operator)))
     tridiagonal = Tridiagonal(A)
     k = choose(tridiagonal.values)
-    more = _more(k, operator.size)
+    more = _more(k, operator)
     if 4 * more < operator.size:
         return decomposed(operator, A, k, *tridiagonal.pairs(more))
     del tridiagonal
     return decomposed(operator, A, k, *eigh(A, more))
 
 
-def _more(k: int, size: int) -> int:
-    return min(size, k + max(8, k // 4))
+def _more(k: int, operator: Operator) -> int:
+    """Return how many pairs to compute; all where there may be negative eigenvalues to report."""
+    return min(operator.size, k + max(8, k // 4)) if operator.psd else operator.size
 
 
 class Tridiagonal:

@@ -24,11 +24,15 @@ class Randomized:
     power_iteration_normalizer : {"auto", "QR", "LU", "none"}
         How the vectors are kept apart between steps; "auto" is LU, or none for two steps or
         fewer.
+    products : int
+        Products in a step. A covariance is the product of the rows and their transpose; of a
+        kernel matrix scikit-learn takes two.
     """
 
     n_oversamples: int = 10
     iterated_power: int | str = "auto"
     power_iteration_normalizer: str = "auto"
+    products: int = 1
 
     def __call__(
         self,
@@ -46,7 +50,7 @@ class Randomized:
             steps = 7 if k < 0.1 * operator.rank else 4
         width = min(N, k + self.n_oversamples)
         Q = like(rng.standard_normal((N, width)), operator.reference)
-        for _ in range(int(steps)):
+        for _ in range(int(steps) * self.products):
             Q = self._normalized(operator.matmat(Q), int(steps))
         # Orthonormal before the last product too: it squares the condition of what it is given.
         Q, _ = orthonormalize(operator.matmat(orthonormalize(Q)[0]))

@@ -308,7 +308,7 @@ class KernelPCA(CallbackSupportMixin, Back):
     def _plan_of(self, problem: KernelProblem) -> Plan:
         solver: Any = self.eigen_solver
         if solver == "randomized":
-            solver = Randomized(10, self.iterated_power, "auto")
+            solver = Randomized(10, self.iterated_power, products=2)
         elif solver == "arpack" and self.max_iter is not None:
             solver = partial(arpack, max_iter=self.max_iter)
         method = self.method if isinstance(self.method, Method) else None

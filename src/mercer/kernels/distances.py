@@ -11,6 +11,7 @@ from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.pair import Beside, Points
 from mercer.kernels.parameters import is_number, positive, require
+from mercer.sources import Source
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
 _FAR = 800.0
@@ -70,7 +71,7 @@ class RBF(Stationary):
     def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> RBF:
         """Return the kernel whose σ is the median distance between rows of X.
 
-        Of as many rows as `size`, drawn at random.
+        Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
 
         Examples
         --------
@@ -80,10 +81,10 @@ class RBF(Stationary):
         """
         source = cls()._rows(X)
         rng = np.random.default_rng(random_state)
-        n = source.shape[0]
-        if min(n, size) < 2:
-            raise ValueError(f"RBF.from_median: {min(n, size)} rows have no distance.")
-        points = Points(source.take(np.sort(rng.permutation(n)[:size])))
+        rows = _drawn_rows(source, size, rng)
+        if len(rows) < 2:
+            raise ValueError(f"RBF.from_median: {len(rows)} rows have no distance.")
+        points = Points(source.take(rows))
         pair = next(Beside(points, points).tiles(whole=True))
         apart = np.sqrt(to_numpy(pair.sqdist))[np.triu_indices(pair.shape[0], 1)]
         sigma = float(np.median(apart))
@@ -314,6 +315,16 @@ class _CityBlock:
 
 
 CITY_BLOCK = _CityBlock()
+
+
+def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return the numbers of some rows, all where there are no more; each as often as it counts."""
+    numbers, weights = np.arange(source.shape[0]), source.weights
+    if weights is None:
+        return np.sort(rng.permutation(numbers)[:size])
+    if source.count <= size and np.array_equal(weights, np.round(weights)):
+        return np.repeat(numbers, weights.astype(int))
+    return np.sort(rng.choice(numbers, size, p=weights / source.count))
 
 
 def student(d: int, q: int, freedom: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:

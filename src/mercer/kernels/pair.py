@@ -101,7 +101,10 @@ class Part(Points):
     """Some of the rows of a group: lengths, shift and maps are those of the group."""
 
     def __init__(self, whole: Points, rows: slice) -> None:
-        super().__init__(whole.rows[rows], whole.start + rows.start)
+        of = whole.rows
+        super().__init__(
+            of[rows] if isinstance(of, list) else of[rows, :], whole.start + rows.start
+        )
         self._whole, self._at = whole, rows
 
     @lazy

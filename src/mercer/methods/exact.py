@@ -9,11 +9,21 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, to_numpy
 from mercer.eigen import Randomized, Solver, Spectrum
-from mercer.methods.base import Cost, Method, Size, certify, find_solver, judged, solve
+from mercer.methods.base import (
+    Cost,
+    Method,
+    Size,
+    certify,
+    find_solver,
+    judged,
+    solve,
+    total_variance,
+)
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
-from mercer.problem import KernelProblem, Problem, require_finite
+from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
+from mercer.sources import Search, StringSource, not_finite
 
 # Eigenvalues below this share of the largest are rounding.
 _ZERO = 1e-12
@@ -81,7 +91,7 @@ class Exact(Method):
         k = _positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
         certificate = replace(certificate, negative=_negative(gram, spectrum))
-        values = spectrum.values[:k]
+        values, total = spectrum.values[:k], total_variance(gram, spectrum)
         V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
         V = V * _signs(V, gram.roots)
         lengths = like(np.sqrt(values * gram.divisor), V)
@@ -90,8 +100,8 @@ class Exact(Method):
             mean=gram.means * problem.center,
             components=gram.roots * V / lengths,
             eigenvalues=values,
-            total_variance=max(0.0, gram.trace),
-            rest=max(0.0, gram.trace - float(values.sum())),
+            total_variance=max(0.0, total),
+            rest=max(0.0, total - float(values.sum())),
             certificate=certificate,
             kernel=problem.kernel,
             basis=None if problem.kernel is None else source.whole(),
@@ -123,8 +133,11 @@ def _require_finite(problem: KernelProblem, gram: Gram) -> None:
     along = gram.means + gram.own
     if np.isfinite(along).all():
         return
-    if problem.kernel is None or problem.kernel.takes == "vectors":
-        require_finite(problem.source, np.asarray(np.nan))
+    found = (
+        None if isinstance(problem.source, StringSource) else problem.source.fold(Search()).found
+    )
+    if found is not None or problem.kernel is None:
+        raise not_finite(found, problem.source)
     row = int(np.flatnonzero(~np.isfinite(along))[0])
     many = int((~np.isfinite(along)).sum())
     raise ValueError(

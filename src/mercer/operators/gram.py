@@ -18,22 +18,23 @@ from mercer.arrays import (
     numpy_dtype,
     to_numpy,
 )
+from mercer.config import get_config
 from mercer.kernels import Kernel
 from mercer.kernels.base import as_precise, fill
 from mercer.kernels.pair import Points
 from mercer.operators.base import Operator
 from mercer.sources import Block, Fold, Source
 
-# A strip fills about this much, and has at least so many rows: enough for a matrix product.
+# A strip fills about this much: enough for a matrix product.
 _STRIP_BYTES = 32 * 2**20
-_STRIP_ROWS = 64
 # Columns of a strip that are made by one matrix product.
 _ACROSS = 4096
 
 
 def strip_rows(n: int, itemsize: int) -> int:
-    """Return the rows of a strip of an n×n matrix."""
-    return max(1, min(n, max(_STRIP_ROWS, _STRIP_BYTES // (n * itemsize))))
+    """Return the rows of a strip of an n×n matrix; several strips fit the budget."""
+    room = min(_STRIP_BYTES, get_config().budget // 16)
+    return max(1, min(n, room // (n * itemsize)))
 
 
 class Strips(Source):
@@ -62,7 +63,8 @@ class Strips(Source):
     def read(self, start: int, stop: int) -> Array:
         if self.kept is not None and start in self.kept:
             return self.kept[start]
-        strip = self._strip(start, stop)
+        with np.errstate(invalid="ignore", over="ignore"):  # judged when all strips are in
+            strip = self._strip(start, stop)
         if self.kept is not None:
             self.kept[start] = strip
         return strip
@@ -245,7 +247,8 @@ class Gram(Operator):
             matrix = self.source.whole()
             return namespace(matrix).linalg.diagonal(matrix)
         points = Points(as_precise(self.source.whole(), np.float64))
-        return self.kernel.on_itself(points)
+        with np.errstate(invalid="ignore", over="ignore"):  # judged when all is known
+            return self.kernel.on_itself(points)
 
     def _survey(self) -> None:
         """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
