@@ -157,6 +157,7 @@ class KernelProjection(Projection):
         kernel, basis = self.kernel, Points(as_precise(self.basis, kind))
 
         def between(block: Block) -> Array:
+            _require_finite(block, source)
             h = empty((block.length, len(basis)), source.reference, kind)
             fill(kernel.on, self._points(block, kind), basis, h)
             return h
@@ -215,7 +216,14 @@ def _finite(result: Array, block: Block, source: Source) -> Array:
     """Return what was made of a block, or say which of its entries is not finite."""
     if is_finite(result):
         return result
+    _require_finite(block, source)
+    raise not_finite(None, source)
+
+
+def _require_finite(block: Block, source: Source) -> None:
+    """Refuse rows with NaN or infinity: a kernel may make a number of them."""
     search = Search()
     if not isinstance(block.rows, list):
         search.add(block)
-    raise not_finite(search.found, source)
+    if search.found is not None:
+        raise not_finite(search.found, source)

@@ -1,20 +1,12 @@
 """scikit-learn's own tests of its PCA, run against Mercer's."""
 
-import importlib.util
 import types
 
 import numpy as np
 import pytest
-import sklearn.decomposition
 
 import mercer
-
-try:
-    spec = importlib.util.find_spec("sklearn.decomposition.tests.test_pca")
-except ModuleNotFoundError:
-    spec = None
-if spec is None:
-    pytest.skip("scikit-learn was installed without its tests", allow_module_level=True)
+from tests.estimators.upstream import adapted, cases_in, load
 
 NOT_OURS = {
     "test_pca_svd_solver_auto": "asserts the private attribute _fit_svd_solver",
@@ -29,18 +21,6 @@ ALL_AXES = "asserts that arpack refuses to find all axes; Mercer finds them"
 FEWER = {"density": [0.01, 0.30], "n_components": [1, 10], "scale": [100]}
 
 
-def load():
-    """Return a private copy of scikit-learn's module that imported Mercer's PCA."""
-    module = importlib.util.module_from_spec(spec)
-    original = sklearn.decomposition.PCA
-    sklearn.decomposition.PCA = mercer.PCA
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sklearn.decomposition.PCA = original
-    return module
-
-
 def cases(test, mark):
     """Return the cases of a parametrisation that apply to Mercer."""
     names, values = mark.args[0], list(mark.args[1])
@@ -52,23 +32,10 @@ def cases(test, mark):
     return values
 
 
-def adapted(test):
-    """Return a test without what does not apply to Mercer."""
-    if test.__name__ in NOT_OURS:
-        return pytest.mark.skip(reason=NOT_OURS[test.__name__])(test)
-    marks = getattr(test, "pytestmark", [])
-    test.pytestmark = [
-        pytest.mark.parametrize(mark.args[0], cases(test, mark), **mark.kwargs).mark
-        if mark.name == "parametrize"
-        else mark
-        for mark in marks
-    ]
-    return test
-
-
-upstream = load()
-tests = {k: v for k, v in vars(upstream).items() if k.startswith("test_")}
-globals().update({name: adapted(test) for name, test in tests.items()})
+upstream = load("test_pca", "PCA", mercer.PCA)
+globals().update(
+    {name: adapted(test, NOT_OURS, cases) for name, test in cases_in(upstream).items()}
+)
 
 
 @pytest.fixture

@@ -3,15 +3,17 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import PCA
+from mercer import PCA, KernelPCA
+from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
-from mercer.methods import Covariance, Dot, FrequentDirections, Iterative
+from mercer.methods import Covariance, Dot, Exact, FrequentDirections, Iterative
 
+NOT_SQUARE = "the rows it transforms have too few columns, which is said first"
 ALL_AXES = "with all axes those of the null space are arbitrary, and weights change its size"
 
 
 def expected_failures(estimator):
-    if estimator.n_components is None:
+    if estimator.n_components is None and isinstance(estimator, PCA):
         return {
             "check_sample_weight_equivalence_on_dense_data": ALL_AXES,
             "check_sample_weight_equivalence_on_sparse_data": ALL_AXES,
@@ -30,4 +32,17 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [KernelPCA(), KernelPCA(2, kernel="precomputed"), KernelPCA(2, preimage="gradient")]
+    + [KernelPCA(2, kernel="rbf", eigen_solver=solver, random_state=0) for solver in KERNEL_SOLVERS]
+    + [KernelPCA(2, kernel="rbf", method=Exact(store=store)) for store in ("float32", "none")],
+    expected_failed_checks=lambda estimator: (
+        {"check_estimators_nan_inf": NOT_SQUARE} if estimator.kernel == "precomputed" else {}
+    ),
+)
+def test_kernel_estimator(estimator, check):
     check(estimator)

@@ -397,7 +397,7 @@ class KernelPCA(CallbackSupportMixin, Back):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed" and self.preimage is None
         return tags
 
 

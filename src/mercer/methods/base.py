@@ -207,6 +207,26 @@ def certify(
     )
 
 
+def within_gap(problem: Problem, operator: Operator, found: Spectrum) -> bool:
+    """Tell whether what was found is within the gap asked for.
+
+    The bounds that cost nothing come first; the one that costs products is tried only
+    when the coupling alone would leave half of the gap.
+    """
+    k = problem.choose(found.values, operator.trace)
+    if k is None or problem.gap is None or k == 0:
+        return k == 0
+    if certify(operator, found, k, problem.rng, probe=False).gap <= problem.gap:
+        return True
+    assert found.ritz is not None
+    assert found.coupling is not None
+    held = float(found.values[:k].sum())
+    hopeful = split(found.ritz, found.coupling, float(found.ritz[-1]), k)
+    if hopeful * (1.0 - problem.gap / 2) > held:
+        return False
+    return certify(operator, found, k, problem.rng).gap <= problem.gap
+
+
 def total_variance(operator: Operator, spectrum: Spectrum) -> float:
     """Return the sum of the positive eigenvalues: the trace, less the negative ones found."""
     found = spectrum.values if spectrum.ritz is None else spectrum.ritz

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, to_numpy
-from mercer.eigen import Randomized, Solver, Spectrum
+from mercer.eigen import Randomized, Solver, Spectrum, krylov
 from mercer.methods.base import (
     Cost,
     Method,
@@ -18,6 +18,7 @@ from mercer.methods.base import (
     judged,
     solve,
     total_variance,
+    within_gap,
 )
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
@@ -61,7 +62,8 @@ class Exact(Method):
 
     def cost(self, size: Size) -> Cost:
         n, k = size.n, size.axes
-        item = {"float64": 8, "float32": 4, "none": 0}[self.store]
+        kept = self._kept()
+        item = 0 if kept is None else np.dtype(kept).itemsize
         pairs = float(n) * n * size.d  # half of the matrix, two operations a column
         if self.solver == "dense":
             factor = 4 / 3 * n**3 + 2.0 * n * n * k if 4 * k < n else 4.0 * n**3
@@ -72,20 +74,29 @@ class Exact(Method):
         evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
         work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2
         strips = 2 * 8.0 * n * strip_rows(n, 8)
-        kept = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
+        held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
         copies = 0.0 if size.itemsize == 8 and item == 8 else 12.0 * n * size.d
-        memory = kept + strips + copies + 16.0 * n * basis + 24.0 * n * width
-        return Cost(passes, work, 4 / 3 * basis**3, memory)
+        memory = held + strips + copies + 16.0 * n * basis + 24.0 * n * width
+        looks = basis**4 / (3.0 * width)  # decompositions of what is found so far
+        return Cost(passes, work, 4 / 3 * basis**3 + looks, memory)
+
+    def _kept(self) -> Any:
+        """Return the precision in which the kernel matrix is kept; None where it is not."""
+        if self.store not in _STORES:
+            raise ValueError(f"store={self.store!r} is not one of {', '.join(_STORES)}.")
+        return _STORES[self.store]
 
     def fit(self, problem: Problem) -> KernelProjection:
         assert isinstance(problem, KernelProblem)
-        if self.store not in _STORES:
-            raise ValueError(f"store={self.store!r} is not one of {', '.join(_STORES)}.")
+        _require_finite_rows(problem)
         source, shift = shifted(problem)
-        gram = Gram(problem.kernel, source, center=problem.center, store=_STORES[self.store])
-        _require_finite(problem, gram)
+        gram = Gram(problem.kernel, source, center=problem.center, store=self._kept())
+        _require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
-        spectrum, k = solve(problem, gram, solver)
+        how: dict[str, Any] = {}
+        if problem.gap is not None and solver is krylov:
+            how["enough"] = lambda found: within_gap(problem, gram, found)
+        spectrum, k = solve(problem, gram, solver, **how)
         if isinstance(solver, Randomized):
             spectrum = judged(spectrum, k)
         k = _positive(gram, spectrum, k)
@@ -128,22 +139,24 @@ def shifted(problem: KernelProblem) -> tuple[Any, Vector | None]:
     return moved, mean
 
 
-def _require_finite(problem: KernelProblem, gram: Gram) -> None:
-    """Refuse rows that are not finite, and a kernel that makes NaN of rows that are."""
-    along = gram.means + gram.own
-    if np.isfinite(along).all():
+def _require_finite_rows(problem: KernelProblem) -> None:
+    """Refuse NaN and infinity, which a kernel may make a number of."""
+    if isinstance(problem.source, StringSource):
         return
-    found = (
-        None if isinstance(problem.source, StringSource) else problem.source.fold(Search()).found
-    )
-    if found is not None or problem.kernel is None:
+    found = problem.source.fold(Search()).found
+    if found is not None:
         raise not_finite(found, problem.source)
-    row = int(np.flatnonzero(~np.isfinite(along))[0])
-    many = int((~np.isfinite(along)).sum())
-    raise ValueError(
-        f"{problem.kernel!r} gives NaN or infinity between row {row} and others ({many} rows have "
-        f"such values). Scale the rows, or change the kernel's parameters."
-    )
+
+
+def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
+    """Refuse a kernel that makes NaN or infinity of finite rows."""
+    bad = np.flatnonzero(~np.isfinite(gram.means + gram.own))
+    if len(bad):
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between row {bad[0]} and others "
+            f"({len(bad)} rows have such values). Scale the rows, or change the kernel's "
+            f"parameters."
+        )
 
 
 def _positive(gram: Gram, spectrum: Spectrum, k: int) -> int:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
-from mercer.certificate import split
 from mercer.config import get_config
-from mercer.eigen import Randomized, Solver, Spectrum, krylov
+from mercer.eigen import Randomized, Solver, krylov
 from mercer.folds import Centre, Triangle
 from mercer.methods.base import (
     FLOOR,
@@ -21,6 +20,7 @@ from mercer.methods.base import (
     find_solver,
     judged,
     solve,
+    within_gap,
 )
 from mercer.methods.dot import lifted
 from mercer.methods.svd import SVD
@@ -89,7 +89,7 @@ class Iterative(Method):
         operator = (Dots if small else Covariance)(source, mean, deviation, divisor, variance)
         how: dict[str, Any] = {}
         if problem.gap is not None and solver is krylov:
-            how["enough"] = lambda found: self._certified(problem, operator, found)
+            how["enough"] = lambda found: within_gap(problem, operator, found)
         spectrum, k = solve(problem, operator, solver, **how)
         if isinstance(solver, Randomized):
             spectrum = judged(spectrum, k)
@@ -110,25 +110,6 @@ class Iterative(Method):
         if deep:
             values, axes = _polished(problem, axes)
         return problem.projection(mean, deviation, axes, values, variance, certificate)
-
-    def _certified(self, problem: Problem, operator: Any, found: Spectrum) -> bool:
-        """Tell whether what was found is within the gap asked for.
-
-        The bounds that cost nothing come first; the one that costs products is tried only
-        when the coupling alone would leave half of the gap.
-        """
-        k = problem.choose(found.values, operator.trace)
-        if k is None or problem.gap is None or k == 0:
-            return k == 0
-        if certify(operator, found, k, problem.rng, probe=False).gap <= problem.gap:
-            return True
-        assert found.ritz is not None
-        assert found.coupling is not None
-        held = float(found.values[:k].sum())
-        hopeful = split(found.ritz, found.coupling, float(found.ritz[-1]), k)
-        if hopeful * (1.0 - problem.gap / 2) > held:
-            return False
-        return certify(operator, found, k, problem.rng).gap <= problem.gap
 
 
 def _polished(problem: Problem, axes: Array) -> tuple[Vector, Array]:
