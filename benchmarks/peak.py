@@ -18,7 +18,7 @@ import numpy as np
 _PROCESS = Path("/proc/self")
 
 
-def growth(task: str, *arguments: Any) -> dict[str, int]:
+def growth(task: str, *arguments: Any) -> dict[str, Any]:
     """Return what a fit adds to the resident memory, and the size of what it returns.
 
     Parameters
@@ -33,7 +33,8 @@ def growth(task: str, *arguments: Any) -> dict[str, int]:
     -------
     dict
         Bytes: "growth" (peak in the fit less what was resident before), "returned" (arrays
-        of the model, which are part of the growth), "before" (resident before).
+        of the model, which are part of the growth), "before" (resident before). And "notes",
+        what the model has under that name.
     """
     if not (_PROCESS / "status").exists():
         raise OSError("peak memory is read from /proc, which this system lacks")
@@ -44,7 +45,7 @@ def growth(task: str, *arguments: Any) -> dict[str, int]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measure(fit: Callable[[], Any]) -> dict[str, int]:
+def measure(fit: Callable[[], Any]) -> dict[str, Any]:
     """Run a fit in this process and return what `growth` does."""
     settle()
     before = resident("VmRSS")
@@ -52,7 +53,8 @@ def measure(fit: Callable[[], Any]) -> dict[str, int]:
     # Where the peak could not be reset it may be that of making the data: growth is then
     # overstated, never understated.
     peak = resident("VmHWM")
-    return {"growth": peak - before, "returned": returned(model), "before": before}
+    figures = {"growth": peak - before, "returned": returned(model), "before": before}
+    return {**figures, "notes": getattr(model, "notes", None)}
 
 
 def settle() -> None:

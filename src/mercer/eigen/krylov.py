@@ -56,7 +56,8 @@ def _krylov(
     spectrum = basis.grow(k, tol, rng, enough)
     if basis.dtype == np.float64:
         return spectrum
-    wide = min(operator.size, k + 8)
+    # Where no products are to spare for bounds, all that was searched serves them.
+    wide = min(operator.size, k + 8 if operator.probe is not None else basis.m)
     Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
     sharp = Basis(operator, Q, np.float64, spectrum.products)
     return replace(sharp.grow(k, tol, rng, enough), state=basis)

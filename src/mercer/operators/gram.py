@@ -252,7 +252,7 @@ class Gram(Operator):
 
     def _survey(self) -> None:
         """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
-        roots = None if self.psd else self.roots
+        roots = None if self.psd and self.probe is not None else self.roots
         fold = self.strips.fold(Symmetric(self.roots * self.unit, self.dtype, roots))
         self._note(fold.result * self.roots)
         if roots is not None:
