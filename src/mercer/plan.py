@@ -114,12 +114,13 @@ class Plan:
         chosen = next(c for c in self.candidates if c.method is self.method)
         others = [_label(c.method) for c in self.candidates if c.fits]
         room = self.budget if get_config().memory is not None else machine_memory()
+        solver = "eigen_solver" if self.size.square else "svd_solver"
         if chosen.cost.memory <= room or not others:
             return
         raise MemoryError(
             f"{_label(self.method)} needs {format_bytes(chosen.cost.memory)} for {self.size.n} × "
             f"{self.size.d}, more than the memory budget of {format_bytes(room)}. "
-            f'svd_solver="auto" would choose from {", ".join(others)}, which fit; '
+            f'{solver}="auto" would choose from {", ".join(others)}, which fit; '
             f"config_context(memory=...) raises the budget."
         )
 
@@ -214,8 +215,11 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Metho
     )
     if method is not None:
         return Plan(method, "as asked for", (_candidate(method, size, budget),), size, budget)
-    stores = ("float64",) if problem.kernel is None else ("float64", "float32", "none")
     iterated = "krylov" if solver in ("auto", "dense") else solver
+    # Only Krylov iterates in float32; the others would compute the matrix anew every time.
+    stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
+    if problem.kernel is None:
+        stores = ["float64"]
     methods: list[Method] = [Exact(iterated, store) for store in stores]
     if solver in ("auto", "dense"):
         methods.insert(0, Exact("dense"))

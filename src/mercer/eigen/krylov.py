@@ -13,8 +13,6 @@ from mercer.operators import Operator, apart
 from mercer.threads import serial_blas
 
 _STEPS = 600
-# Ritz values cost an m×m decomposition: looked at after every third product.
-_LOOK = 3
 # A block whose directions are no farther apart in length stays orthogonal to the basis.
 _CLEAN = 1e-2
 
@@ -97,10 +95,10 @@ class Basis:
                     self._restart(k)
                 self.step(rng)
             full = self.m == self.N
-            if self.m >= k and (full or step % _LOOK == 0 or self.m == self.width):
+            if self.m >= k and (full or step % self.operator.look == 0 or self.m == self.width):
                 found = self._spectrum(k)
                 # Float64 products are asked for what the data's own precision can give.
-                goal = target(found.values, tol, self.operator.dtype)
+                goal = target(found.values, tol, self.operator.dtype, self.N)
                 met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
                 met = met and not self._hides(k)
                 asked = enough if self.dtype == np.float64 else None

@@ -97,10 +97,11 @@ class Solver(Protocol):
 PRECISION = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 1e-13}
 
 
-def target(values: Vector, tol: float, dtype: Any) -> Vector:
-    """Return the residual that each eigenvalue must reach."""
+def target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
+    """Return the residual that each eigenvalue must reach; n ε ‖A‖ is as good as LAPACK's."""
     largest = float(np.max(np.abs(values), initial=0.0))
-    return np.maximum(tol * np.abs(values), PRECISION[np.dtype(dtype)] * largest)
+    least = max(PRECISION[np.dtype(dtype)], size * float(np.finfo(np.float64).eps))
+    return np.maximum(tol * np.abs(values), least * largest)
 
 
 def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:

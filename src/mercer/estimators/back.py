@@ -136,9 +136,15 @@ class Back(Projecting):
     def _rows(self, X: Any, *, reset: bool) -> Source:
         raise NotImplementedError
 
-    def _fit_back(self, problem: KernelProblem, scores: Array) -> None:
+    def _own_scores(self, source: Source) -> Array:
+        raise NotImplementedError
+
+    def _fit_back(self, problem: KernelProblem) -> None:
         """Learn what the way back needs, of rows and their scores."""
         self.__dict__.pop("_way", None)
+        if self.preimage is None and not self.fit_inverse_transform:
+            return
+        scores = self._own_scores(problem.source)
         if self.preimage is not None:
             known = None
             if isinstance(self.plan_.method, Exact):

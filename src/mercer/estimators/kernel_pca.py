@@ -18,7 +18,13 @@ from mercer.eigen import Randomized, arpack
 from mercer.estimators.back import Back
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.kernel import resolved
-from mercer.estimators.validation import check_matrix, check_rows, check_strings, check_weights, own
+from mercer.estimators.validation import (
+    check_matrix,
+    check_rows,
+    check_strings,
+    check_weights,
+    held,
+)
 from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact, Method
 from mercer.notices import warn
@@ -283,8 +289,7 @@ class KernelPCA(CallbackSupportMixin, Back):
             tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
-            if self.copy_X and self.kernel != "precomputed":
-                source = own(source, X)
+            source = held(source, copy_rows=self.copy_X and self.kernel != "precomputed")
             with progress.session(*([tasks] if tasks else [])):
                 problem = self._problem(source)
                 plan = self._plan_of(problem)
@@ -351,7 +356,7 @@ class KernelPCA(CallbackSupportMixin, Back):
         self.X_fit_ = source.whole()
         self.certificate_ = fitted.certificate
         self.plan_ = plan
-        self._fit_back(problem, self._own_scores(source))
+        self._fit_back(problem)
         self._warn(problem, total)
 
     def _own_scores(self, source: Source) -> Array:

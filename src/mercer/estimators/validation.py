@@ -57,11 +57,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     return source
 
 
-def own(source: Source, X: Any) -> Source:
-    """Return rows that do not change when X does."""
-    if not isinstance(source, (ArraySource, SparseSource)) or isinstance(X, Source):
+def held(source: Source, *, copy_rows: bool) -> Source:
+    """Return rows in memory that do not change when X does."""
+    if isinstance(source, StringSource):
         return source
     rows = source.whole()
+    if not isinstance(source, (ArraySource, SparseSource)):  # read, or computed, just now
+        return ArraySource(rows, source.names).weighted(source.weights)
+    if not copy_rows:
+        return source
     if isinstance(source, SparseSource):
         return SparseSource(rows.copy(), source.names).weighted(source.weights)
     copied = (

@@ -188,7 +188,8 @@ def certify(
         error = float(np.linalg.norm(residuals)) * k**0.5
         upper = Figure(float(values.sum()) + slack + error, "bound", operator.confidence)
     else:
-        upper = _optimum(operator, spectrum, k, rng if probe else None)
+        with serial_blas():
+            upper = _optimum(operator, spectrum, k, rng if probe else None)
         upper = Figure(upper + slack, upper.kind, upper.confidence)
     # The total is rounded too: shares are of the larger, and of the smaller, that it can be.
     most, least = total + operator.rounding, max(total - operator.rounding, 0.0)
@@ -259,7 +260,6 @@ def _optimum(
     def bounded(hidden: float) -> float:
         return split(ritz, coupling, min(hidden, left), k)
 
-    with serial_blas():
-        hidden = unseen(operator, basis, rng, lambda bound: bounded(bound) <= held * (1 + 1e-6))
+    hidden = unseen(operator, basis, rng, lambda bound: bounded(bound) <= held * (1 + 1e-6))
     likely = bounded(hidden)
     return Figure(likely, "bound", hidden.confidence) if likely < always else always

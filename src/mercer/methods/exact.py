@@ -24,7 +24,7 @@ from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
-from mercer.sources import Search, StringSource, not_finite
+from mercer.sources import ArraySource, Search, Source, StringSource, not_finite
 
 # Eigenvalues below this share of the largest are rounding.
 _ZERO = 1e-12
@@ -122,7 +122,7 @@ class Exact(Method):
         )
 
 
-def shifted(problem: KernelProblem) -> tuple[Any, Vector | None]:
+def shifted(problem: KernelProblem) -> tuple[Source, Vector | None]:
     """Return the rows less their mean, and the mean, where that keeps digits.
 
     For kernels whose centred matrix stays the same when all rows are shifted.
@@ -136,7 +136,7 @@ def shifted(problem: KernelProblem) -> tuple[Any, Vector | None]:
         return source, None
     at = like(mean, source.reference)
     moved = source.map(lambda block: cast(block.rows, np.float64) - at, source.shape[1], np.float64)
-    return moved, mean
+    return ArraySource(moved.collect()).weighted(source.weights), mean
 
 
 def _require_finite_rows(problem: KernelProblem) -> None:

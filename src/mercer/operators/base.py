@@ -40,6 +40,8 @@ class Operator(ABC):
     confidence = 1.0
     block = 8
     """Vectors that a product is best made with at once."""
+    look = 3
+    """Products between two looks at what an iteration has found: a look decomposes a matrix."""
     square: float | None = None
     """Sum of the squared eigenvalues, where it is known."""
     probe: np.dtype[Any] | None = np.dtype(np.float64)

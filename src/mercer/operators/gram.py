@@ -106,8 +106,8 @@ class Symmetric(Fold):
 
     label = "kernel matrix"
 
-    def __init__(self, V: Array, dtype: Any, roots: Array = None) -> None:
-        self.V, self.dtype, self.roots = cast(V, dtype), dtype, roots
+    def __init__(self, V: Array, dtype: Any, roots: Array = None, *, weighed: bool = False) -> None:
+        self.V, self.dtype, self.roots, self.weighed = cast(V, dtype), dtype, roots, weighed
         self.result = like(np.zeros(V.shape), V)
         self.square = 0.0
         self.nbytes = 8 * math.prod(V.shape)
@@ -121,17 +121,23 @@ class Symmetric(Fold):
             self._add_squares(strip, block.start, rows)
 
     def _add_squares(self, strip: Array, start: int, rows: int) -> None:
-        each = cast(strip * strip, np.float64)
-        w = self.roots[start:, 0] ** 2
-        own, other = each[:, :rows] @ w[:rows], each[:, rows:] @ w[rows:]
-        self.square += float((own + 2.0 * other) @ w[:rows])
+        """Add √w K √w squared: what lies right of the diagonal block counts twice."""
+        weighed = cast(strip, np.float64)
+        if self.weighed:
+            weighed = self.roots[start : start + rows] * weighed * self.roots[start:, :].T
+        xp, own = namespace(weighed), weighed[:, :rows]
+        if xp is np:
+            whole, diagonal = (float(np.einsum("ij,ij->", A, A)) for A in (weighed, own))
+        else:
+            whole, diagonal = (float(xp.sum(A * A)) for A in (weighed, own))
+        self.square += 2.0 * whole - diagonal
 
     def merge(self, other: Self) -> None:
         self.result += other.result
         self.square += other.square
 
     def spawn(self) -> Self:
-        return type(self)(self.V, self.dtype, self.roots)
+        return type(self)(self.V, self.dtype, self.roots, weighed=self.weighed)
 
     def arrays(self) -> dict[str, Array]:
         return {"result": self.result, "square": np.asarray(self.square)}
@@ -184,6 +190,7 @@ class Gram(Operator):
         weights = np.ones(self.size) if source.weights is None else source.weights
         self.roots = like(np.sqrt(weights), self.reference)[:, None]
         self.unit = self.roots / source.count**0.5
+        self.look = 1  # a product costs more than a look
         self.block = 16 if store is not None or kernel is None else 32
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
@@ -252,8 +259,11 @@ class Gram(Operator):
 
     def _survey(self) -> None:
         """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
-        roots = None if self.psd and self.probe is not None else self.roots
-        fold = self.strips.fold(Symmetric(self.roots * self.unit, self.dtype, roots))
+        # In float32 the sum of squares costs more than it spares, where products are cheap.
+        dear = self.psd and self.probe is not None and self.dtype != np.float64
+        roots, weighed = None if dear else self.roots, self.source.weights is not None
+        fold = Symmetric(self.roots * self.unit, self.dtype, roots, weighed=weighed)
+        fold = self.strips.fold(fold)
         self._note(fold.result * self.roots)
         if roots is not None:
             g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
