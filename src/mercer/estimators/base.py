@@ -14,6 +14,9 @@ from sklearn.utils.validation import check_array
 
 from mercer import progress
 from mercer.arrays import is_foreign
+from mercer.certificate import Certificate
+from mercer.methods import ConvergenceWarning
+from mercer.notices import warn
 from mercer.sources import ArraySource, Source, as_source, write_npy
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
@@ -23,6 +26,8 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """Base of estimators whose fit ends in a projection."""
 
     n_components_: int
+    certificate_: Certificate
+    gap: float | None
 
     def _check_scores(self, X: Any) -> Source:
         if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):
@@ -52,6 +57,24 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return rows
         with progress.session():
             return rows.collect()
+
+    def _warn_quality(self, parameter: str, exact: str) -> None:
+        """Say what did not converge, and what could not be certified."""
+        found = self.certificate_
+        if not found.converged:
+            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
+            warn(
+                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
+                f"the largest eigenvalue. certificate_ says what that means for each axis; "
+                f'{parameter}="auto" converges.',
+                ConvergenceWarning,
+            )
+        if self.gap is not None and found.gap > self.gap:
+            warn(
+                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
+                f'certified. {parameter}="{exact}" is exact.',
+                ConvergenceWarning,
+            )
 
     @contextlib.contextmanager
     def _all_or_nothing(self, *, always: bool = False) -> Iterator[None]:

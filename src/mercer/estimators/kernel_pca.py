@@ -26,7 +26,7 @@ from mercer.estimators.validation import (
     held,
 )
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact, Method
+from mercer.methods import Exact, Method
 from mercer.notices import warn
 from mercer.plan import Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
@@ -357,7 +357,7 @@ class KernelPCA(CallbackSupportMixin, Back):
         self.certificate_ = fitted.certificate
         self.plan_ = plan
         self._fit_back(problem)
-        self._warn(problem, total)
+        self._warn(problem)
 
     def _own_scores(self, source: Source) -> Array:
         """Return the scores of the rows of the fit: √λ v/√w where the eigenvectors are there."""
@@ -377,27 +377,14 @@ class KernelPCA(CallbackSupportMixin, Back):
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _warn(self, problem: KernelProblem, total: float) -> None:
-        found, asked = self.certificate_, self.n_components
+    def _warn(self, problem: KernelProblem) -> None:
+        asked = self.n_components
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
             warn(
                 f"{asked} axes were asked for, and only {self.n_components_} have a variance that "
                 f"is more than rounding: as many are returned."
             )
-        if not found.converged:
-            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
-            warn(
-                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
-                f"the largest eigenvalue. certificate_ says what that means for each axis; "
-                f'eigen_solver="auto" converges.',
-                ConvergenceWarning,
-            )
-        if self.gap is not None and found.gap > self.gap:
-            warn(
-                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
-                f'certified. eigen_solver="dense" is exact.',
-                ConvergenceWarning,
-            )
+        self._warn_quality("eigen_solver", "dense")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

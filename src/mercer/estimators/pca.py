@@ -18,7 +18,7 @@ from mercer.estimators.axes import Axes
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.stream import Seen, stream_method
 from mercer.estimators.validation import check_rows, check_weights, tamed
-from mercer.methods import ConvergenceWarning, Method
+from mercer.methods import Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
@@ -356,23 +356,9 @@ class PCA(CallbackSupportMixin, Axes):
         self._warn(total)
 
     def _warn(self, total: float) -> None:
-        found = self.certificate_
         if total == 0.0:
             warn(
                 "X has no variance: every row is the same. The axes are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
-        if not found.converged:
-            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
-            warn(
-                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
-                f"the largest eigenvalue. certificate_ says what that means for each axis; "
-                f'svd_solver="auto" converges.',
-                ConvergenceWarning,
-            )
-        if self.gap is not None and found.gap > self.gap:
-            warn(
-                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
-                f'certified. svd_solver="full" is exact.',
-                ConvergenceWarning,
-            )
+        self._warn_quality("svd_solver", "full")
