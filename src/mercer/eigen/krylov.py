@@ -54,8 +54,8 @@ def _krylov(
     spectrum = basis.grow(k, tol, rng, enough)
     if basis.dtype == np.float64:
         return spectrum
-    # Where no products are to spare for bounds, all that was searched serves them.
-    wide = min(operator.size, k + 8 if operator.probe is not None else basis.m)
+    # Where no products are to spare for bounds, much of what was searched serves them.
+    wide = min(operator.size, k + 8 if operator.probe is not None else min(basis.m, 4 * k + 256))
     Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
     sharp = Basis(operator, Q, np.float64, spectrum.products)
     return replace(sharp.grow(k, tol, rng, enough), state=basis)

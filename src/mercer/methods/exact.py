@@ -68,7 +68,7 @@ class Exact(Method):
         if self.solver == "dense":
             factor = 4 / 3 * n**3 + 2.0 * n * n * k if 4 * k < n else 4.0 * n**3
             return Cost(1, pairs, factor, (8.0 + 16.0 + item / 2) * n * n)
-        width = min(n, 16)
+        width = min(n, 16 if item else 32)
         basis = min(n, 4 * k + 8 * width)
         passes = -(-basis // width) + 2
         evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
@@ -76,7 +76,9 @@ class Exact(Method):
         strips = 2 * 8.0 * n * strip_rows(n, 8)
         held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
         copies = 0.0 if size.itemsize == 8 and item == 8 else 12.0 * n * size.d
-        memory = held + strips + copies + 16.0 * n * basis + 24.0 * n * width
+        # Where nothing is kept, the last product is made with all that was searched.
+        vectors = 24.0 * n * width + (16.0 if item else 48.0) * n * basis
+        memory = held + strips + copies + vectors
         looks = basis**4 / (3.0 * width)  # decompositions of what is found so far
         return Cost(passes, work, 4 / 3 * basis**3 + looks, memory)
 

@@ -27,6 +27,8 @@ from mercer.sources import Block, Fold, Source
 
 # A strip fills about this much: enough for a matrix product.
 _STRIP_BYTES = 32 * 2**20
+# Rows of a strip that are squared at a time.
+_SQUARED = 64
 # Columns of a strip that are made by one matrix product.
 _ACROSS = 4096
 
@@ -122,15 +124,13 @@ class Symmetric(Fold):
 
     def _add_squares(self, strip: Array, start: int, rows: int) -> None:
         """Add √w K √w squared: what lies right of the diagonal block counts twice."""
-        weighed = cast(strip, np.float64)
-        if self.weighed:
-            weighed = self.roots[start : start + rows] * weighed * self.roots[start:, :].T
-        xp, own = namespace(weighed), weighed[:, :rows]
-        if xp is np:
-            whole, diagonal = (float(np.einsum("ij,ij->", A, A)) for A in (weighed, own))
-        else:
-            whole, diagonal = (float(xp.sum(A * A)) for A in (weighed, own))
-        self.square += 2.0 * whole - diagonal
+        for first in range(0, rows, _SQUARED):  # float64 copies of a few rows at a time
+            some = slice(first, min(first + _SQUARED, rows))
+            part = cast(strip[some, :], np.float64)
+            if self.weighed:
+                left = self.roots[start + some.start : start + some.stop, :]
+                part = left * part * self.roots[start:, :].T
+            self.square += 2.0 * _squares(part) - _squares(part[:, :rows])
 
     def merge(self, other: Self) -> None:
         self.result += other.result
@@ -145,6 +145,12 @@ class Symmetric(Fold):
     def restore(self, arrays: dict[str, Array]) -> None:
         self.result = like(to_numpy(arrays["result"]).copy(), self.V)
         self.square = float(arrays["square"])
+
+
+def _squares(A: Array) -> float:
+    if isinstance(A, np.ndarray):
+        return float(np.einsum("ij,ij->", A, A))
+    return float(namespace(A).sum(A * A))
 
 
 class Gram(Operator):
