@@ -73,7 +73,7 @@ class Exact(Method):
         passes = -(-basis // width) + 2
         evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
         work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2
-        strips = 2 * 8.0 * n * strip_rows(n, 8)
+        strips = 0.0 if item == 8 else 4 * 8.0 * n * strip_rows(n, 8)  # two for each of two workers
         held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
         copies = 0.0 if size.itemsize == 8 and item == 8 else 12.0 * n * size.d
         # Where nothing is kept, the last product is made with all that was searched.
