@@ -253,7 +253,8 @@ class Certificate:
         if len(self.negative):
             lines.append(
                 f"The kernel is not positive semi-definite: {len(self.negative)} eigenvalues "
-                f"found are negative, the least {self.negative[0]:.3g}; none is among the axes."
+                f"found are negative, the least {self.negative[0]:.3g}; none is among the axes. "
+                f"Shares are of the sum of all eigenvalues, which they make smaller."
             )
         if len(self.eigenvalues):
             header = f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle"

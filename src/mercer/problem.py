@@ -64,10 +64,17 @@ class Problem:
         """The most axes there can be."""
         return min(self.sides)
 
+    @property
+    def seen(self) -> tuple[int, int]:
+        """Rows and features as a rule counts them: rows as often as their weights say.
+
+        Weights below one are no counts: there are as many rows as there are.
+        """
+        return max(round(self.source.count), self.sides[0]), self.sides[1]
+
     def choose(self, values: Vector, total: float) -> int | None:
         """Ask the rule how many axes; None when it needs more eigenvalues."""
-        # Weights below one are no counts: there are as many rows as there are.
-        n, d = max(round(self.source.count), self.sides[0]), self.sides[1]
+        n, d = self.seen
         values = np.maximum(values, 0.0)
         if len(values) == self.limit < min(n, d):
             # Fewer rows than their weights say: the other eigenvalues are zero.
@@ -179,6 +186,11 @@ class KernelProblem(Problem):
     def sides(self) -> tuple[int, int]:
         """Rows, and as many features: a kernel's space has no end, the rows span n of it."""
         return self.source.shape[0], self.source.shape[0]
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        n, _ = super().seen
+        return n, n
 
 
 def require_finite(source: Source, *sums: Array) -> None:

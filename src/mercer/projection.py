@@ -153,8 +153,10 @@ class KernelProjection(Projection):
         """Return h(x) of every row, computed when it is read."""
         kind = source.dtype if dtype is None else np.dtype(dtype)
         if self.kernel is None:
-            return Mapped(source, lambda block: block.dense(kind), source.shape[1], kind, 0)
-        kernel, basis = self.kernel, Points(as_precise(self.basis, kind))
+            return Mapped(
+                source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
+            )
+        kernel, basis = self.kernel, Points(as_precise(self._near(source), kind))
 
         def between(block: Block) -> Array:
             _require_finite(block, source)
@@ -173,7 +175,7 @@ class KernelProjection(Projection):
 
         def project(block: Block) -> Array:
             h = features.f(block)
-            return _finite((h - mean) @ A, block, source)
+            return self._finite((h - mean) @ A, block)
 
         extra = features.row_bytes - source.row_bytes
         return source.map(project, int(A.shape[1]), kind, extra_bytes=extra)
@@ -196,14 +198,32 @@ class KernelProjection(Projection):
             y = (h - mean) @ A
             own = kernel.on_itself(self._points(block, kind))
             left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
-            return _finite(xp.maximum(left, 0.0 * left)[:, None], block, source)
+            return self._finite(xp.maximum(left, 0.0 * left)[:, None], block)
 
         return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
+
+    def _finite(self, result: Array, block: Block) -> Array:
+        """Return what was made of finite rows, or say for which the kernel is not finite."""
+        if is_finite(result):
+            return result
+        bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(result)).all(axis=1))
+        raise ValueError(
+            f"{self.kernel!r} gives NaN or infinity for {len(bad)} rows, the first of them row "
+            f"{bad[0]}. Scale the rows, or change the kernel's parameters."
+        )
 
     def coefficients(self, scores: Array) -> Array:
         """Return γ with PΦ(x) = Σ γᵢ Φ(yᵢ), a row for every row of scores: mean included."""
         A, shares = (like(to_numpy(part), scores) for part in (self.components, self.shares))
         return scores @ A.T + shares
+
+    def _near(self, source: Source) -> Any:
+        """Return the basis where the rows live."""
+        if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
+            return self.basis
+        if namespace(self.basis) is namespace(source.reference):
+            return self.basis
+        return like(to_numpy(self.basis), source.reference)
 
     def _points(self, block: Block, kind: Any) -> Points:
         rows = as_precise(block.rows, kind)
@@ -218,6 +238,11 @@ def _finite(result: Array, block: Block, source: Source) -> Array:
         return result
     _require_finite(block, source)
     raise not_finite(None, source)
+
+
+def _dense(block: Block, source: Source, kind: Any) -> Array:
+    _require_finite(block, source)
+    return block.dense(kind)
 
 
 def _require_finite(block: Block, source: Source) -> None:

@@ -98,7 +98,8 @@ class Basis:
             if self.m >= k and (full or step % self.operator.look == 0 or self.m == self.width):
                 found = self._spectrum(k)
                 # Float64 products are asked for what the data's own precision can give.
-                goal = target(found.values, tol, self.operator.dtype, self.N)
+                least = self.operator.dtype if tol == 0 else self.dtype
+                goal = target(found.values, tol, least, self.N)
                 met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
                 met = met and not self._hides(k)
                 asked = enough if self.dtype == np.float64 else None

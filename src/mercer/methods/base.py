@@ -178,7 +178,7 @@ def certify(
     `certificate` apply: those that always hold, and, where they leave something open, the
     one that six to sixteen more products of four vectors buy at 99.9 %.
     """
-    total = total_variance(operator, spectrum)
+    total = operator.trace
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]
     slack = operator.rounding * k**0.5
     # Axes are handed out in the data's precision, which turns them by as much.
@@ -195,12 +195,12 @@ def certify(
     most, least = total + operator.rounding, max(total - operator.rounding, 0.0)
     captured = held / most if most > 0 else 0.0
     best = upper / least if least > 0 else float(total > 0)
-    # Negative eigenvalues that were not found would make the total larger.
-    kind = "bound" if operator.psd or spectrum.complete else "estimate"
+    # Negative eigenvalues make the total smaller than what positive ones hold.
+    most_there_is = 1.0 if operator.psd else np.inf
     others = spectrum.values[k:] if spectrum.ritz is None else spectrum.ritz[k:]
     return Certificate(
-        captured=Figure(min(1.0, captured), kind, operator.confidence),
-        optimum_upper=Figure(min(1.0, best), upper.kind, upper.confidence),
+        captured=Figure(min(most_there_is, captured), "bound", operator.confidence),
+        optimum_upper=Figure(min(most_there_is, best), upper.kind, upper.confidence),
         residuals=residuals,
         eigenvalues=values,
         spacing=spacing_of(values, others),
@@ -226,14 +226,6 @@ def within_gap(problem: Problem, operator: Operator, found: Spectrum) -> bool:
     if hopeful * (1.0 - problem.gap / 2) > held:
         return False
     return certify(operator, found, k, problem.rng).gap <= problem.gap
-
-
-def total_variance(operator: Operator, spectrum: Spectrum) -> float:
-    """Return the sum of the positive eigenvalues: the trace, less the negative ones found."""
-    found = spectrum.values if spectrum.ritz is None else spectrum.ritz
-    if operator.psd:
-        return operator.trace
-    return max(operator.trace - float(found[found < 0].sum()), float(found[found > 0].sum()))
 
 
 def _optimum(

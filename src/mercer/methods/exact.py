@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, to_numpy
-from mercer.eigen import Randomized, Solver, Spectrum, krylov
+from mercer.eigen import Randomized, Solver, Spectrum, krylov, power
+from mercer.kernels import Kernel
 from mercer.methods.base import (
     Cost,
     Method,
@@ -17,7 +18,6 @@ from mercer.methods.base import (
     find_solver,
     judged,
     solve,
-    total_variance,
     within_gap,
 )
 from mercer.operators import Gram
@@ -75,7 +75,9 @@ class Exact(Method):
         work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2
         strips = 0.0 if item == 8 else 4 * 8.0 * n * strip_rows(n, 8)  # two for each of two workers
         held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
-        copies = 0.0 if size.itemsize == 8 and item == 8 else 12.0 * n * size.d
+        # The rows that are kept, and, where they are needed in both precisions, as float64 too.
+        both = 0 if size.itemsize == 8 and item == 8 else 12
+        copies = float(size.itemsize + both) * n * size.d
         # Where nothing is kept, the last product is made with all that was searched.
         vectors = 24.0 * n * width + (16.0 if item else 48.0) * n * basis
         memory = held + strips + copies + vectors
@@ -95,6 +97,11 @@ class Exact(Method):
         gram = Gram(problem.kernel, source, center=problem.center, store=self._kept())
         _require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
+        if solver is power and not gram.psd:
+            raise ValueError(
+                "The power method finds the largest eigenvalues in absolute value, and "
+                f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
+            )
         how: dict[str, Any] = {}
         if problem.gap is not None and solver is krylov:
             how["enough"] = lambda found: within_gap(problem, gram, found)
@@ -103,8 +110,9 @@ class Exact(Method):
             spectrum = judged(spectrum, k)
         k = _positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
-        certificate = replace(certificate, negative=_negative(gram, spectrum))
-        values, total = spectrum.values[:k], total_variance(gram, spectrum)
+        if not gram.psd:
+            certificate = replace(certificate, negative=_negative(gram, spectrum))
+        values, total = spectrum.values[:k], gram.trace
         V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
         V = V * _signs(V, gram.roots)
         lengths = like(np.sqrt(values * gram.divisor), V)
@@ -154,10 +162,10 @@ def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
     """Refuse a kernel that makes NaN or infinity of finite rows."""
     bad = np.flatnonzero(~np.isfinite(gram.means + gram.own))
     if len(bad):
+        few = ", ".join(str(row) for row in bad[:5]) + (", …" if len(bad) > 5 else "")
         raise ValueError(
-            f"{problem.kernel!r} gives NaN or infinity between row {bad[0]} and others "
-            f"({len(bad)} rows have such values). Scale the rows, or change the kernel's "
-            f"parameters."
+            f"{_named(problem.kernel)} gives NaN or infinity between rows: {len(bad)} rows have "
+            f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
 
 
@@ -169,10 +177,17 @@ def _positive(gram: Gram, spectrum: Spectrum, k: int) -> int:
 
 
 def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
-    """Return the negative eigenvalues that were found, the most negative first."""
+    """Return the negative eigenvalues that were found for certain, the most negative first."""
     found = spectrum.values if spectrum.ritz is None else spectrum.ritz
     least = max(_ZERO * float(np.max(found, initial=0.0)), gram.rounding)
-    return np.sort(found[found < -least])
+    certain = found < -least
+    if spectrum.coupling is not None:  # Ritz values: those that have converged
+        certain &= np.sqrt(np.maximum(np.diag(spectrum.coupling), 0.0)) <= 1e-3 * np.abs(found)
+    return np.sort(found[certain])
+
+
+def _named(kernel: Kernel | None) -> str:
+    return "a precomputed matrix" if kernel is None else repr(kernel)
 
 
 def _signs(V: Array, roots: Array) -> Array:

@@ -243,8 +243,11 @@ class Gram(Operator):
         if self.source.weights is not None:
             A *= roots
             A *= roots.T
+        unit = to_numpy(self.unit)
+        if not self.sharp:
+            self._note(like(A @ unit, self.reference))
+            self.sharp = True
         if self.center:
-            unit = to_numpy(self.unit)
             for half in (A, A.T):  # PAP, in place
                 half -= unit @ (unit.T @ half)
         A /= self.divisor
@@ -259,9 +262,13 @@ class Gram(Operator):
         if self.kernel is None:
             matrix = self.source.whole()
             return namespace(matrix).linalg.diagonal(matrix)
-        points = Points(as_precise(self.source.whole(), np.float64))
-        with np.errstate(invalid="ignore", over="ignore"):  # judged when all is known
-            return self.kernel.on_itself(points)
+        own = self.kernel.on_itself
+
+        def diagonal(block: Block) -> Array:
+            with np.errstate(invalid="ignore", over="ignore"):  # judged when all is known
+                return own(Points(as_precise(block.rows, np.float64), block.start))[:, None]
+
+        return self.source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 
     def _survey(self) -> None:
         """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
@@ -274,8 +281,10 @@ class Gram(Operator):
         if roots is not None:
             g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
             rounded = fold.square * (1.0 + 8.0 * float(np.finfo(self.dtype).eps))
-            less = 2.0 * float(g @ g) - float(u @ g) ** 2 if self.center else 0.0
-            self.square = max(0.0, rounded - less) / self.divisor**2
+            with np.errstate(over="ignore", invalid="ignore"):
+                less = 2.0 * (g @ g) - (u @ g) ** 2 if self.center else 0.0
+                square = float(max(0.0, rounded - less) / self.divisor**2)
+            self.square = square if np.isfinite(square) else None
 
     def _times(self, strips: Strips, V: Array) -> Array:
         """Return the product with the weighed matrix, not centred."""
