@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
-from mercer.kernels.pair import Beside, Points
+from mercer.kernels.bessel import bessel
+from mercer.kernels.pair import Beside, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.sources import Source
 
@@ -24,7 +25,7 @@ class Stationary(Kernel):
     moves = True
 
     def on_itself(self, points: Points) -> Array:
-        return 0.0 * points.norms + 1.0
+        return ones(points.norms)
 
     def _log(self, apart: Any) -> Any:
         """Return −log k of rows that are so far apart in the kernel's space: 2 − 2k."""
@@ -213,7 +214,7 @@ class Matern(Stationary):
             return (1.0 + z) * xp.exp(-z)
         if self.nu == 2.5:
             return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
-        return _bessel(z, self.nu)
+        return bessel(z, self.nu)
 
     def sqdist_of(self, apart: Any) -> Any:
         """By bisection: the profile falls with the distance; on the host."""
@@ -239,7 +240,7 @@ class Matern(Stationary):
             return (Slopes(sqdist=scale / 3.0 * (1.0 + z) * namespace(z).exp(-z)),)
         if self.nu <= 1:
             self._has_no("gradient at equal rows for nu ≤ 1", "a larger nu has one")
-        smoother = _bessel(self._distance(pair), self.nu - 1.0)
+        smoother = bessel(self._distance(pair), self.nu - 1.0)
         return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * smoother),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
@@ -330,26 +331,3 @@ def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarr
 def student(d: int, q: int, freedom: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Draw q vectors of d entries from the multivariate t distribution."""
     return rng.standard_normal((d, q)) / np.sqrt(rng.chisquare(freedom, q) / freedom)
-
-
-def _bessel(z: Any, nu: float) -> Any:
-    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), 1 at zero; on the host."""
-    from scipy.special import gammaln, kve
-
-    host = to_numpy(z).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(host) - host
-        values = np.exp(log) * kve(nu, host)
-    lost = ~np.isfinite(values) & np.isfinite(host)
-    values[lost] = _series(host[lost], nu)
-    return like(np.where(host == 0, 1.0, np.minimum(values, 1.0)).astype(to_numpy(z).dtype), z)
-
-
-def _series(z: np.ndarray[Any, Any], nu: float) -> np.ndarray[Any, Any]:
-    """Return the same where K_ν overflows: its power series, of which ν terms matter there."""
-    term = np.ones_like(z)
-    total = np.ones_like(z)
-    for k in range(1, min(200, math.ceil(nu))):
-        term = term * -(z * z / 4.0) / (k * (nu - k))
-        total = total + term
-    return total

@@ -280,8 +280,8 @@ class Diagonal:
 
     @property
     def sqdist(self) -> Array:
-        """Zeros."""
-        return 0.0 * self.points.norms
+        """Zeros; NaN for rows with a NaN."""
+        return ones(self.points.norms) - 1.0
 
     def entrywise(self, kernel: Any) -> Array:
         """Return Σ_l of a kernel's `entries` over the columns l."""
@@ -296,6 +296,12 @@ class Diagonal:
         """Return k(x, x), twice."""
         own = self.points.once(kernel, kernel.on_itself)
         return own, own
+
+
+def ones(norms: Array) -> Array:
+    """Return a 1 for every row; NaN where the squared length is NaN, and 1 where it overflows."""
+    xp = namespace(norms)
+    return xp.where(norms == norms, xp.ones_like(norms), norms)
 
 
 def require_dense(kernel: Any, rows: Any) -> None:
