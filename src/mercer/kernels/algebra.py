@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import namespace
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
-from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import not_negative, positive, require, whole
 
 
@@ -42,7 +44,11 @@ class Constant(Kernel):
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return ()
 
+    def height(self, d: int) -> float:
+        return float(self.value)
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
 
 
@@ -58,8 +64,9 @@ class Composed(Kernel):
         return tuple(getattr(self, name) for name in self.made_of)
 
     def check(self) -> None:
-        for name, part in zip(self.made_of, self.parts, strict=True):
-            require(self, name, isinstance(part, Kernel), "a kernel, such as RBF() or Constant(1)")
+        for name in self.made_of:
+            _require_kernel(self, name)
+        for part in self.parts:
             part.check()
 
     @property
@@ -94,11 +101,25 @@ class Sum(Composed):
     def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1, self.k2 = k1, k2
 
+    # Over its terms, not from sum to sum: a sum of a thousand is no deeper than one of two.
+
+    def check(self) -> None:
+        for part in _nodes(self):
+            for name in self.made_of:
+                _require_kernel(part, name)
+        for term in self.terms:
+            term.check()
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        return tuple(self.terms)
+
     def on(self, pair: Either) -> Any:
-        return self.k1.on(pair) + self.k2.on(pair)
+        return _total([term.on(pair) for term in self.terms])
 
     def apart(self, pair: Either) -> Any:
-        return self.k1.apart(pair) + self.k2.apart(pair)
+        return _total([term.apart(pair) for term in self.terms])
 
     def sqdist_of(self, apart: Any) -> Any:
         """Constants add no distance; that of other sums has no inverse."""
@@ -108,24 +129,35 @@ class Sum(Composed):
     @property
     def moves(self) -> bool:  # type: ignore[override]
         """Whether the centred matrix stays the same when all rows are shifted."""
-        return self.k1.moves and self.k2.moves
+        return all(term.moves for term in self.terms)
 
     @property
     def terms(self) -> list[Kernel]:
         """What it adds, sums within sums taken apart."""
-        parts = [part.terms if isinstance(part, Sum) else [part] for part in (self.k1, self.k2)]
-        return parts[0] + parts[1]
+        found: list[Kernel] = []
+        left: list[Kernel] = [self]
+        while left:
+            part = left.pop()
+            if isinstance(part, Sum):
+                left += [part.k2, part.k1]
+            else:
+                found.append(part)
+        return found
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        return (*self.k1.slopes(pair), *self.k2.slopes(pair))
+        return tuple(slope for term in self.terms for slope in term.slopes(pair))
+
+    def height(self, d: int) -> float:
+        return sum(term.height(d) for term in self.terms)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Draw from each as much as it weighs at distance zero, at least one."""
+        self._draws(d, q)
         terms = self.terms
-        heights = np.array([_height(term, d) for term in terms])
+        heights = np.array([term.height(d) for term in terms])
         if q < len(terms):
             raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
-        shares = 1 + np.floor((q - len(terms)) * heights / heights.sum()).astype(int)
+        shares = 1 + np.floor((q - len(terms)) * heights / (heights.sum() or 1.0)).astype(int)
         shares[np.argmax(heights)] += q - shares.sum()
         parts = [term.spectrum(d, int(n), rng) for term, n in zip(terms, shares, strict=True)]
         return Frequencies(
@@ -134,9 +166,26 @@ class Sum(Composed):
         )
 
     def __repr__(self) -> str:
-        added = isinstance(self.k2, Constant)
-        right = repr(float(self.k2.value)) if added else tight(self.k2, Sum)  # type: ignore[attr-defined]
-        return f"{self.k1!r} + {right}"
+        shown, left = [], self
+        while isinstance(left, Sum):
+            right = left.k2
+            added = isinstance(right, Constant)
+            shown.append(repr(float(right.value)) if added else tight(right, Sum))
+            left = left.k1
+        return " + ".join([repr(left), *reversed(shown)])
+
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if isinstance(a, Sum) and isinstance(b, Sum):
+                pairs += [(a.k1, b.k1), (a.k2, b.k2)]
+            elif a is not b and a != b:
+                return False
+        return True
+
+    def __hash__(self) -> int:
+        return hash((Sum, *self.terms))
 
 
 class Product(Composed):
@@ -165,13 +214,11 @@ class Product(Composed):
         )
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Frequencies of a product add, drawn independently."""
-        first, second = self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng)
-        mix = rng.permutation(q)
-        return Frequencies(
-            first.omega + second.omega[:, mix],
-            first.amplitude * second.amplitude[mix] * math.sqrt(q),
-        )
+        self._draws(d, q)
+        return _product(self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng), rng)
+
+    def height(self, d: int) -> float:
+        return self.k1.height(d) * self.k2.height(d)
 
     def __repr__(self) -> str:
         return f"{tight(self.k1, Sum)} * {tight(self.k2, Sum, Product, Scaled)}"
@@ -211,7 +258,11 @@ class Scaled(Composed):
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
+    def height(self, d: int) -> float:
+        return self.scale * self.kernel.height(d)
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         found = self.kernel.spectrum(d, q, rng)
         return replace(found, amplitude=found.amplitude * math.sqrt(self.scale))
 
@@ -247,11 +298,15 @@ class Power(Composed):
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
+    def height(self, d: int) -> float:
+        return float(self.kernel.height(d) ** int(self.power))
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        product = self.kernel
+        self._draws(d, q)
+        found = self.kernel.spectrum(d, q, rng)
         for _ in range(int(self.power) - 1):
-            product = Product(product, self.kernel)
-        return product.spectrum(d, q, rng)
+            found = _product(found, self.kernel.spectrum(d, q, rng), rng)
+        return found
 
     def __repr__(self) -> str:
         return f"{tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
@@ -282,9 +337,13 @@ class Normalized(Composed):
             *_own(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
         )
 
+    def height(self, d: int) -> float:
+        return 1.0 if self.kernel.height(d) > 0 else 0.0
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        found = self.kernel.spectrum(d, q, rng)
-        return replace(found, amplitude=found.amplitude / math.sqrt(_height(self.kernel, d)))
+        self._draws(d, q)
+        found, height = self.kernel.spectrum(d, q, rng), self.kernel.height(d)
+        return replace(found, amplitude=found.amplitude / math.sqrt(height or 1.0))
 
     @property
     def psd(self) -> bool | None:
@@ -315,6 +374,10 @@ class InSpace(Composed):
         apart = self.kernel.apart(pair)
         return namespace(apart).exp(-self.gamma * apart)
 
+    def apart(self, pair: Either) -> Any:
+        apart = self.kernel.apart(pair)
+        return -2.0 * namespace(apart).expm1(-self.gamma * apart)
+
     def sqdist_of(self, apart: Any) -> Any:
         xp = namespace(apart)
         return self.kernel.sqdist_of(
@@ -343,10 +406,31 @@ def inverse_root(squares: Any) -> Any:
     return xp.where(there, 1.0 / xp.sqrt(xp.where(there, squares, 1.0)), 0.0 * squares)
 
 
-def _height(kernel: Kernel, d: int) -> float:
-    """Return k(x, x) of a kernel that is the same for every x."""
-    kernel.spectrum(d, 64, np.random.default_rng(0))  # which says so where there is none
-    return float(kernel.on_itself(Points(np.zeros((1, d))))[0])
+def _require_kernel(owner: Kernel, name: str) -> None:
+    part = getattr(owner, name)
+    require(owner, name, isinstance(part, Kernel), "a kernel, such as RBF() or Constant(1)")
+
+
+def _nodes(kernel: Sum) -> list[Sum]:
+    """Return a sum and the sums within it."""
+    found = [kernel]
+    for node in found:
+        found += [part for part in (node.k1, node.k2) if isinstance(part, Sum)]
+    return found
+
+
+def _total(parts: list[Any]) -> Any:
+    """Return the sum, from the first on."""
+    return functools.reduce(operator.add, parts)
+
+
+def _product(first: Frequencies, second: Frequencies, rng: np.random.Generator) -> Frequencies:
+    """Return the frequencies of a product: they add, drawn independently."""
+    mix = rng.permutation(len(second.amplitude))
+    return Frequencies(
+        first.omega + second.omega[:, mix],
+        first.amplitude * second.amplitude[mix] * math.sqrt(len(mix)),
+    )
 
 
 def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:

@@ -19,6 +19,7 @@ Either = Pair | Diagonal
 """What a formula is written on: rows beside others, or each beside itself."""
 Formula = Callable[[Pair], Any]
 
+_FOURIER = "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
 _GIVEN = {
     "vectors": ("numbers", "a kernel of vectors, such as RBF"),
     "strings": ("strings", "a string kernel, such as Subsequence"),
@@ -99,17 +100,37 @@ class Kernel(Params, ABC):
         self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Draw q Fourier frequencies for rows of d columns."""
-        self._has_no(
-            "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
-        )
+        """Draw q Fourier frequencies for rows of d columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import RBF
+        >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
+        (3, 100)
+        """
+        self._has_no(*_FOURIER)
+
+    def height(self, d: int) -> float:
+        """Return k(x, x), the same for every x, of a kernel that has Fourier features."""
+        if type(self).spectrum is Kernel.spectrum:
+            self._has_no(*_FOURIER)
+        return float(self.on_itself(Points(np.zeros((1, d))))[0])
+
+    def _draws(self, d: int, q: int) -> None:
+        """Refuse what no frequencies can be drawn for."""
+        self.check()
+        for name, value, least in (("d", d, 0), ("q", q, 1)):
+            if not (is_number(value) and value == value // 1 >= least):
+                raise ValueError(
+                    f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
+                )
+        self.height(d)  # which says so where it has no frequencies
 
     def on_itself(self, points: Points) -> Array:
         """Return k(x, x) of every row."""
         values = self.on(Diagonal(points))
-        if isinstance(values, float):
-            return np.full(len(points), values)
-        return values
+        return points.full(values) if isinstance(values, float) else values
 
     def apart(self, pair: Either) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import namespace
+from mercer.arrays import like, namespace
 from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, tight
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.parameters import is_number, require
@@ -56,10 +56,15 @@ class OnColumns(Composed):
         found = self.kernel.slopes(self._part(pair))
         return tuple(replace(slope, columns=named(slope.columns)) for slope in found)
 
+    def height(self, d: int) -> float:
+        return self.kernel.height(len(self.columns))
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
+        self._refuse_beyond(d)
         found = self.kernel.spectrum(len(self.columns), q, rng)
         omega = np.zeros((d, q))
-        omega[list(self.columns)] = found.omega
+        omega[[int(c) for c in self.columns]] = found.omega
         return replace(found, omega=omega)
 
     @property
@@ -70,13 +75,18 @@ class OnColumns(Composed):
         columns = [int(c) for c in self.columns]
 
         def part(rows: Any) -> Any:
-            d = int(rows.shape[1])
-            if max(columns) >= d:
-                raise ValueError(f"{self!r}: column {max(columns)} is not one of the {d} columns.")
+            self._refuse_beyond(int(rows.shape[1]))
             xp = namespace(rows)
-            return rows[:, columns] if xp is np else xp.take(rows, xp.asarray(columns), axis=1)
+            if xp is np:
+                return rows[:, columns]
+            return xp.take(rows, like(columns, rows), axis=1)
 
         return pair.through(("columns", tuple(columns)), part)
+
+    def _refuse_beyond(self, d: int) -> None:
+        last = int(max(self.columns))
+        if last >= d:
+            raise ValueError(f"{self!r}: column {last} is not one of the {d} columns.")
 
     def __repr__(self) -> str:
         columns = list(self.columns) if np.iterable(self.columns) else self.columns
@@ -102,7 +112,16 @@ class Separable(Kernel):
         self.f = f
 
     def on(self, pair: Either) -> Any:
-        return pair.through(("f", id(self.f)), self._column).dot
+        return self._of_f(pair).dot
+
+    def apart(self, pair: Either) -> Any:
+        return self._of_f(pair).sqdist
+
+    def check(self) -> None:
+        require(self, "f", callable(self.f), "a function of rows")
+
+    def _of_f(self, pair: Either) -> Either:
+        return pair.through(("f", id(self.f)), self._column)
 
     def _column(self, rows: Any) -> Any:
         values = self.f(rows)

@@ -27,6 +27,9 @@ class Stationary(Kernel):
     def on_itself(self, points: Points) -> Array:
         return ones(points.norms)
 
+    def height(self, d: int) -> float:
+        return 1.0
+
     def _log(self, apart: Any) -> Any:
         """Return −log k of rows that are so far apart in the kernel's space: 2 − 2k."""
         xp = namespace(apart)
@@ -111,6 +114,7 @@ class RBF(Stationary):
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         return self._drawn(math.sqrt(2.0 * self.gamma) * rng.standard_normal((d, q)))
 
 
@@ -165,6 +169,7 @@ class Laplacian(Stationary):
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
+        self._draws(d, q)
         if self.norm == "l1":
             return self._drawn(self.gamma * rng.standard_cauchy((d, q)))
         return self._drawn(self.gamma * student(d, q, 1.0, rng))
@@ -244,6 +249,7 @@ class Matern(Stationary):
         return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * smoother),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         return self._drawn(student(d, q, 2.0 * self.nu, rng) / self.length)
 
     def _distance(self, pair: Either) -> Any:
@@ -293,6 +299,7 @@ class RationalQuadratic(Stationary):
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Normal frequencies of a variance that is Gamma distributed."""
+        self._draws(d, q)
         variance = rng.gamma(self.alpha, 1.0 / (self.alpha * self.length**2), q)
         return self._drawn(np.sqrt(variance) * rng.standard_normal((d, q)))
 

@@ -124,6 +124,9 @@ class Cosine(Kernel):
     def on(self, pair: Either) -> Any:
         return pair.through("unit", _unit).dot
 
+    def apart(self, pair: Either) -> Any:
+        return pair.through("unit", _unit).sqdist
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         x, y = (inverse_root(norm) for norm in pair.lengths)
         return (Slopes(dot=x * y, norm=-0.5 * pair.dot * x**3 * y),)
@@ -131,6 +134,8 @@ class Cosine(Kernel):
 
 def _unit(rows: Any) -> Any:
     """Return rows of unit length; zero rows stay zero."""
+    if rows.shape[1] == 0:
+        return rows
     norms = Points(rows).norms
     xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
     lost = ~((norms > tiny**0.75) & (norms < tiny**-0.75))  # their squares may be, not they

@@ -123,7 +123,16 @@ class _Reader:
         return value
 
     def _operation(self, node: ast.BinOp) -> Any:
-        left, right = self._read(node.left), self._read(node.right)
+        chain, first = [node], node.left
+        while isinstance(first, ast.BinOp):  # a chain of a thousand is no deeper than one of two
+            chain.append(first)
+            first = first.left
+        left = self._read(first)
+        for step in reversed(chain):
+            left = self._joined(step, left, self._read(step.right))
+        return left
+
+    def _joined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if isinstance(node.op, ast.Add):
             return left + right
         if isinstance(node.op, ast.Mult):

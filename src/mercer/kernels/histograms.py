@@ -171,6 +171,11 @@ class ExponentialChiSquare(AdditiveChi2):
     def value(self, total: Any) -> Any:
         return namespace(total).exp(-self.gamma * total)
 
+    def apart(self, pair: Either) -> Any:
+        refuse_negative(self, pair)
+        total = pair.entrywise(self)
+        return -2.0 * namespace(total).expm1(-self.gamma * total)
+
 
 class Hellinger(Kernel):
     r"""Bhattacharyya's overlap, :math:`\sum_l \sqrt{x_l y_l}`.
@@ -187,6 +192,10 @@ class Hellinger(Kernel):
     def on(self, pair: Either) -> Any:
         refuse_negative(self, pair)
         return pair.through("root", _root).dot
+
+    def apart(self, pair: Either) -> Any:
+        refuse_negative(self, pair)
+        return pair.through("root", _root).sqdist
 
 
 def _root(rows: Any) -> Any:

@@ -48,7 +48,13 @@ class Fisher(Kernel):
         return cls(model, scores.T @ scores / len(scores))
 
     def on(self, pair: Either) -> Any:
-        return pair.through(("scores", id(self)), self._features).dot
+        return self._scores(pair).dot
+
+    def apart(self, pair: Either) -> Any:
+        return self._scores(pair).sqdist
+
+    def _scores(self, pair: Either) -> Either:
+        return pair.through(("scores", id(self)), self._features)
 
     def _features(self, rows: Any) -> Array:
         """Return L⁺u with I = LLᵀ: their dot products are the kernel."""
