@@ -1,15 +1,20 @@
 """What reviews found: each is here once, so that it is not found again."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.mixture import GaussianMixture
 
 from mercer.kernels import (
     RBF,
+    ChiSquare,
     Constant,
     Cosine,
     ExponentialChiSquare,
@@ -20,8 +25,14 @@ from mercer.kernels import (
     Linear,
     Matern,
     Precomputed,
+    RationalQuadratic,
     Separable,
+    Substring,
+    as_kernel,
+    check_psd,
+    parse,
 )
+from mercer.kernels.pair import Beside, Points
 from tests.kernel_catalogue import Bell
 
 # By mpmath, 40 digits: 2^{1-nu}/Gamma(nu) z^nu K_nu(z) at z = sqrt(2 nu) r, length 1.
@@ -195,3 +206,155 @@ def test_asymmetry_anywhere_in_a_tile():
     for f in (late, hidden):
         with pytest.raises(ValueError, match="not symmetric"):
             FromFunction(f)(X)
+
+
+def test_spectra_of_nested_kernels():
+    rng, kernel, many = np.random.default_rng(0), RBF(), RBF()
+    for i in range(40):  # drawing one to learn whether there is one would double with each
+        kernel = kernel * RBF() + RBF()
+        many = many + RBF(1.0 + i) + RBF(0.5)
+    drawn = kernel.spectrum(3, 1000, rng)
+    assert (drawn.amplitude**2).sum() == pytest.approx(kernel.diag([[0.0] * 3])[0])
+    assert (many.normalized().spectrum(3, 1000, rng).amplitude ** 2).sum() == pytest.approx(1.0)
+    nothing = Constant(0.0) + Constant(0.0)
+    assert not nothing.normalized().spectrum(3, 10, rng).amplitude.any()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "q", "words"),
+    [
+        (RBF(), 0, "q=0 must be a whole number"),
+        (RBF(), 2.5, "q=2.5 must be a whole number"),
+        (RBF() + Laplacian(), "5", "q='5' must be a whole number"),
+        (RBF(-1.0), 5, "gamma=-1.0 must be"),
+        (2 * Matern(-1.0), 5, "length=-1.0 must be"),
+        (RBF().on_columns([7]), 5, "column 7 is not one of the 3 columns"),
+        (RBF() + Linear(), 5, r"Linear\(\) has no Fourier features"),
+    ],
+)
+def test_spectra_that_cannot_be(kernel, q, words):
+    with pytest.raises(ValueError, match=words):
+        kernel.spectrum(3, q, np.random.default_rng(0))
+
+
+def test_a_sum_of_many():
+    kernel = RBF(0.1).on_columns([0])
+    for j in range(1, 784):
+        kernel = kernel + RBF(0.1).on_columns([j])
+    X = np.random.default_rng(0).standard_normal((4, 784))
+    expected = np.exp(-0.1 * (X[:, None] - X) ** 2).sum(axis=2)
+    assert kernel(X) == pytest.approx(expected)
+    assert kernel.distances(X)[0, 1] ** 2 == pytest.approx(2 * (784 - expected[0, 1]))
+    assert kernel.gradient(X, X, np.ones(4)).shape == X.shape
+    assert kernel.psd
+    assert kernel.takes == "vectors"
+    assert parse(repr(kernel)) == kernel
+    assert hash(parse(repr(kernel))) == hash(kernel)
+    assert kernel != kernel + 1
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+    assert copy.deepcopy(kernel) == kernel
+    assert "k1__k2" in kernel.get_params()
+
+
+def test_sums_keep_their_order():
+    kernel = RBF() + (Linear() + (Cosine() + 1)) + 2
+    assert repr(kernel) == "RBF() + (Linear() + (Cosine() + 1.0)) + 2.0"
+    assert parse(repr(kernel)) == kernel
+    assert kernel != RBF() + Linear() + Cosine() + 1 + 2
+    assert [repr(term) for term in kernel.terms[:3]] == ["RBF()", "Linear()", "Cosine()"]
+
+
+ROWS = [[0.2, 0.8], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ChiSquare().diag(scipy.sparse.csr_array(ROWS)), r"ChiSquare\(\) needs dense"),
+        (lambda: RBF().on_columns([0, np.nan])(ROWS), "columns=.* must be a list of column"),
+        (lambda: RBF().on_columns([0.5])(ROWS), "columns=.* must be a list of column"),
+        (lambda: Separable(None)(ROWS), "f=None must be a function"),
+        (lambda: Fisher(Bell(), np.full((2, 2), np.nan))(ROWS), "contains NaN"),
+        (lambda: Fisher.from_rows(Bell(), scipy.sparse.csr_array(ROWS)), "needs dense rows"),
+        (lambda: check_psd(RBF(), ROWS, size=0), "size=0 must be"),
+        (lambda: check_psd("rbf", [[np.nan]]), "contains NaN"),
+        (lambda: check_psd("rfb", ROWS), "did you mean 'rbf'"),
+        (lambda: Substring()([1, 2]), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()(np.array([["a", "b"]])), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()(np.array("abc")), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()("abc"), r"^Substring\(\).* Pass a list of str"),
+        (lambda: 10**400 * RBF(), "too large for a float"),
+        (lambda: RBF() + 10**400, "too large for a float"),
+        (lambda: parse("9" * 400 + "*rbf"), "too large for a float"),
+        (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
+        (lambda: parse("rbf # (2)"), "'#' at character 5"),
+        (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is not known; did you mean 'gamma'"),
+        (lambda: parse("linear().rbf(gama=2)"), "'gama' at character 14 .* mean 'gamma'"),
+        (lambda: parse("linear(gamma=2)"), "'gamma' at character 8"),
+        (lambda: parse("rbf(**2)"), "is not an argument"),
+        (lambda: parse('laplacian(1, "\\d")'), "norm="),
+        (lambda: as_kernel(RBF(0.1), gamma=5), "gamma=5"),
+        (lambda: as_kernel(lambda x, y: 1.0, gamma=5), "gamma=5"),
+    ],
+)
+def test_what_is_refused_says_why(call, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_errors_within_columns():
+    with pytest.raises(ValueError, match=r"column 0. .* among \[1\]") as caught:
+        Hellinger().on_columns([1])([[1.0, -1.0]])
+    assert str(caught.value).count("counted") == 1
+    inner = FromFunction(lambda X, Y: X).on_columns([0, 1])
+    with pytest.raises(ValueError, match="must return numbers of shape") as caught:
+        inner(np.ones((3, 2)))
+    assert "counted" not in str(caught.value)
+
+
+def test_rows_of_strings_from_tables():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"name": ["abcd", "bcde"]})
+    with pytest.raises(ValueError, match=r'^Substring\(\).* Pass a list of str.* df\["name"\]'):
+        Substring()(table)
+    assert Substring()(table["name"])[0, 1] == 1
+    assert Substring()(table["name"][:0]).shape == (0, 0)
+    assert Substring()(table["name"], table["name"][:0]).shape == (2, 0)
+
+
+def test_what_works():
+    assert Cosine()(np.empty((3, 0))).shape == (3, 3)
+    assert check_psd("rbf(2) + 1", ROWS)
+    K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    for form in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        assert np.array_equal(Precomputed(form(K))([[1], [0]]), K[::-1, ::-1])
+        assert np.array_equal(Precomputed(form(K)).diag([[1], [0]]), [3.0, 2.0])
+    assert parse("rbf(1)\r\n\t+ linear") == RBF(1) + Linear()
+
+
+@pytest.mark.parametrize("length", [1e-170, 1e200])
+def test_lengths_whose_squares_are_no_numbers(length):
+    kernel = RationalQuadratic(length)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        K = kernel([[0.0], [1.0]])
+        assert np.array_equal(np.diag(K), [1.0, 1.0])
+        assert K[0, 1] == (1.0 if length > 1 else 0.0)
+        assert np.isfinite(kernel.spectrum(2, 5, np.random.default_rng(0)).omega).all()
+        assert np.isfinite(Matern(1e200).slopes(_pair())[0].sqdist).all()
+
+
+def _pair():
+    return next(Beside(Points(np.eye(2)), Points(np.eye(2))).tiles(whole=True))
+
+
+def test_a_mixture_of_named_columns_is_silent():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 2)), columns=["a", "b"])
+    model = GaussianMixture(2, random_state=0).fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Fisher.from_rows(model, table)(table).shape == (30, 30)
+    assert list(model.feature_names_in_) == ["a", "b"]

@@ -1,14 +1,6 @@
 """Similarities of rows, and their algebra: ``RBF(0.1) + 2 * Polynomial(5)``."""
 
-from mercer.kernels.algebra import (
-    Constant,
-    InSpace,
-    Normalized,
-    Power,
-    Product,
-    Scaled,
-    Sum,
-)
+from mercer.kernels.algebra import InSpace, Normalized, Power, Product, Scaled
 from mercer.kernels.base import Frequencies, Kernel, Slopes
 from mercer.kernels.checks import check_psd
 from mercer.kernels.columns import OnColumns, Separable
@@ -27,6 +19,7 @@ from mercer.kernels.histograms import (
 )
 from mercer.kernels.models import Fisher
 from mercer.kernels.strings import Subsequence, Substring
+from mercer.kernels.sums import Constant, Sum
 
 __all__ = [
     "RBF",

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, cast, empty, like, namespace, numpy_dtype, to_numpy
 from mercer.kernels.pair import Beside, Diagonal, Pair, Points, require_dense
-from mercer.kernels.parameters import is_number
+from mercer.kernels.parameters import as_float, is_number
 from mercer.params import Params
 from mercer.sources import Block, Fold, Source, StringSource, as_source
 
@@ -243,8 +243,7 @@ class Kernel(Params, ABC):
         return x, y
 
     def _rows(self, X: Any) -> Source:
-        none = isinstance(X, (list, tuple, np.ndarray)) and len(X) == 0
-        source = StringSource([]) if none and self.takes == "strings" else as_source(X)
+        source = self._strings(X) if self.takes == "strings" else as_source(X)
         given = "strings" if isinstance(source, StringSource) else "vectors"
         if self.takes not in (given, "anything"):
             numbers, remedy = _GIVEN[given]
@@ -253,17 +252,30 @@ class Kernel(Params, ABC):
             )
         return source
 
+    def _strings(self, X: Any) -> Source:
+        """Return rows that must be strings; say how to pass them where they are not."""
+        if not hasattr(X, "columns") and not isinstance(X, str) and np.shape(X) == (0,):
+            return StringSource([])
+        try:
+            source = as_source(X)
+        except (ValueError, TypeError) as error:
+            remedy = "Pass a list of str"
+            if hasattr(X, "columns"):
+                remedy += ', such as the column of a table, df["name"]'
+            raise ValueError(f"{self!r} takes rows of strings: {error} {remedy}.") from None
+        return source
+
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")
 
     # The algebra.
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        from mercer.kernels.algebra import Constant, Sum
+        from mercer.kernels.sums import Constant, Sum
 
         if isinstance(other, Kernel):
             return Sum(self, other)
-        return Sum(self, Constant(float(other))) if is_number(other) else NotImplemented
+        return Sum(self, Constant(as_float(other))) if is_number(other) else NotImplemented
 
     def __radd__(self, other: float) -> Kernel:
         return self + other
@@ -273,7 +285,7 @@ class Kernel(Params, ABC):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(float(other), self) if is_number(other) else NotImplemented
+        return Scaled(as_float(other), self) if is_number(other) else NotImplemented
 
     def __rmul__(self, other: float) -> Kernel:
         return self * other

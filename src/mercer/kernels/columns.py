@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import like, namespace
-from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, tight
+from mercer.kernels.algebra import Power, Product, Scaled
 from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
 from mercer.kernels.parameters import is_number, require
+from mercer.kernels.sums import Composed, Sum, tight
 
 
 class OnColumns(Composed):
@@ -30,7 +31,7 @@ class OnColumns(Composed):
 
     def check(self) -> None:
         given = self.columns if isinstance(self.columns, (list, tuple, np.ndarray)) else []
-        counts = all(is_number(c) and c == int(c) and c >= 0 for c in given)
+        counts = all(isinstance(c, (int, np.integer)) and is_number(c) and c >= 0 for c in given)
         once = counts and 0 < len(given) == len(set(given))
         require(self, "columns", once, "a list of column numbers from 0, each once (no mask)")
         super().check()
@@ -38,14 +39,21 @@ class OnColumns(Composed):
             raise ValueError(f"{self!r}: strings have no columns.")
 
     def on(self, pair: Either) -> Any:
-        try:
-            return self.kernel.on(self._part(pair))
-        except ValueError as error:
-            columns = [int(c) for c in self.columns]
-            raise ValueError(f"{error} Columns are counted among {columns}.") from None
+        return self._inner(self.kernel.on, pair)
 
     def apart(self, pair: Either) -> Any:
-        return self.kernel.apart(self._part(pair))
+        return self._inner(self.kernel.apart, pair)
+
+    def _inner(self, formula: Callable[[Either], Any], pair: Either) -> Any:
+        """Return a formula of the columns; what is wrong with one is said of the whole rows."""
+        part = self._part(pair)
+        try:
+            return formula(part)
+        except ValueError as error:
+            if "column" not in str(error):
+                raise
+            columns = [int(c) for c in self.columns]
+            raise ValueError(f"{error} Columns are counted among {columns}.") from None
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         own = tuple(int(c) for c in self.columns)

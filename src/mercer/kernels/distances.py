@@ -230,11 +230,11 @@ class Matern(Stationary):
             near = self._profile(z) > wanted
             low, high = np.where(near, z, low), np.where(near, high, z)
         z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
-        return like(z**2 * (self.length**2 / (2.0 * self.nu)), apart)
+        return like((z * self.length / math.sqrt(2.0 * self.nu)) ** 2, apart)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
-        scale = -self.nu / self.length**2
+        scale = -self.nu / self.length / self.length
         if self.nu == 0.5:
             return Laplacian(1.0 / self.length).slopes(pair)
         if self.nu == 1.5:
@@ -291,20 +291,21 @@ class RationalQuadratic(Stationary):
 
     def sqdist_of(self, apart: Any) -> Any:
         share = namespace(apart).expm1(self._log(apart) / self.alpha)
-        return 2.0 * self.alpha * self.length**2 * share
+        return 2.0 * self.alpha * self.length * (self.length * share)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        slope = -0.5 / self.length**2 * self.on(pair) / (1.0 + self._share(pair))
+        slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._share(pair))
         return (Slopes(sqdist=slope),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Normal frequencies of a variance that is Gamma distributed."""
         self._draws(d, q)
-        variance = rng.gamma(self.alpha, 1.0 / (self.alpha * self.length**2), q)
-        return self._drawn(np.sqrt(variance) * rng.standard_normal((d, q)))
+        deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
+        return self._drawn(deviation * rng.standard_normal((d, q)))
 
     def _share(self, pair: Either) -> Any:
-        return pair.sqdist / (2.0 * self.alpha * self.length**2)
+        with np.errstate(over="ignore"):  # the square of a length may be 0 or infinite, not it
+            return pair.sqdist / self.length / self.length / (2.0 * self.alpha)
 
 
 class _CityBlock:

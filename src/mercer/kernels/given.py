@@ -39,14 +39,19 @@ class Precomputed(Kernel):
         return None
 
     def on(self, pair: Either) -> Any:
-        K = to_numpy(self.matrix)
-        if K.ndim != 2:
+        sparse = hasattr(self.matrix, "tocsr")
+        K = self.matrix.tocsr() if sparse else to_numpy(self.matrix)
+        if len(K.shape) != 2:
             raise ValueError(f"Precomputed: the matrix has shape {K.shape}; it must have two axes.")
         if isinstance(pair, Diagonal):
             rows = pair.points.rows
-            return like(K[_numbers(rows, K.shape[0]), _numbers(rows, K.shape[1])], rows)
+            own = K[_numbers(rows, K.shape[0]), _numbers(rows, K.shape[1])]
+            return _there(
+                np.asarray(own.toarray() if hasattr(own, "toarray") else own).ravel(), rows
+            )
         x, y = these(pair.block.x.rows, pair.rows), these(pair.block.y.rows, pair.columns)
-        return like(K[np.ix_(_numbers(x, K.shape[0]), _numbers(y, K.shape[1]))], x)
+        at, beside = _numbers(x, K.shape[0]), _numbers(y, K.shape[1])
+        return _there(K[at][:, beside].toarray() if sparse else K[np.ix_(at, beside)], x)
 
 
 def _numbers(rows: Any, size: int) -> np.ndarray[Any, Any]:
@@ -116,8 +121,8 @@ class FromFunction(Kernel):
         n, m = (len(rows) if isinstance(rows, list) else int(rows.shape[0]) for rows in (x, y))
         if self.pairwise:
             left, right = ([these(r, i) for i in range(k)] for r, k in ((x, n), (y, m)))
-            made = [[self._number(a, b) for b in right] for a in left]
-            return np.array(made, np.float64).reshape(n, m)
+            numbers = [self._number(a, b) for a in left for b in right]
+            return np.array(numbers, np.float64).reshape(n, m)
         made = to_numpy(self.f(x, y))
         if made.shape != (n, m) or made.dtype.kind not in "fiub":
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class Fisher(Kernel):
     @classmethod
     def from_rows(cls, model: Any, X: Any) -> Fisher:
         """Return the kernel with the information matrix that rows show: the mean of u uᵀ."""
+        require_dense(cls(model), X)
         scores = score_vectors(model, np.asarray(X, np.float64))
         return cls(model, scores.T @ scores / len(scores))
 
@@ -69,6 +71,8 @@ class Fisher(Kernel):
                 f"Fisher: information has shape {information.shape}, and the model has {p} "
                 f"parameters. Fisher.from_rows estimates it."
             )
+        if not np.isfinite(information).all():
+            raise ValueError("Fisher: information contains NaN or infinity.")
         values, V = np.linalg.eigh((information + information.T) / 2)
         if not (values[-1] > 0 and values[0] >= -1e-8 * values[-1]):
             raise ValueError(
@@ -104,7 +108,9 @@ def _mixture(model: Any, X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     by the covariances as they are parameterised: the entries on and below the diagonal for
     "full" and "tied", the variances for "diag" and "spherical".
     """
-    shares, weights = model.predict_proba(X), model.weights_
+    plain = copy.copy(model)
+    vars(plain).pop("feature_names_in_", None)  # rows come without names, and it would warn
+    shares, weights = plain.predict_proba(X), model.weights_
     parts = [shares[:, :-1] / weights[:-1] - shares[:, -1:] / weights[-1]]
     covariances = []
     for c, (mean, share) in enumerate(zip(model.means_, shares.T, strict=True)):

@@ -320,6 +320,7 @@ class Diagonal:
 
     def entrywise(self, kernel: Any) -> Array:
         """Return Σ_l of a kernel's `entries` over the columns l."""
+        require_dense(kernel, self.points.rows)
         xp, rows = namespace(self.points.rows), self.points.rows
         return xp.sum(kernel.entries(xp, rows, rows), axis=1)
 
