@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import namespace
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import positive, whole
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 
 
@@ -142,6 +143,8 @@ class Power(Composed):
 class Normalized(Composed):
     r"""The cosine in a kernel's space, :math:`k(x,y)/\sqrt{k(x,x)k(y,y)}`; 0 where a norm is 0.
 
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
+
     Examples
     --------
     >>> from mercer.kernels import Linear
@@ -182,6 +185,8 @@ class Normalized(Composed):
 
 class InSpace(Composed):
     r"""An RBF in another kernel's space, :math:`\exp(-\gamma(k(x,x)+k(y,y)-2k(x,y)))`.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Examples
     --------

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, empty, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, to_numpy
 from mercer.kernels.pair import Beside, Diagonal, Pair, Points, require_dense
 from mercer.kernels.parameters import as_float, is_number
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
 from mercer.sources import Block, Fold, Source, StringSource, as_source
 
@@ -24,46 +24,6 @@ _GIVEN = {
     "vectors": ("numbers", "a kernel of vectors, such as RBF"),
     "strings": ("strings", "a string kernel, such as Subsequence"),
 }
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """Derivatives of a kernel by the dot product, the squared distance and the length of x.
-
-    Attributes
-    ----------
-    dot, sqdist, norm : array or float
-        ∂k/∂(xᵀy), ∂k/∂‖x−y‖² and ∂k/∂‖x‖².
-    columns : tuple of int or None
-        The columns that they are of; None for all.
-    """
-
-    dot: Any = 0.0
-    sqdist: Any = 0.0
-    norm: Any = 0.0
-    columns: tuple[Any, ...] | None = None
-
-    def times(self, factor: Any) -> Slopes:
-        """Return them all multiplied by a factor."""
-        return Slopes(
-            self.dot * factor, self.sqdist * factor, self.norm * factor, columns=self.columns
-        )
-
-
-@dataclass(frozen=True)
-class Frequencies:
-    r"""Fourier features of a kernel: :math:`k(x,y) \approx \sum_i a_i^2\cos(\omega_i^T(x-y))`.
-
-    Attributes
-    ----------
-    omega : ndarray of shape (d, q)
-        Frequencies.
-    amplitude : ndarray of shape (q,)
-        Amplitudes.
-    """
-
-    omega: np.ndarray[Any, Any]
-    amplitude: Vector
 
 
 class Kernel(Params, ABC):
@@ -96,7 +56,16 @@ class Kernel(Params, ABC):
                 value.check()
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        """Return its derivatives, for gradients by x."""
+        """Return its derivatives on a pair, for gradients by x; `gradient` puts them together.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> from mercer.kernels.pair import Beside, Points
+        >>> pair = next(Beside(Points([[1.0]]), Points([[2.0]])).tiles(whole=True))
+        >>> Linear().slopes(pair)
+        (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
+        """
         self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
@@ -199,6 +168,12 @@ class Kernel(Params, ABC):
             Rows.
         weights : array-like of shape (m,) or (n, m)
             The a of every y, the same for all x or not.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).gradient([[1.0]], [[2.0]], [1.0])
+        array([[12.]])
         """
         x, y = (Points(side.whole()) for side in self._sides(X, Y))
         pair = next(Beside(x, y).tiles(whole=True))
@@ -254,7 +229,8 @@ class Kernel(Params, ABC):
 
     def _strings(self, X: Any) -> Source:
         """Return rows that must be strings; say how to pass them where they are not."""
-        if not hasattr(X, "columns") and not isinstance(X, str) and np.shape(X) == (0,):
+        flat = getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not isinstance(X, str)
+        if flat and len(X) == 0:
             return StringSource([])
         try:
             source = as_source(X)
@@ -296,19 +272,41 @@ class Kernel(Params, ABC):
         return Power(self, power) if is_number(power) else NotImplemented
 
     def normalized(self) -> Kernel:
-        """Return k(x,y)/√(k(x,x)k(y,y))."""
+        """Return k(x,y)/√(k(x,x)k(y,y)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
+        array([[1. , 0.8],
+               [0.8, 1. ]])
+        """
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
 
     def rbf(self, gamma: float) -> Kernel:
-        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space."""
+        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
+        array([[0.6065]])
+        """
         from mercer.kernels.algebra import InSpace
 
         return InSpace(self, gamma)
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel on some of the columns."""
+        """Return this kernel on some of the columns.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
+        array([[5.]])
+        """
         from mercer.kernels.columns import OnColumns
 
         plain = np.asarray(columns).tolist() if np.iterable(columns) else columns

@@ -10,8 +10,9 @@ import numpy as np
 
 from mercer.arrays import like, namespace
 from mercer.kernels.algebra import Power, Product, Scaled
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import is_number, require
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 
 
@@ -103,6 +104,8 @@ class OnColumns(Composed):
 
 class Separable(Kernel):
     """f(x) f(y) for a function of one row.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Parameters
     ----------

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, like, namespace, to_numpy
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
 from mercer.kernels.pair import Beside, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.sources import Source
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
@@ -55,8 +56,6 @@ class RBF(Stationary):
     >>> from mercer.kernels import RBF
     >>> RBF(0.5)([[0.0]], [[1.0]]).round(4)
     array([[0.6065]])
-    >>> RBF.from_sigma(1.0)
-    RBF(0.5)
     """
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -64,7 +63,14 @@ class RBF(Stationary):
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
-        """Return exp(−‖x−y‖²/(2σ²))."""
+        """Return exp(−‖x−y‖²/(2σ²)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF.from_sigma(2.0)
+        RBF(0.125)
+        """
         if not (is_number(sigma) and sigma > 0):
             raise ValueError(f"RBF.from_sigma: sigma={sigma!r} must be a positive number.")
         made = cls(0.5 / float(sigma) / float(sigma))

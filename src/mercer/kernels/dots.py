@@ -8,13 +8,16 @@ import numpy as np
 
 from mercer.arrays import namespace, numpy_dtype
 from mercer.kernels.algebra import inverse_root
-from mercer.kernels.base import Either, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Points
 from mercer.kernels.parameters import finite, not_negative, positive, whole
+from mercer.kernels.slopes import Slopes
 
 
 class Linear(Kernel):
     r"""The dot product :math:`x^Ty`: kernel PCA with it is PCA.
+
+    Source: marukatat App. B.
 
     Examples
     --------
@@ -113,6 +116,8 @@ class Tanh(Kernel):
 
 class Cosine(Kernel):
     r"""The cosine of the angle, :math:`x^Ty/(\lVert x\rVert\lVert y\rVert)`; 0 for a zero row.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Examples
     --------

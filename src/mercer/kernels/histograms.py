@@ -116,6 +116,7 @@ class AdditiveChi2(Histogram):
     r"""Minus the chi-square distance, :math:`-\sum_l (x_l-y_l)^2/(x_l+y_l)`, as in scikit-learn.
 
     Only conditionally positive definite: centred matrices of it are positive semi-definite.
+    Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
 
     Examples
     --------

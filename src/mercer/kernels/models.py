@@ -44,7 +44,17 @@ class Fisher(Kernel):
 
     @classmethod
     def from_rows(cls, model: Any, X: Any) -> Fisher:
-        """Return the kernel with the information matrix that rows show: the mean of u uᵀ."""
+        """Return the kernel with the information matrix that rows show: the mean of u uᵀ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.mixture import GaussianMixture
+        >>> from mercer.kernels import Fisher
+        >>> X = np.array([[-1.0], [1.0], [0.5], [-0.5]])
+        >>> Fisher.from_rows(GaussianMixture(1).fit(X), X).information.shape
+        (2, 2)
+        """
         require_dense(cls(model), X)
         scores = score_vectors(model, np.asarray(X, np.float64))
         return cls(model, scores.T @ scores / len(scores))

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import not_negative, require
+from mercer.kernels.slopes import Frequencies, Slopes
 
 
 class Constant(Kernel):
