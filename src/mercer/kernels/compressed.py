@@ -45,38 +45,65 @@ def product(x: Any, y: Any, out: Matrix) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _apart_where(
-    marked: Matrix,
+def _apart(
     starts: Whole,
     columns: Whole,
     values: Vector,
     tops: Whole,
     others: Whole,
     opposite: Vector,
-    apart: Vector,
+    norms: tuple[Vector, Vector],
+    share: float,
+    width: int,
     out: Matrix,
 ) -> None:
+    left, right = norms
+    apart = np.zeros(0, out.dtype)
     for i in range(out.shape[0]):
+        close = 0
         for j in range(out.shape[1]):
-            if marked[i, j]:
-                for at in range(starts[i], starts[i + 1]):
-                    apart[columns[at]] += values[at]
-                for at in range(tops[j], tops[j + 1]):
-                    apart[others[at]] -= opposite[at]
-                total = 0.0
-                # Entries are cleared when they are counted: those of both rows count once.
-                for at in range(starts[i], starts[i + 1]):
-                    total += apart[columns[at]] ** 2
-                    apart[columns[at]] = 0
-                for at in range(tops[j], tops[j + 1]):
-                    total += apart[others[at]] ** 2
-                    apart[others[at]] = 0
-                out[i, j] = total
+            both = left[i] + right[j]
+            out[i, j] = both - 2 * out[i, j]
+            close += not (out[i, j] > share * both)
+        if not close:
+            continue
+        for j in range(out.shape[1]):
+            both = left[i] + right[j]
+            if out[i, j] > share * both or both != both:
+                continue
+            if apart.size == 0:
+                apart = np.zeros(width, out.dtype)
+            for at in range(starts[i], starts[i + 1]):
+                apart[columns[at]] += values[at]
+            for at in range(tops[j], tops[j + 1]):
+                apart[others[at]] -= opposite[at]
+            total = 0.0
+            # Entries are cleared when they are counted: those of both rows count once.
+            for at in range(starts[i], starts[i + 1]):
+                total += apart[columns[at]] ** 2
+                apart[columns[at]] = 0
+            for at in range(tops[j], tops[j + 1]):
+                total += apart[others[at]] ** 2
+                apart[others[at]] = 0
+            out[i, j] = total
 
 
-def apart_where(marked: Matrix, x: Any, i: slice, y: Any, j: slice, out: Matrix) -> None:
-    """Write the squared distances of compressed rows i and j where `marked` says so."""
-    room = np.zeros(x.shape[1], out.dtype)
-    # Where the rows begin says which they are: their entries are not copied.
-    starts, tops = x.indptr[i.start : i.stop + 1], y.indptr[j.start : j.stop + 1]
-    _apart_where(marked, starts, x.indices, x.data, tops, y.indices, y.data, room, out)
+def apart(
+    dot: Matrix,
+    norms: tuple[Vector, Vector],
+    share: float,
+    x: tuple[Any, slice],
+    y: tuple[Any, slice],
+) -> Matrix:
+    """Return the squared distances of compressed rows, given their dot products and lengths.
+
+    Those below a share of the squared lengths are summed from the differences themselves;
+    rows with a NaN stay NaN.
+    """
+    out = dot.copy()
+    sides: list[Any] = []
+    for rows, part in (x, y):
+        # Where the rows begin says which they are: their entries are not copied.
+        sides += [rows.indptr[part.start : part.stop + 1], rows.indices, rows.data]
+    _apart(*sides, norms, out.dtype.type(share), x[0].shape[1], out)
+    return out

@@ -226,6 +226,8 @@ class Pair:
     def sqdist(self) -> Array:
         """Squared distances; never negative, and zero between equal rows."""
         x, y, dot = self.block.centred
+        if x.sparse and y.sparse:
+            return self._apart_sparse(x, y, dot)
         left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         apart = dot[self.rows, self.columns] * -2.0
         apart += left
@@ -243,14 +245,16 @@ class Pair:
             close |= (apart != apart) & (both == both)
         return self._again(x, y, apart, close) if bool(xp.any(close)) else apart
 
+    def _apart_sparse(self, x: Points, y: Points, dot: Array) -> Array:
+        from mercer.kernels.compressed import apart
+
+        part = dot[self.rows, self.columns]
+        norms = x.norms[self.rows], y.norms[self.columns]
+        left, right = (x.rows.tocsr(), self.rows), (y.rows.tocsr(), self.columns)
+        return apart(part, norms, _CLOSE[part.dtype], left, right)
+
     def _again(self, x: Points, y: Points, apart: Array, close: Array) -> Array:
         """Sum the squared distances that are marked from the differences themselves."""
-        if x.sparse and y.sparse:
-            from mercer.kernels import compressed
-
-            left, right = x.rows.tocsr(), y.rows.tocsr()
-            compressed.apart_where(close, left, self.rows, right, self.columns, apart)
-            return apart
         here, there = these(x.rows, self.rows), these(y.rows, self.columns)
         dense = isinstance(here, np.ndarray) and isinstance(there, np.ndarray)
         if dense and np.count_nonzero(close) > _MANY:
