@@ -101,9 +101,9 @@ def apart(
     rows with a NaN stay NaN.
     """
     out = dot.copy()
-    sides: list[Any] = []
-    for rows, part in (x, y):
-        # Where the rows begin says which they are: their entries are not copied.
-        sides += [rows.indptr[part.start : part.stop + 1], rows.indices, rows.data]
-    _apart(*sides, norms, out.dtype.type(share), x[0].shape[1], out)
+    (a, i), (b, j) = x, y
+    # Where the rows begin says which they are: their entries are not copied.
+    starts, tops = a.indptr[i.start : i.stop + 1], b.indptr[j.start : j.stop + 1]
+    kind, width = out.dtype.type, a.shape[1]
+    _apart(starts, a.indices, a.data, tops, b.indices, b.data, norms, kind(share), width, out)
     return out
