@@ -167,6 +167,12 @@ def test_other_libraries_agree(row, library):
     assert np.abs(np.asarray(K) - row.kernel(X, Y)).max() <= 1e-12 * scale
     diagonal = np.asarray(row.kernel.diag(xp.asarray(X)))
     assert np.abs(diagonal - row.kernel.diag(X)).max() <= 1e-12 * scale
+    apart = np.asarray(row.kernel.distances(xp.asarray(X), xp.asarray(Y)))
+    assert np.abs(apart**2 - row.kernel.distances(X, Y) ** 2).max() <= 1e-12 * scale
+    if row.smooth:
+        a = np.linspace(-1, 1, len(Y))
+        slope = np.asarray(row.kernel.gradient(xp.asarray(X), xp.asarray(Y), a))
+        assert np.abs(slope - row.kernel.gradient(X, Y, a)).max() <= 1e-11 * scale
 
 
 DOTS = [

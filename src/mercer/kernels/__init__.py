@@ -1,15 +1,7 @@
 """Similarities of rows, and their algebra: ``RBF(0.1) + 2 * Polynomial(5)``."""
 
-from mercer.kernels.algebra import (
-    Constant,
-    InSpace,
-    Normalized,
-    Power,
-    Product,
-    Scaled,
-    Sum,
-)
-from mercer.kernels.base import Frequencies, Kernel, Slopes
+from mercer.kernels.algebra import InSpace, Normalized, Power, Product, Scaled
+from mercer.kernels.base import Kernel
 from mercer.kernels.checks import check_psd
 from mercer.kernels.columns import OnColumns, Separable
 from mercer.kernels.distances import RBF, Laplacian, Matern, RationalQuadratic
@@ -26,7 +18,9 @@ from mercer.kernels.histograms import (
     JensenShannon,
 )
 from mercer.kernels.models import Fisher
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.strings import Subsequence, Substring
+from mercer.kernels.sums import Constant, Sum
 
 __all__ = [
     "RBF",

@@ -1,4 +1,4 @@
-"""What kernels are closed under: sums, products, scales, powers, spaces within spaces."""
+"""What kernels are closed under: products, scales, powers, spaces within spaces."""
 
 from __future__ import annotations
 
@@ -9,134 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import namespace
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
-from mercer.kernels.pair import Diagonal, Points
-from mercer.kernels.parameters import not_negative, positive, require, whole
-
-
-class Constant(Kernel):
-    """The same number for every pair: k(x,y) = c, c ≥ 0.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Linear
-    >>> Linear() + 1
-    Linear() + 1.0
-    """
-
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
-
-    takes = "anything"
-    moves = True
-
-    def check(self) -> None:
-        not_negative(self, "value")
-
-    def on(self, pair: Either) -> float:
-        return float(self.value)
-
-    def apart(self, pair: Either) -> float:
-        return 0.0
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        return ()
-
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
-
-
-class Composed(Kernel):
-    """A kernel made of others."""
-
-    made_of: tuple[str, ...] = ("kernel",)
-    """The parameters that are kernels."""
-
-    @property
-    def parts(self) -> tuple[Kernel, ...]:
-        """The kernels it is made of."""
-        return tuple(getattr(self, name) for name in self.made_of)
-
-    def check(self) -> None:
-        for name, part in zip(self.made_of, self.parts, strict=True):
-            require(self, name, isinstance(part, Kernel), "a kernel, such as RBF() or Constant(1)")
-            part.check()
-
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """What rows must be."""
-        kinds = {part.takes for part in self.parts} - {"anything"}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"{self!r} joins kernels of strings and of vectors: rows are one or the other."
-            )
-        return kinds.pop() if kinds else "anything"
-
-    @property
-    def psd(self) -> bool | None:
-        known = [part.psd for part in self.parts]
-        return True if all(known) else None
-
-
-class Sum(Composed):
-    """k₁(x,y) + k₂(x,y).
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Polynomial
-    >>> k = RBF(0.1) + 2 * Polynomial(5)
-    >>> k([[1.0]]).round(6)
-    array([[65.]])
-    """
-
-    made_of = ("k1", "k2")
-
-    def __init__(self, k1: Kernel, k2: Kernel) -> None:
-        self.k1, self.k2 = k1, k2
-
-    def on(self, pair: Either) -> Any:
-        return self.k1.on(pair) + self.k2.on(pair)
-
-    def apart(self, pair: Either) -> Any:
-        return self.k1.apart(pair) + self.k2.apart(pair)
-
-    def sqdist_of(self, apart: Any) -> Any:
-        """Constants add no distance; that of other sums has no inverse."""
-        rest = [term for term in self.terms if not isinstance(term, Constant)]
-        return rest[0].sqdist_of(apart) if len(rest) == 1 else super().sqdist_of(apart)
-
-    @property
-    def moves(self) -> bool:  # type: ignore[override]
-        """Whether the centred matrix stays the same when all rows are shifted."""
-        return self.k1.moves and self.k2.moves
-
-    @property
-    def terms(self) -> list[Kernel]:
-        """What it adds, sums within sums taken apart."""
-        parts = [part.terms if isinstance(part, Sum) else [part] for part in (self.k1, self.k2)]
-        return parts[0] + parts[1]
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        return (*self.k1.slopes(pair), *self.k2.slopes(pair))
-
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Draw from each as much as it weighs at distance zero, at least one."""
-        terms = self.terms
-        heights = np.array([_height(term, d) for term in terms])
-        if q < len(terms):
-            raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
-        shares = 1 + np.floor((q - len(terms)) * heights / heights.sum()).astype(int)
-        shares[np.argmax(heights)] += q - shares.sum()
-        parts = [term.spectrum(d, int(n), rng) for term, n in zip(terms, shares, strict=True)]
-        return Frequencies(
-            np.hstack([part.omega for part in parts]),
-            np.concatenate([part.amplitude for part in parts]),
-        )
-
-    def __repr__(self) -> str:
-        added = isinstance(self.k2, Constant)
-        right = repr(float(self.k2.value)) if added else tight(self.k2, Sum)  # type: ignore[attr-defined]
-        return f"{self.k1!r} + {right}"
+from mercer.kernels.base import Either, Kernel
+from mercer.kernels.pair import Diagonal
+from mercer.kernels.parameters import positive, whole
+from mercer.kernels.slopes import Frequencies, Slopes
+from mercer.kernels.sums import Composed, Sum, tight
 
 
 class Product(Composed):
@@ -165,13 +42,11 @@ class Product(Composed):
         )
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Frequencies of a product add, drawn independently."""
-        first, second = self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng)
-        mix = rng.permutation(q)
-        return Frequencies(
-            first.omega + second.omega[:, mix],
-            first.amplitude * second.amplitude[mix] * math.sqrt(q),
-        )
+        self._draws(d, q)
+        return _product(self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng), rng)
+
+    def height(self, d: int) -> float:
+        return self.k1.height(d) * self.k2.height(d)
 
     def __repr__(self) -> str:
         return f"{tight(self.k1, Sum)} * {tight(self.k2, Sum, Product, Scaled)}"
@@ -211,7 +86,11 @@ class Scaled(Composed):
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
+    def height(self, d: int) -> float:
+        return self.scale * self.kernel.height(d)
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         found = self.kernel.spectrum(d, q, rng)
         return replace(found, amplitude=found.amplitude * math.sqrt(self.scale))
 
@@ -247,11 +126,15 @@ class Power(Composed):
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
+    def height(self, d: int) -> float:
+        return float(self.kernel.height(d) ** int(self.power))
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        product = self.kernel
+        self._draws(d, q)
+        found = self.kernel.spectrum(d, q, rng)
         for _ in range(int(self.power) - 1):
-            product = Product(product, self.kernel)
-        return product.spectrum(d, q, rng)
+            found = _product(found, self.kernel.spectrum(d, q, rng), rng)
+        return found
 
     def __repr__(self) -> str:
         return f"{tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
@@ -259,6 +142,8 @@ class Power(Composed):
 
 class Normalized(Composed):
     r"""The cosine in a kernel's space, :math:`k(x,y)/\sqrt{k(x,x)k(y,y)}`; 0 where a norm is 0.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Examples
     --------
@@ -282,9 +167,13 @@ class Normalized(Composed):
             *_own(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
         )
 
+    def height(self, d: int) -> float:
+        return 1.0 if self.kernel.height(d) > 0 else 0.0
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        found = self.kernel.spectrum(d, q, rng)
-        return replace(found, amplitude=found.amplitude / math.sqrt(_height(self.kernel, d)))
+        self._draws(d, q)
+        found, height = self.kernel.spectrum(d, q, rng), self.kernel.height(d)
+        return replace(found, amplitude=found.amplitude / math.sqrt(height or 1.0))
 
     @property
     def psd(self) -> bool | None:
@@ -296,6 +185,8 @@ class Normalized(Composed):
 
 class InSpace(Composed):
     r"""An RBF in another kernel's space, :math:`\exp(-\gamma(k(x,x)+k(y,y)-2k(x,y)))`.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Examples
     --------
@@ -314,6 +205,10 @@ class InSpace(Composed):
     def on(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)
         return namespace(apart).exp(-self.gamma * apart)
+
+    def apart(self, pair: Either) -> Any:
+        apart = self.kernel.apart(pair)
+        return -2.0 * namespace(apart).expm1(-self.gamma * apart)
 
     def sqdist_of(self, apart: Any) -> Any:
         xp = namespace(apart)
@@ -343,10 +238,13 @@ def inverse_root(squares: Any) -> Any:
     return xp.where(there, 1.0 / xp.sqrt(xp.where(there, squares, 1.0)), 0.0 * squares)
 
 
-def _height(kernel: Kernel, d: int) -> float:
-    """Return k(x, x) of a kernel that is the same for every x."""
-    kernel.spectrum(d, 64, np.random.default_rng(0))  # which says so where there is none
-    return float(kernel.on_itself(Points(np.zeros((1, d))))[0])
+def _product(first: Frequencies, second: Frequencies, rng: np.random.Generator) -> Frequencies:
+    """Return the frequencies of a product: they add, drawn independently."""
+    mix = rng.permutation(len(second.amplitude))
+    return Frequencies(
+        first.omega + second.omega[:, mix],
+        first.amplitude * second.amplitude[mix] * math.sqrt(len(mix)),
+    )
 
 
 def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:
@@ -360,8 +258,3 @@ def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:
         )
         found.append(Slopes(norm=column * factor, columns=slope.columns))
     return tuple(found)
-
-
-def tight(kernel: Kernel, *looser: type[Kernel]) -> str:
-    """Return the repr, in parentheses where the kernel binds less tightly."""
-    return f"({kernel!r})" if isinstance(kernel, looser) else repr(kernel)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, empty, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, to_numpy
 from mercer.kernels.pair import Beside, Diagonal, Pair, Points, require_dense
-from mercer.kernels.parameters import is_number
+from mercer.kernels.parameters import as_float, is_number
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
 from mercer.sources import Block, Fold, Source, StringSource, as_source
 
@@ -19,50 +19,11 @@ Either = Pair | Diagonal
 """What a formula is written on: rows beside others, or each beside itself."""
 Formula = Callable[[Pair], Any]
 
+_FOURIER = "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
 _GIVEN = {
     "vectors": ("numbers", "a kernel of vectors, such as RBF"),
     "strings": ("strings", "a string kernel, such as Subsequence"),
 }
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """Derivatives of a kernel by the dot product, the squared distance and the length of x.
-
-    Attributes
-    ----------
-    dot, sqdist, norm : array or float
-        ∂k/∂(xᵀy), ∂k/∂‖x−y‖² and ∂k/∂‖x‖².
-    columns : tuple of int or None
-        The columns that they are of; None for all.
-    """
-
-    dot: Any = 0.0
-    sqdist: Any = 0.0
-    norm: Any = 0.0
-    columns: tuple[Any, ...] | None = None
-
-    def times(self, factor: Any) -> Slopes:
-        """Return them all multiplied by a factor."""
-        return Slopes(
-            self.dot * factor, self.sqdist * factor, self.norm * factor, columns=self.columns
-        )
-
-
-@dataclass(frozen=True)
-class Frequencies:
-    r"""Fourier features of a kernel: :math:`k(x,y) \approx \sum_i a_i^2\cos(\omega_i^T(x-y))`.
-
-    Attributes
-    ----------
-    omega : ndarray of shape (d, q)
-        Frequencies.
-    amplitude : ndarray of shape (q,)
-        Amplitudes.
-    """
-
-    omega: np.ndarray[Any, Any]
-    amplitude: Vector
 
 
 class Kernel(Params, ABC):
@@ -95,21 +56,50 @@ class Kernel(Params, ABC):
                 value.check()
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        """Return its derivatives, for gradients by x."""
+        """Return its derivatives on a pair, for gradients by x; `gradient` puts them together.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> from mercer.kernels.pair import Beside, Points
+        >>> pair = next(Beside(Points([[1.0]]), Points([[2.0]])).tiles(whole=True))
+        >>> Linear().slopes(pair)
+        (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
+        """
         self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Draw q Fourier frequencies for rows of d columns."""
-        self._has_no(
-            "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
-        )
+        """Draw q Fourier frequencies for rows of d columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer.kernels import RBF
+        >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
+        (3, 100)
+        """
+        self._has_no(*_FOURIER)
+
+    def height(self, d: int) -> float:
+        """Return k(x, x), the same for every x, of a kernel that has Fourier features."""
+        if type(self).spectrum is Kernel.spectrum:
+            self._has_no(*_FOURIER)
+        return float(self.on_itself(Points(np.zeros((1, d))))[0])
+
+    def _draws(self, d: int, q: int) -> None:
+        """Refuse what no frequencies can be drawn for."""
+        self.check()
+        for name, value, least in (("d", d, 0), ("q", q, 1)):
+            if not (is_number(value) and value == value // 1 >= least):
+                raise ValueError(
+                    f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
+                )
+        self.height(d)  # which says so where it has no frequencies
 
     def on_itself(self, points: Points) -> Array:
         """Return k(x, x) of every row."""
         values = self.on(Diagonal(points))
-        if isinstance(values, float):
-            return np.full(len(points), values)
-        return values
+        return points.full(values) if isinstance(values, float) else values
 
     def apart(self, pair: Either) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space.
@@ -178,6 +168,12 @@ class Kernel(Params, ABC):
             Rows.
         weights : array-like of shape (m,) or (n, m)
             The a of every y, the same for all x or not.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).gradient([[1.0]], [[2.0]], [1.0])
+        array([[12.]])
         """
         x, y = (Points(side.whole()) for side in self._sides(X, Y))
         pair = next(Beside(x, y).tiles(whole=True))
@@ -222,8 +218,7 @@ class Kernel(Params, ABC):
         return x, y
 
     def _rows(self, X: Any) -> Source:
-        none = isinstance(X, (list, tuple, np.ndarray)) and len(X) == 0
-        source = StringSource([]) if none and self.takes == "strings" else as_source(X)
+        source = self._strings(X) if self.takes == "strings" else as_source(X)
         given = "strings" if isinstance(source, StringSource) else "vectors"
         if self.takes not in (given, "anything"):
             numbers, remedy = _GIVEN[given]
@@ -232,17 +227,31 @@ class Kernel(Params, ABC):
             )
         return source
 
+    def _strings(self, X: Any) -> Source:
+        """Return rows that must be strings; say how to pass them where they are not."""
+        flat = getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not isinstance(X, str)
+        if flat and len(X) == 0:
+            return StringSource([])
+        try:
+            source = as_source(X)
+        except (ValueError, TypeError) as error:
+            remedy = "Pass a list of str"
+            if hasattr(X, "columns"):
+                remedy += ', such as the column of a table, df["name"]'
+            raise ValueError(f"{self!r} takes rows of strings: {error} {remedy}.") from None
+        return source
+
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")
 
     # The algebra.
 
     def __add__(self, other: Kernel | float) -> Kernel:
-        from mercer.kernels.algebra import Constant, Sum
+        from mercer.kernels.sums import Constant, Sum
 
         if isinstance(other, Kernel):
             return Sum(self, other)
-        return Sum(self, Constant(float(other))) if is_number(other) else NotImplemented
+        return Sum(self, Constant(as_float(other))) if is_number(other) else NotImplemented
 
     def __radd__(self, other: float) -> Kernel:
         return self + other
@@ -252,7 +261,7 @@ class Kernel(Params, ABC):
 
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(float(other), self) if is_number(other) else NotImplemented
+        return Scaled(as_float(other), self) if is_number(other) else NotImplemented
 
     def __rmul__(self, other: float) -> Kernel:
         return self * other
@@ -263,19 +272,41 @@ class Kernel(Params, ABC):
         return Power(self, power) if is_number(power) else NotImplemented
 
     def normalized(self) -> Kernel:
-        """Return k(x,y)/√(k(x,x)k(y,y))."""
+        """Return k(x,y)/√(k(x,x)k(y,y)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
+        array([[1. , 0.8],
+               [0.8, 1. ]])
+        """
         from mercer.kernels.algebra import Normalized
 
         return Normalized(self)
 
     def rbf(self, gamma: float) -> Kernel:
-        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space."""
+        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
+        array([[0.6065]])
+        """
         from mercer.kernels.algebra import InSpace
 
         return InSpace(self, gamma)
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel on some of the columns."""
+        """Return this kernel on some of the columns.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
+        array([[5.]])
+        """
         from mercer.kernels.columns import OnColumns
 
         plain = np.asarray(columns).tolist() if np.iterable(columns) else columns

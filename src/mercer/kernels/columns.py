@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import namespace
-from mercer.kernels.algebra import Composed, Power, Product, Scaled, Sum, tight
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
+from mercer.arrays import like, namespace
+from mercer.kernels.algebra import Power, Product, Scaled
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import is_number, require
+from mercer.kernels.slopes import Frequencies, Slopes
+from mercer.kernels.sums import Composed, Sum, tight
 
 
 class OnColumns(Composed):
@@ -30,7 +32,7 @@ class OnColumns(Composed):
 
     def check(self) -> None:
         given = self.columns if isinstance(self.columns, (list, tuple, np.ndarray)) else []
-        counts = all(is_number(c) and c == int(c) and c >= 0 for c in given)
+        counts = all(isinstance(c, (int, np.integer)) and is_number(c) and c >= 0 for c in given)
         once = counts and 0 < len(given) == len(set(given))
         require(self, "columns", once, "a list of column numbers from 0, each once (no mask)")
         super().check()
@@ -38,14 +40,21 @@ class OnColumns(Composed):
             raise ValueError(f"{self!r}: strings have no columns.")
 
     def on(self, pair: Either) -> Any:
-        try:
-            return self.kernel.on(self._part(pair))
-        except ValueError as error:
-            columns = [int(c) for c in self.columns]
-            raise ValueError(f"{error} Columns are counted among {columns}.") from None
+        return self._inner(self.kernel.on, pair)
 
     def apart(self, pair: Either) -> Any:
-        return self.kernel.apart(self._part(pair))
+        return self._inner(self.kernel.apart, pair)
+
+    def _inner(self, formula: Callable[[Either], Any], pair: Either) -> Any:
+        """Return a formula of the columns; what is wrong with one is said of the whole rows."""
+        part = self._part(pair)
+        try:
+            return formula(part)
+        except ValueError as error:
+            if "column" not in str(error):
+                raise
+            columns = [int(c) for c in self.columns]
+            raise ValueError(f"{error} Columns are counted among {columns}.") from None
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         own = tuple(int(c) for c in self.columns)
@@ -56,10 +65,15 @@ class OnColumns(Composed):
         found = self.kernel.slopes(self._part(pair))
         return tuple(replace(slope, columns=named(slope.columns)) for slope in found)
 
+    def height(self, d: int) -> float:
+        return self.kernel.height(len(self.columns))
+
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
+        self._refuse_beyond(d)
         found = self.kernel.spectrum(len(self.columns), q, rng)
         omega = np.zeros((d, q))
-        omega[list(self.columns)] = found.omega
+        omega[[int(c) for c in self.columns]] = found.omega
         return replace(found, omega=omega)
 
     @property
@@ -70,13 +84,18 @@ class OnColumns(Composed):
         columns = [int(c) for c in self.columns]
 
         def part(rows: Any) -> Any:
-            d = int(rows.shape[1])
-            if max(columns) >= d:
-                raise ValueError(f"{self!r}: column {max(columns)} is not one of the {d} columns.")
+            self._refuse_beyond(int(rows.shape[1]))
             xp = namespace(rows)
-            return rows[:, columns] if xp is np else xp.take(rows, xp.asarray(columns), axis=1)
+            if xp is np:
+                return rows[:, columns]
+            return xp.take(rows, like(columns, rows), axis=1)
 
         return pair.through(("columns", tuple(columns)), part)
+
+    def _refuse_beyond(self, d: int) -> None:
+        last = int(max(self.columns))
+        if last >= d:
+            raise ValueError(f"{self!r}: column {last} is not one of the {d} columns.")
 
     def __repr__(self) -> str:
         columns = list(self.columns) if np.iterable(self.columns) else self.columns
@@ -85,6 +104,8 @@ class OnColumns(Composed):
 
 class Separable(Kernel):
     """f(x) f(y) for a function of one row.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
 
     Parameters
     ----------
@@ -102,7 +123,16 @@ class Separable(Kernel):
         self.f = f
 
     def on(self, pair: Either) -> Any:
-        return pair.through(("f", id(self.f)), self._column).dot
+        return self._of_f(pair).dot
+
+    def apart(self, pair: Either) -> Any:
+        return self._of_f(pair).sqdist
+
+    def check(self) -> None:
+        require(self, "f", callable(self.f), "a function of rows")
+
+    def _of_f(self, pair: Either) -> Either:
+        return pair.through(("f", id(self.f)), self._column)
 
     def _column(self, rows: Any) -> Any:
         values = self.f(rows)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, like, namespace, to_numpy
-from mercer.kernels.base import Either, Frequencies, Kernel, Slopes
-from mercer.kernels.pair import Beside, Points
+from mercer.kernels.base import Either, Kernel
+from mercer.kernels.bessel import bessel
+from mercer.kernels.pair import Beside, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
+from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.sources import Source
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
@@ -24,7 +26,10 @@ class Stationary(Kernel):
     moves = True
 
     def on_itself(self, points: Points) -> Array:
-        return 0.0 * points.norms + 1.0
+        return ones(points.norms)
+
+    def height(self, d: int) -> float:
+        return 1.0
 
     def _log(self, apart: Any) -> Any:
         """Return −log k of rows that are so far apart in the kernel's space: 2 − 2k."""
@@ -51,8 +56,6 @@ class RBF(Stationary):
     >>> from mercer.kernels import RBF
     >>> RBF(0.5)([[0.0]], [[1.0]]).round(4)
     array([[0.6065]])
-    >>> RBF.from_sigma(1.0)
-    RBF(0.5)
     """
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -60,7 +63,14 @@ class RBF(Stationary):
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:
-        """Return exp(−‖x−y‖²/(2σ²))."""
+        """Return exp(−‖x−y‖²/(2σ²)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF.from_sigma(2.0)
+        RBF(0.125)
+        """
         if not (is_number(sigma) and sigma > 0):
             raise ValueError(f"RBF.from_sigma: sigma={sigma!r} must be a positive number.")
         made = cls(0.5 / float(sigma) / float(sigma))
@@ -110,6 +120,7 @@ class RBF(Stationary):
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         return self._drawn(math.sqrt(2.0 * self.gamma) * rng.standard_normal((d, q)))
 
 
@@ -164,6 +175,7 @@ class Laplacian(Stationary):
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
+        self._draws(d, q)
         if self.norm == "l1":
             return self._drawn(self.gamma * rng.standard_cauchy((d, q)))
         return self._drawn(self.gamma * student(d, q, 1.0, rng))
@@ -213,7 +225,7 @@ class Matern(Stationary):
             return (1.0 + z) * xp.exp(-z)
         if self.nu == 2.5:
             return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
-        return _bessel(z, self.nu)
+        return bessel(z, self.nu)
 
     def sqdist_of(self, apart: Any) -> Any:
         """By bisection: the profile falls with the distance; on the host."""
@@ -224,11 +236,11 @@ class Matern(Stationary):
             near = self._profile(z) > wanted
             low, high = np.where(near, z, low), np.where(near, high, z)
         z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
-        return like(z**2 * (self.length**2 / (2.0 * self.nu)), apart)
+        return like((z * self.length / math.sqrt(2.0 * self.nu)) ** 2, apart)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
-        scale = -self.nu / self.length**2
+        scale = -self.nu / self.length / self.length
         if self.nu == 0.5:
             return Laplacian(1.0 / self.length).slopes(pair)
         if self.nu == 1.5:
@@ -239,10 +251,11 @@ class Matern(Stationary):
             return (Slopes(sqdist=scale / 3.0 * (1.0 + z) * namespace(z).exp(-z)),)
         if self.nu <= 1:
             self._has_no("gradient at equal rows for nu ≤ 1", "a larger nu has one")
-        smoother = _bessel(self._distance(pair), self.nu - 1.0)
+        smoother = bessel(self._distance(pair), self.nu - 1.0)
         return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * smoother),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+        self._draws(d, q)
         return self._drawn(student(d, q, 2.0 * self.nu, rng) / self.length)
 
     def _distance(self, pair: Either) -> Any:
@@ -284,19 +297,21 @@ class RationalQuadratic(Stationary):
 
     def sqdist_of(self, apart: Any) -> Any:
         share = namespace(apart).expm1(self._log(apart) / self.alpha)
-        return 2.0 * self.alpha * self.length**2 * share
+        return 2.0 * self.alpha * self.length * (self.length * share)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        slope = -0.5 / self.length**2 * self.on(pair) / (1.0 + self._share(pair))
+        slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._share(pair))
         return (Slopes(sqdist=slope),)
 
     def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
         """Normal frequencies of a variance that is Gamma distributed."""
-        variance = rng.gamma(self.alpha, 1.0 / (self.alpha * self.length**2), q)
-        return self._drawn(np.sqrt(variance) * rng.standard_normal((d, q)))
+        self._draws(d, q)
+        deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
+        return self._drawn(deviation * rng.standard_normal((d, q)))
 
     def _share(self, pair: Either) -> Any:
-        return pair.sqdist / (2.0 * self.alpha * self.length**2)
+        with np.errstate(over="ignore"):  # the square of a length may be 0 or infinite, not it
+            return pair.sqdist / self.length / self.length / (2.0 * self.alpha)
 
 
 class _CityBlock:
@@ -330,26 +345,3 @@ def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarr
 def student(d: int, q: int, freedom: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Draw q vectors of d entries from the multivariate t distribution."""
     return rng.standard_normal((d, q)) / np.sqrt(rng.chisquare(freedom, q) / freedom)
-
-
-def _bessel(z: Any, nu: float) -> Any:
-    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), 1 at zero; on the host."""
-    from scipy.special import gammaln, kve
-
-    host = to_numpy(z).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(host) - host
-        values = np.exp(log) * kve(nu, host)
-    lost = ~np.isfinite(values) & np.isfinite(host)
-    values[lost] = _series(host[lost], nu)
-    return like(np.where(host == 0, 1.0, np.minimum(values, 1.0)).astype(to_numpy(z).dtype), z)
-
-
-def _series(z: np.ndarray[Any, Any], nu: float) -> np.ndarray[Any, Any]:
-    """Return the same where K_ν overflows: its power series, of which ν terms matter there."""
-    term = np.ones_like(z)
-    total = np.ones_like(z)
-    for k in range(1, min(200, math.ceil(nu))):
-        term = term * -(z * z / 4.0) / (k * (nu - k))
-        total = total + term
-    return total

@@ -8,13 +8,16 @@ import numpy as np
 
 from mercer.arrays import namespace, numpy_dtype
 from mercer.kernels.algebra import inverse_root
-from mercer.kernels.base import Either, Kernel, Slopes
+from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Points
 from mercer.kernels.parameters import finite, not_negative, positive, whole
+from mercer.kernels.slopes import Slopes
 
 
 class Linear(Kernel):
     r"""The dot product :math:`x^Ty`: kernel PCA with it is PCA.
+
+    Source: marukatat App. B.
 
     Examples
     --------
@@ -114,6 +117,8 @@ class Tanh(Kernel):
 class Cosine(Kernel):
     r"""The cosine of the angle, :math:`x^Ty/(\lVert x\rVert\lVert y\rVert)`; 0 for a zero row.
 
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
+
     Examples
     --------
     >>> from mercer.kernels import Cosine
@@ -124,6 +129,9 @@ class Cosine(Kernel):
     def on(self, pair: Either) -> Any:
         return pair.through("unit", _unit).dot
 
+    def apart(self, pair: Either) -> Any:
+        return pair.through("unit", _unit).sqdist
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         x, y = (inverse_root(norm) for norm in pair.lengths)
         return (Slopes(dot=x * y, norm=-0.5 * pair.dot * x**3 * y),)
@@ -131,6 +139,8 @@ class Cosine(Kernel):
 
 def _unit(rows: Any) -> Any:
     """Return rows of unit length; zero rows stay zero."""
+    if rows.shape[1] == 0:
+        return rows
     norms = Points(rows).norms
     xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
     lost = ~((norms > tiny**0.75) & (norms < tiny**-0.75))  # their squares may be, not they
@@ -152,7 +162,9 @@ def _largest(rows: Any) -> Any:
 def _times(rows: Any, factors: Any) -> Any:
     """Return every row times its factor."""
     if hasattr(rows, "tocsr"):
-        return rows.multiply(factors[:, None]).tocsr()
+        made = rows.tocsr().copy()
+        made.data *= np.repeat(factors, np.diff(made.indptr))
+        return made
     return rows * factors[:, None]
 
 

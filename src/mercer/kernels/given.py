@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, like, to_numpy
+from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal
+from mercer.kernels.pair import Diagonal, these
 
 # Of every tile this many rows and columns are tried the other way round.
 _TRIED = 8
@@ -39,14 +39,19 @@ class Precomputed(Kernel):
         return None
 
     def on(self, pair: Either) -> Any:
-        K = to_numpy(self.matrix)
-        if K.ndim != 2:
+        sparse = hasattr(self.matrix, "tocsr")
+        K = self.matrix.tocsr() if sparse else to_numpy(self.matrix)
+        if len(K.shape) != 2:
             raise ValueError(f"Precomputed: the matrix has shape {K.shape}; it must have two axes.")
         if isinstance(pair, Diagonal):
             rows = pair.points.rows
-            return like(K[_numbers(rows, K.shape[0]), _numbers(rows, K.shape[1])], rows)
-        x, y = pair.block.x.rows[pair.rows], pair.block.y.rows[pair.columns]
-        return like(K[np.ix_(_numbers(x, K.shape[0]), _numbers(y, K.shape[1]))], x)
+            own = K[_numbers(rows, K.shape[0]), _numbers(rows, K.shape[1])]
+            return _there(
+                np.asarray(own.toarray() if hasattr(own, "toarray") else own).ravel(), rows
+            )
+        x, y = these(pair.block.x.rows, pair.rows), these(pair.block.y.rows, pair.columns)
+        at, beside = _numbers(x, K.shape[0]), _numbers(y, K.shape[1])
+        return _there(K[at][:, beside].toarray() if sparse else K[np.ix_(at, beside)], x)
 
 
 def _numbers(rows: Any, size: int) -> np.ndarray[Any, Any]:
@@ -104,18 +109,20 @@ class FromFunction(Kernel):
     def on(self, pair: Either) -> Any:
         if isinstance(pair, Diagonal):
             rows = pair.points.rows
-            each = [rows[i : i + 1] for i in range(len(pair.points))]
+            each = [these(rows, slice(i, i + 1)) for i in range(len(pair.points))]
             return _there(np.array([self._between(x, x).item() for x in each]), rows)
-        x, y = pair.block.x.rows[pair.rows], pair.block.y.rows[pair.columns]
+        x, y = these(pair.block.x.rows, pair.rows), these(pair.block.y.rows, pair.columns)
         made = self._between(x, y)
-        self._try_symmetry(x[:_TRIED], y[:_TRIED], made[:_TRIED, :_TRIED])
+        self._try_symmetry(x, y, made)
         return _there(made, x)
 
     def _between(self, x: Any, y: Any) -> np.ndarray[Any, Any]:
         """Return the matrix between two groups of rows, on the host."""
         n, m = (len(rows) if isinstance(rows, list) else int(rows.shape[0]) for rows in (x, y))
         if self.pairwise:
-            return np.array([[self._number(x[i], y[j]) for j in range(m)] for i in range(n)])
+            left, right = ([these(r, i) for i in range(k)] for r, k in ((x, n), (y, m)))
+            numbers = [self._number(a, b) for a in left for b in right]
+            return np.array(numbers, np.float64).reshape(n, m)
         made = to_numpy(self.f(x, y))
         if made.shape != (n, m) or made.dtype.kind not in "fiub":
             raise ValueError(
@@ -136,15 +143,34 @@ class FromFunction(Kernel):
             ) from None
 
     def _try_symmetry(self, x: Any, y: Any, made: np.ndarray[Any, Any]) -> None:
+        """Try rows from all over the tile; NaN tells nothing, and hides nothing."""
+        at, beside = (_spread(size) for size in made.shape)
+        x, y, made = _named(x, at), _named(y, beside), made[np.ix_(at, beside)]
         apart = np.abs(made - self._between(y, x).T)
         rounding = np.finfo(made.dtype if made.dtype.kind == "f" else np.float64).eps ** 0.5
-        if (apart > rounding * np.abs(made).max(initial=0.0)).any():
-            i, j = np.unravel_index(int(np.nanargmax(apart)), apart.shape)
+        finite = np.where(np.isfinite(apart), apart, 0.0)
+        size = np.abs(made[np.isfinite(made)]).max(initial=0.0)
+        if (finite > rounding * size).any():
+            i, j = np.unravel_index(int(np.argmax(finite)), apart.shape)
             raise ValueError(
                 f"FromFunction: {_name(self.f)} is not symmetric: k(x, y) and k(y, x) are "
-                f"{apart[i, j]:g} apart for x = {x[int(i)]!r} and y = {y[int(j)]!r}. "
-                f"A kernel must be."
+                f"{apart[i, j]:g} apart for x = {these(x, int(i))!r} and "
+                f"y = {these(y, int(j))!r}. A kernel must be."
             )
+
+
+def _spread(size: int) -> np.ndarray[Any, Any]:
+    """Return some of the numbers below a size, evenly spaced."""
+    return np.unique(np.linspace(0, max(size - 1, 0), min(_TRIED, size)).astype(np.int64))
+
+
+def _named(rows: Any, at: np.ndarray[Any, Any]) -> Any:
+    """Return the named rows."""
+    if isinstance(rows, list):
+        return [rows[i] for i in at]
+    if isinstance(rows, np.ndarray) or hasattr(rows, "tocsr"):
+        return rows[at]
+    return namespace(rows).take(rows, like(at, rows), axis=0)
 
 
 def _there(made: np.ndarray[Any, Any], rows: Any) -> Any:

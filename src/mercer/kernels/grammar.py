@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import warnings
 from typing import Any, NoReturn
 
-from mercer.kernels.algebra import Constant
 from mercer.kernels.base import Kernel
 from mercer.kernels.distances import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.dots import Cosine, Linear, Polynomial, Tanh
@@ -27,6 +27,7 @@ from mercer.kernels.histograms import (
 )
 from mercer.kernels.parameters import is_number
 from mercer.kernels.strings import Subsequence, Substring
+from mercer.kernels.sums import Constant
 
 _CLASSES: tuple[type[Kernel], ...] = (
     Linear,
@@ -88,10 +89,14 @@ class _Reader:
         if not isinstance(text, str):
             raise ValueError(f"{text!r} is not the text of a kernel.")
         self.text = text
-        self.line = text.replace("\n", " ").strip()
+        if "#" in text:
+            raise ValueError(f"{text!r}: '#' at character {text.index('#') + 1} is not known.")
+        self.line = "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
         try:
-            self.tree = ast.parse(self.line, mode="eval").body
+            with warnings.catch_warnings():  # of odd escapes and numbers, to whoever imports
+                warnings.simplefilter("ignore")
+                self.tree = ast.parse(self.line, mode="eval").body
         except (SyntaxError, ValueError) as error:
             at = self.lead + (getattr(error, "offset", None) or len(self.line))
             raise ValueError(f"{text!r} is not a kernel, from character {at} on.") from None
@@ -123,7 +128,16 @@ class _Reader:
         return value
 
     def _operation(self, node: ast.BinOp) -> Any:
-        left, right = self._read(node.left), self._read(node.right)
+        chain, first = [node], node.left
+        while isinstance(first, ast.BinOp):  # a chain of a thousand is no deeper than one of two
+            chain.append(first)
+            first = first.left
+        left = self._read(first)
+        for step in reversed(chain):
+            left = self._joined(step, left, self._read(step.right))
+        return left
+
+    def _joined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if isinstance(node.op, ast.Add):
             return left + right
         if isinstance(node.op, ast.Mult):
@@ -139,6 +153,12 @@ class _Reader:
             make = self._class(node.func)
         else:
             self._refuse(node, "is not a kernel")
+        known = tuple(inspect.signature(make).parameters)
+        for word in node.keywords:
+            if word.arg is None:
+                self._refuse(word.value, "is not an argument")
+            if word.arg not in known:
+                self._unknown(word.col_offset, word.arg, known)
         positional = [self._value(argument) for argument in node.args]
         names = [str(word.arg) for word in node.keywords]
         if len(set(names)) < len(names):
@@ -174,7 +194,8 @@ class _Reader:
 
     def _unknown(self, offset: int, name: str, known: tuple[str, ...]) -> NoReturn:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}."
+        there = ", ".join(sorted(known)) or "no arguments"
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {there}."
         raise ValueError(
             f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
         )
@@ -200,8 +221,15 @@ def as_kernel(
 ) -> Kernel:
     """Return a kernel from an object, a text, scikit-learn's name, or a function of two rows.
 
-    A name alone takes scikit-learn's parameters, those that the kernel has; "laplacian" is
-    then the city block's, as there.
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        A kernel; its text, such as "rbf(0.1) + 2*poly(5)"; its name alone; or a function of two
+        rows. The name "laplacian" alone is the city block's, as in scikit-learn.
+    gamma : float or None
+        For a name alone, γ; None for 1.0. `KernelPCA` passes 1/d, as scikit-learn's does.
+    degree, coef0 : float
+        For a name alone, where the kernel has them; the defaults are scikit-learn's.
 
     Examples
     --------
@@ -211,10 +239,15 @@ def as_kernel(
     """
     from mercer.kernels.given import FromFunction
 
-    if isinstance(kernel, Kernel):
-        return kernel
     if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class: pass {kernel.__name__}().")
+    if gamma is not None and not isinstance(kernel, str):
+        raise ValueError(
+            f"kernel={kernel!r} and gamma={gamma!r}: a kernel or a function has its own "
+            f"parameters. Set gamma there."
+        )
+    if isinstance(kernel, Kernel):
+        return kernel
     if callable(kernel):
         return FromFunction(kernel, pairwise=True)
     if not isinstance(kernel, str):

@@ -116,6 +116,7 @@ class AdditiveChi2(Histogram):
     r"""Minus the chi-square distance, :math:`-\sum_l (x_l-y_l)^2/(x_l+y_l)`, as in scikit-learn.
 
     Only conditionally positive definite: centred matrices of it are positive semi-definite.
+    Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
 
     Examples
     --------
@@ -171,6 +172,11 @@ class ExponentialChiSquare(AdditiveChi2):
     def value(self, total: Any) -> Any:
         return namespace(total).exp(-self.gamma * total)
 
+    def apart(self, pair: Either) -> Any:
+        refuse_negative(self, pair)
+        total = pair.entrywise(self)
+        return -2.0 * namespace(total).expm1(-self.gamma * total)
+
 
 class Hellinger(Kernel):
     r"""Bhattacharyya's overlap, :math:`\sum_l \sqrt{x_l y_l}`.
@@ -187,6 +193,10 @@ class Hellinger(Kernel):
     def on(self, pair: Either) -> Any:
         refuse_negative(self, pair)
         return pair.through("root", _root).dot
+
+    def apart(self, pair: Either) -> Any:
+        refuse_negative(self, pair)
+        return pair.through("root", _root).sqdist
 
 
 def _root(rows: Any) -> Any:

@@ -2,8 +2,9 @@
 
 Every function writes the sum over l of f(x_il, y_jl) into out[i, j], in the precision of out.
 The innermost loop runs along packed columns of y, in unit stride whatever the order of x and y.
-All f are 0 at (0, 0), so packed blocks are filled up with zeros to whole steps. Numba is
-imported here and in `words` alone; nothing is compiled before its first call.
+All f are 0 at (0, 0), so packed blocks are filled up with zeros to whole steps. `apart_where`
+is of marked pairs alone. Numba is imported here, in `compressed` and in `words` alone; nothing
+is compiled before its first call.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _WIDTH = 128
 _STEP = 4
 # Packed rows are whole numbers of vectors.
 _LANES = 16
+
+# Columns of a row that are summed before they are added up in float64.
+_RUN = 512
 
 _MINIMUM, _CITY_BLOCK, _HARMONIC, _CHI_SQUARE, _JENSEN_SHANNON = range(5)
 
@@ -285,3 +289,27 @@ def jensen_shannon(x: Matrix, y: Matrix, out: Matrix) -> None:
     0: one division each, no cancellation, and logarithms of x and of y alone.
     """
     _sums(_JENSEN_SHANNON, x, y, out)
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _square(x: Vector, y: Vector) -> float:
+    total = x.dtype.type(0)
+    for k in range(x.size):
+        total += (x[k] - y[k]) * (x[k] - y[k])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _apart_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            if marked[i, j]:
+                total = 0.0
+                for start in range(0, x.shape[1], _RUN):
+                    total += _square(x[i, start : start + _RUN], y[j, start : start + _RUN])
+                out[i, j] = total
+
+
+def apart_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+    """Write sum_l (x_l - y_l)^2 where `marked` says so, and leave the rest of out."""
+    _apart_where(marked, np.ascontiguousarray(x), np.ascontiguousarray(y), out)

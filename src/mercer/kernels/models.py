@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,29 @@ class Fisher(Kernel):
 
     @classmethod
     def from_rows(cls, model: Any, X: Any) -> Fisher:
-        """Return the kernel with the information matrix that rows show: the mean of u uᵀ."""
+        """Return the kernel with the information matrix that rows show: the mean of u uᵀ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.mixture import GaussianMixture
+        >>> from mercer.kernels import Fisher
+        >>> X = np.array([[-1.0], [1.0], [0.5], [-0.5]])
+        >>> Fisher.from_rows(GaussianMixture(1).fit(X), X).information.shape
+        (2, 2)
+        """
+        require_dense(cls(model), X)
         scores = score_vectors(model, np.asarray(X, np.float64))
         return cls(model, scores.T @ scores / len(scores))
 
     def on(self, pair: Either) -> Any:
-        return pair.through(("scores", id(self)), self._features).dot
+        return self._scores(pair).dot
+
+    def apart(self, pair: Either) -> Any:
+        return self._scores(pair).sqdist
+
+    def _scores(self, pair: Either) -> Either:
+        return pair.through(("scores", id(self)), self._features)
 
     def _features(self, rows: Any) -> Array:
         """Return L⁺u with I = LLᵀ: their dot products are the kernel."""
@@ -63,6 +81,8 @@ class Fisher(Kernel):
                 f"Fisher: information has shape {information.shape}, and the model has {p} "
                 f"parameters. Fisher.from_rows estimates it."
             )
+        if not np.isfinite(information).all():
+            raise ValueError("Fisher: information contains NaN or infinity.")
         values, V = np.linalg.eigh((information + information.T) / 2)
         if not (values[-1] > 0 and values[0] >= -1e-8 * values[-1]):
             raise ValueError(
@@ -98,7 +118,9 @@ def _mixture(model: Any, X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     by the covariances as they are parameterised: the entries on and below the diagonal for
     "full" and "tied", the variances for "diag" and "spherical".
     """
-    shares, weights = model.predict_proba(X), model.weights_
+    plain = copy.copy(model)
+    vars(plain).pop("feature_names_in_", None)  # rows come without names, and it would warn
+    shares, weights = plain.predict_proba(X), model.weights_
     parts = [shares[:, :-1] / weights[:-1] - shares[:, -1:] / weights[-1]]
     covariances = []
     for c, (mean, share) in enumerate(zip(model.means_, shares.T, strict=True)):

@@ -12,12 +12,16 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Array, device, namespace, numpy_dtype, put
+from mercer.arrays import Array, device, like, namespace, numpy_dtype, put, to_numpy
 
 # Squared distances below this share of the squared lengths have lost digits to cancellation:
 # they are summed again, entry by entry.
 _CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
 _AGAIN = 2**20
+# More of them in a tile are worth a compiled loop; fewer are not worth importing numba.
+_MANY = 4096
+# As many rows tell where all lie, and how far they spread.
+_SAMPLE = 64
 # Tiles are this many columns wide at most, and as tall as fills so many bytes.
 _ACROSS = 1024
 _TILE_BYTES = 2**19
@@ -44,8 +48,8 @@ class lazy(Generic[T]):  # noqa: N801 (a decorator)
 class Points:
     """Rows, with what is known of them alone: squared lengths, a shift, what maps make of them.
 
-    Distances do not change when both sides are shifted; digits do. Rows whose mean is large
-    for their spread are shifted by it before they are squared.
+    Distances do not change when both sides are shifted; digits do. Rows whose middle is far
+    from zero for their spread are shifted by it before they are squared.
     """
 
     def __init__(self, rows: Any, start: int = 0) -> None:
@@ -70,14 +74,27 @@ class Points:
         """What distances to these rows are shifted by; None where it would gain nothing."""
         if self.sparse or not len(self):
             return None
-        xp = namespace(self.rows)
-        mean = xp.mean(self.rows, axis=0)
-        far, all_of_it = float(xp.sum(mean * mean)), float(xp.mean(self.norms))
-        return mean if far > 0.9 * all_of_it else None
+        at = np.unique(np.linspace(0, len(self) - 1, _SAMPLE).astype(np.int64))
+        some = to_numpy(_rows(self.rows, like(at, self.rows))).astype(np.float64)
+        some = some[np.isfinite(some).all(axis=1)]
+        if not len(some):
+            return None
+        # Medians: a few rows that lie elsewhere do not move them.
+        middle = np.median(some, axis=0)
+        with np.errstate(over="ignore"):
+            far, usual = middle @ middle, np.median(np.einsum("ij,ij->i", some, some))
+        return like(middle, self.rows, numpy_dtype(self.rows)) if far > 0.9 * usual else None
 
     def shifted(self, shift: Array | None) -> Points:
         """Return the rows less a shift."""
         return self if shift is None else self.through(("shift", id(shift)), lambda x: x - shift)
+
+    def full(self, value: float) -> Array:
+        """Return the same number for every row, where the rows live."""
+        host = np.full(len(self), value)
+        if self.sparse or isinstance(self.rows, list):
+            return host
+        return like(host, self.rows, numpy_dtype(self.rows))
 
     def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return what a map makes of the rows; made once for every key."""
@@ -101,10 +118,7 @@ class Part(Points):
     """Some of the rows of a group: lengths, shift and maps are those of the group."""
 
     def __init__(self, whole: Points, rows: slice) -> None:
-        of = whole.rows
-        super().__init__(
-            of[rows] if isinstance(of, list) else of[rows, :], whole.start + rows.start
-        )
+        super().__init__(these(whole.rows, rows), whole.start + rows.start)
         self._whole, self._at = whole, rows
 
     @lazy
@@ -168,9 +182,15 @@ class Beside:
                 yield Pair(self, slice(i, min(i + down, n)), slice(j, min(j + across, m)))
 
     def _product(self, x: Points, y: Points) -> Array:
+        if x.sparse and y.sparse:
+            from mercer.kernels.compressed import product
+
+            dtype = np.result_type(x.rows.dtype, y.rows.dtype)
+            out = self.room.pop() if self.room else np.empty((len(x), len(y)), dtype)
+            product(x.rows.tocsr(), y.once("columns", lambda y: y.rows.tocsc()), out)
+            return out
         if x.sparse or y.sparse:
-            product = x.rows @ y.rows.T
-            return product.toarray() if hasattr(product, "toarray") else np.asarray(product)
+            return np.asarray(x.rows @ y.rows.T)
         if not self.room:
             return x.rows @ y.rows.T
         return np.matmul(x.rows, y.rows.T, out=self.room.pop())
@@ -190,7 +210,7 @@ class Pair:
     @property
     def left(self) -> Points:
         """The rows of the one group."""
-        return Points(self.block.x.rows[self.rows])
+        return Points(these(self.block.x.rows, self.rows))
 
     @property
     def dot(self) -> Array:
@@ -206,6 +226,8 @@ class Pair:
     def sqdist(self) -> Array:
         """Squared distances; never negative, and zero between equal rows."""
         x, y, dot = self.block.centred
+        if x.sparse and y.sparse:
+            return self._apart_sparse(x, y, dot)
         left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         apart = dot[self.rows, self.columns] * -2.0
         apart += left
@@ -214,22 +236,39 @@ class Pair:
             return apart
         xp, share = namespace(apart), _CLOSE[numpy_dtype(apart)]
         # Most tiles have no rows that are close, and need no more than their least entry.
-        if float(xp.min(apart)) > share * float(xp.max(left) + xp.max(right)):
+        least = float(xp.min(apart))
+        if least > share * float(xp.max(left) + xp.max(right)):
             return apart
-        close = ~(apart > share * (left + right))  # NaN counts as close, and stays NaN
+        both = left + right
+        close = apart <= share * both
+        if least != least:  # what overflowed is summed again; rows with a NaN stay NaN
+            close |= (apart != apart) & (both == both)
         return self._again(x, y, apart, close) if bool(xp.any(close)) else apart
+
+    def _apart_sparse(self, x: Points, y: Points, dot: Array) -> Array:
+        from mercer.kernels.compressed import apart
+
+        part = dot[self.rows, self.columns]
+        norms = x.norms[self.rows], y.norms[self.columns]
+        left, right = (x.rows.tocsr(), self.rows), (y.rows.tocsr(), self.columns)
+        return apart(part, norms, _CLOSE[part.dtype], left, right)
 
     def _again(self, x: Points, y: Points, apart: Array, close: Array) -> Array:
         """Sum the squared distances that are marked from the differences themselves."""
+        here, there = these(x.rows, self.rows), these(y.rows, self.columns)
+        dense = isinstance(here, np.ndarray) and isinstance(there, np.ndarray)
+        if dense and np.count_nonzero(close) > _MANY:
+            from mercer.kernels import loops
+
+            loops.apart_where(close, here, there, apart)
+            return apart
         xp = namespace(apart)
         at, beside = xp.nonzero(close)
         many, some = int(at.shape[0]), max(1, _AGAIN // max(1, int(x.rows.shape[1])))
         for start in range(0, many, some):
             part = slice(start, min(start + some, many))
             i, j = at[part], beside[part]
-            left = _rows(x.rows, i + self.rows.start)
-            right = _rows(y.rows, j + self.columns.start)
-            apart = put(apart, i, j, xp.sum((left - right) ** 2, axis=1))
+            apart = put(apart, i, j, xp.sum((_rows(here, i) - _rows(there, j)) ** 2, axis=1))
         return apart
 
     def entrywise(self, kernel: Any) -> Array:
@@ -280,11 +319,12 @@ class Diagonal:
 
     @property
     def sqdist(self) -> Array:
-        """Zeros."""
-        return 0.0 * self.points.norms
+        """Zeros; NaN for rows with a NaN."""
+        return ones(self.points.norms) - 1.0
 
     def entrywise(self, kernel: Any) -> Array:
         """Return Σ_l of a kernel's `entries` over the columns l."""
+        require_dense(kernel, self.points.rows)
         xp, rows = namespace(self.points.rows), self.points.rows
         return xp.sum(kernel.entries(xp, rows, rows), axis=1)
 
@@ -298,15 +338,25 @@ class Diagonal:
         return own, own
 
 
+def ones(norms: Array) -> Array:
+    """Return a 1 for every row; NaN where the squared length is NaN, and 1 where it overflows."""
+    xp = namespace(norms)
+    return xp.where(norms == norms, xp.ones_like(norms), norms)
+
+
 def require_dense(kernel: Any, rows: Any) -> None:
     """Refuse sparse rows: for kernels that are not made of dot products."""
     if hasattr(rows, "tocsr"):
         raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
 
 
+def these(rows: Any, at: slice | int) -> Any:
+    """Return some rows, or one: of strings, or of an array of any library."""
+    return rows[at] if isinstance(rows, list) else rows[at, :]
+
+
 def _rows(rows: Any, at: Array) -> Any:
     """Return the named rows, dense."""
     if hasattr(rows, "tocsr"):
         return rows[at].toarray()
-    xp = namespace(rows)
-    return rows[at] if isinstance(rows, np.ndarray) else xp.take(rows, at, axis=0)
+    return rows[at] if isinstance(rows, np.ndarray) else namespace(rows).take(rows, at, axis=0)

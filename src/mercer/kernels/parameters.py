@@ -7,6 +7,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 
 def positive(owner: Any, *names: str) -> None:
     """Refuse parameters that are not finite numbers above 0."""
@@ -45,9 +47,19 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def as_float(value: Any) -> float:
+    """Return a real number as a float; refuse those that none holds."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a kernel was given a number that is too large for a float.") from None
+
+
 def _numbers(owner: Any, names: tuple[str, ...], holds: Callable[[Any], bool], what: str) -> None:
     for name in names:
         value = getattr(owner, name)
+        if is_number(value) and not isinstance(value, (int, float, np.integer, np.floating)):
+            require(owner, name, False, f"{what}, as an int or a float")
         require(owner, name, is_number(value) and _is_finite(value) and holds(value), what)
 
 
