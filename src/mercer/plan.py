@@ -30,6 +30,7 @@ _METHODS: dict[str, Method] = {
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 """What `svd_solver` may be called."""
 
+_ASKED = "as asked for"
 # A pair of strings costs about as much as a pair of rows with so many columns.
 _STRING_COST = 10_000
 # Up to this many entries the most accurate method costs next to nothing.
@@ -115,12 +116,13 @@ class Plan:
         others = [_label(c.method) for c in self.candidates if c.fits]
         room = self.budget if get_config().memory is not None else machine_memory()
         solver = "eigen_solver" if self.size.square else "svd_solver"
-        if chosen.cost.memory <= room or not others:
+        if chosen.cost.memory <= room or self.reason != _ASKED:
             return
+        instead = f"choose from {', '.join(others)}, which fit" if others else "find none that fits"
         raise MemoryError(
             f"{_label(self.method)} needs {format_bytes(chosen.cost.memory)} for {self.size.n} × "
             f"{self.size.d}, more than the memory budget of {format_bytes(room)}. "
-            f'{solver}="auto" would choose from {", ".join(others)}, which fit; '
+            f'{solver}="auto" would {instead}; '
             f"config_context(memory=...) raises the budget."
         )
 
@@ -194,7 +196,7 @@ def make_plan(
     method = _named(solver, size, budget, randomized) if isinstance(solver, str) else solver
     candidates = [c for c in candidates if c.method != method]
     candidates.insert(0, _candidate(method, size, budget))
-    return Plan(method, "as asked for", tuple(candidates), size, budget)
+    return Plan(method, _ASKED, tuple(candidates), size, budget)
 
 
 def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Method | None) -> Plan:
@@ -214,7 +216,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Metho
         square=True,
     )
     if method is not None:
-        return Plan(method, "as asked for", (_candidate(method, size, budget),), size, budget)
+        return Plan(method, _ASKED, (_candidate(method, size, budget),), size, budget)
     iterated = "krylov" if solver in ("auto", "dense") else solver
     # Only Krylov iterates in float32; the others would compute the matrix anew every time.
     stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
@@ -225,7 +227,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Metho
         methods.insert(0, Exact("dense"))
     candidates = tuple(_candidate(method, size, budget) for method in methods)
     if solver == "dense":
-        return Plan(candidates[0].method, "as asked for", candidates, size, budget)
+        return Plan(candidates[0].method, _ASKED, candidates, size, budget)
     exact = [c for c in candidates if c.fits and getattr(c.method, "store", "") == "float64"]
     if exact:
         best = min(exact, key=lambda c: c.nominal)
@@ -238,13 +240,21 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Metho
     raise MemoryError(
         f"Kernel PCA of {n} rows needs {format_bytes(least.cost.memory)} at least, and the memory "
         f"budget is {format_bytes(budget)}. config_context(memory=...) raises it; a sample of "
-        f"{_rows_that_fit(n, least.cost.memory, budget)} rows fits."
+        f"{_rows_that_fit(least.method, size, budget)} rows fits."
     )
 
 
-def _rows_that_fit(n: int, memory: float, budget: int) -> int:
-    """Return a number of rows that fits, as what is needed grows with the rows."""
-    return max(2, int(0.9 * n * budget / memory))
+def _rows_that_fit(method: Method, size: Size, budget: int) -> int:
+    """Return how many rows fit, by halving the interval."""
+    fits, too_many = 2, size.n
+    while too_many - fits > 1:
+        n = (fits + too_many) // 2
+        k = None if size.k is None else min(size.k, n)
+        if method.cost(replace(size, n=n, k=k)).memory <= budget:
+            fits = n
+        else:
+            too_many = n
+    return fits
 
 
 def _candidate(method: Method, size: Size, budget: int) -> Candidate:

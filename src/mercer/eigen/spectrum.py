@@ -137,5 +137,5 @@ def lengths(A: Matrix) -> Vector:
 
 def random_basis(operator: Operator, width: int, rng: np.random.Generator) -> Array:
     """Return random orthonormal columns where the operator lives."""
-    G = like(rng.standard_normal((operator.size, width)), operator.reference)
-    return orthonormalize(operator.project(G))[0]
+    Q, _ = orthonormalize(like(rng.standard_normal((operator.size, width)), operator.reference))
+    return Q

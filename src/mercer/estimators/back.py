@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Array, Matrix, like, to_numpy
+from mercer.config import format_bytes, get_config
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact
@@ -55,9 +57,9 @@ class Back(Projecting):
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
         check_is_fitted(self)
-        if self.preimage is not None:
+        if hasattr(self, "preimage_"):
             return self._rows_of(self.preimages(X), X)
-        if not self.fit_inverse_transform:
+        if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
                 'hence the inverse transform is not available; nor is preimage="fixed_point", '
@@ -82,20 +84,20 @@ class Back(Projecting):
         150
         """
         check_is_fitted(self)
-        if self.preimage is None:
+        if not hasattr(self, "preimage_"):
             raise ValueError(
-                'preimage=None. Set preimage="fixed_point", "gradient", "ridge" or "distances".'
+                'preimage=None. Set preimage="fixed_point", "gradient", "ridge" or "distances", '
+                "and fit again."
             )
         source = self._check_scores(scores)
         with progress.session():
-            found = as_preimage(self.preimage).find(
-                self.projection_, self._way, to_numpy(source.collect())
-            )
+            rows = to_numpy(source.collect())
+            found: Found = self.preimage_.find(self.projection_, self._way, rows)
         lost = int((~found.converged).sum())
         if lost:
             warn(
                 f"{lost} of {len(found.rows)} pre-images did not converge; preimages(scores) tells "
-                f"which. Raise max_iter of the method, or use another.",
+                f"which. Let {self.preimage_!r} run longer, or use another method.",
                 ConvergenceWarning,
             )
         return found
@@ -141,7 +143,8 @@ class Back(Projecting):
 
     def _fit_back(self, problem: KernelProblem) -> None:
         """Learn what the way back needs, of rows and their scores."""
-        self.__dict__.pop("_way", None)
+        for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(leftover, None)
         if self.preimage is None and not self.fit_inverse_transform:
             return
         scores = self._own_scores(problem.source)
@@ -149,8 +152,10 @@ class Back(Projecting):
             known = None
             if isinstance(self.plan_.method, Exact):
                 known = _products(problem, self.projection_)
-            method, rows = as_preimage(self.preimage), problem.source.whole()
-            self._way = method.begin(self.projection_, rows, to_numpy(scores), known)
+            self.preimage_ = clone(as_preimage(self.preimage))
+            rows, weights = problem.source.whole(), problem.source.weights
+            given = {"products": known, "weights": weights}
+            self._way = self.preimage_.begin(self.projection_, rows, to_numpy(scores), **given)
         if self.fit_inverse_transform:
             self._fit_ridge(problem.source, scores)
 
@@ -159,12 +164,24 @@ class Back(Projecting):
         import scipy.linalg
 
         rows, kernel = source.whole(), self.kernel_
-        if hasattr(rows, "tocsr") or isinstance(rows, list):
+        if isinstance(rows, list):
+            raise ValueError("fit_inverse_transform: strings cannot be made of scores.")
+        if hasattr(rows, "tocsr"):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        n, room = source.shape[0], get_config().budget
+        if 8 * n * n > room:
+            raise MemoryError(
+                f"fit_inverse_transform needs {format_bytes(8 * n * n)} for the kernel of {n} "
+                f"scores, more than the memory budget of {format_bytes(room)}. Raise it with "
+                f'config_context(memory=...), or use preimage="gradient".'
+            )
         assert kernel is not None
         self.X_transformed_fit_ = scores
         K = to_numpy(kernel(scores)).astype(np.float64)
-        K[np.diag_indices_from(K)] += self.alpha
+        # A row of weight two is two equations: its penalty is half.
+        K[np.diag_indices_from(K)] += self.alpha / (
+            1.0 if source.weights is None else source.weights
+        )
         back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
         self.dual_coef_ = like(back, source.reference, source.dtype)
 

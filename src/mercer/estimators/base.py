@@ -34,7 +34,8 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             source = as_source(X)
         else:
             kinds = [np.float64, np.float32]
-            source = ArraySource(check_array(X, dtype=kinds, ensure_all_finite=False))
+            checked = check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_features=0)
+            source = ArraySource(checked)
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {source.shape[1]} columns, but {type(self).__name__} has "
@@ -44,6 +45,8 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _written(self, rows: Source, out: Any) -> Source:
         """Write rows to a file, and return them as they lie there."""
+        if _get_output_config("transform", self)["dense"] != "default":
+            raise ValueError("set_output asks for a table, and out for a file: use one of them.")
         with progress.session():
             return write_npy(rows, out)
 

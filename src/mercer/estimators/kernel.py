@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
 from mercer.kernels.grammar import NAMES
@@ -31,7 +32,7 @@ def resolved(
         if gamma is not None:
             raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
         kernel.check()
-        return _suited(kernel, source), None
+        return _suited(clone(kernel), source), None
     if callable(kernel):
         return FromFunction(partial(kernel, **(kernel_params or {})), pairwise=True), None
     found = None if strings else _gamma(kernel, gamma, source)

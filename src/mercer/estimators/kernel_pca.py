@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.back import Back
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
@@ -23,6 +23,7 @@ from mercer.estimators.validation import (
     check_rows,
     check_strings,
     check_weights,
+    counted,
     held,
 )
 from mercer.kernels import Kernel
@@ -287,9 +288,10 @@ class KernelPCA(CallbackSupportMixin, Back):
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         with self._all_or_nothing():
             tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
-            source = self._rows(X, reset=True)
-            source = source.weighted(check_weights(sample_weight, source))
-            source = held(source, copy_rows=self.copy_X and self.kernel != "precomputed")
+            given = self._rows(X, reset=True)
+            given = given.weighted(check_weights(sample_weight, given))
+            rows = given if self.kernel == "precomputed" else counted(given)
+            source = held(rows, copy_rows=self.copy_X and self.kernel != "precomputed")
             with progress.session(*([tasks] if tasks else [])):
                 problem = self._problem(source)
                 plan = self._plan_of(problem)
@@ -299,13 +301,18 @@ class KernelPCA(CallbackSupportMixin, Back):
             self._publish(problem, projection, plan)
             if tasks:
                 tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
-        return source
+        return given
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1
         if self.kernel == "precomputed":
             return check_matrix(self, X, reset=reset, least=least)
-        return check_strings(X) or check_rows(self, X, reset=reset, least=least)
+        strings = check_strings(self, X, least=least)
+        source = strings or check_rows(self, X, reset=reset, least=least)
+        if not reset and (strings is None) == isinstance(self.X_fit_, list):
+            fitted, now = ("strings", "numbers") if strings is None else ("numbers", "strings")
+            raise ValueError(f"X holds {now}, and KernelPCA was fitted to {fitted}.")
+        return source
 
     def _plan(self, source: Source) -> Plan:
         return self._plan_of(self._problem(source))
@@ -364,10 +371,11 @@ class KernelPCA(CallbackSupportMixin, Back):
         weights = source.weights
         if not hasattr(self, "eigenvectors_") or (weights is not None and not np.all(weights > 0)):
             return self._scores(source).collect()
-        scores = self.eigenvectors_ * namespace(self.eigenvalues_).sqrt(self.eigenvalues_)
-        if weights is None:
-            return scores
-        return scores / like(np.sqrt(weights), scores, numpy_dtype(scores))[:, None]
+        # In float64: eigenvalues of float32 rows may be too large, or too small, for float32.
+        lengths = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
+        scores = to_numpy(self.eigenvectors_) * lengths
+        scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
+        return like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_))
 
     def _scores(self, source: Source) -> Source:
         kind = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)
@@ -389,7 +397,8 @@ class KernelPCA(CallbackSupportMixin, Back):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed" and self.preimage is None
+        back = self.preimage is not None or self.fit_inverse_transform
+        tags.input_tags.sparse = self.kernel != "precomputed" and not back
         return tags
 
 

@@ -74,14 +74,35 @@ def held(source: Source, *, copy_rows: bool) -> Source:
     return ArraySource(copied, source.names).weighted(source.weights)
 
 
-def check_strings(X: Any) -> Source | None:
+def counted(source: Source) -> Source:
+    """Return the rows whose weight is not zero."""
+    if source.weights is None or np.all(source.weights > 0):
+        return source
+    at = np.flatnonzero(source.weights > 0)
+    rows, weights = source.take(at), source.weights[at]
+    if isinstance(source, StringSource):
+        return StringSource(rows).weighted(weights)
+    kind = SparseSource if hasattr(rows, "tocsr") else ArraySource
+    return kind(rows, source.names).weighted(weights)
+
+
+def check_strings(estimator: Any, X: Any, *, least: int) -> Source | None:
     """Return strings as a source; None where X holds something else."""
-    if isinstance(X, StringSource):
-        return X
-    if isinstance(X, (Source, os.PathLike, str)) or getattr(X, "ndim", 1) != 1:
+    if isinstance(X, (os.PathLike, str)) or getattr(X, "ndim", 1) != 1:
         return None
-    first = next(iter(X), None) if hasattr(X, "__iter__") else None
-    return StringSource(list(X)) if isinstance(first, (str, bytes)) else None
+    if not isinstance(X, StringSource):
+        first = next(iter(X), None) if hasattr(X, "__iter__") else None
+        if isinstance(X, Source) or not isinstance(first, (str, bytes)):
+            return None
+    source = X if isinstance(X, StringSource) else StringSource(list(X))
+    if source.shape[0] < least:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least {least} strings, and got "
+            f"n_samples={source.shape[0]}: one has no variance."
+        )
+    for name in ("n_features_in_", "feature_names_in_"):  # strings have no columns
+        estimator.__dict__.pop(name, None)
+    return source
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:

@@ -104,7 +104,13 @@ class Preimage(Params, ABC):
         """Refuse parameters that make no sense."""
 
     def begin(
-        self, projection: KernelProjection, X: Any, scores: Any, products: Matrix | None = None
+        self,
+        projection: KernelProjection,
+        X: Any,
+        scores: Any,
+        *,
+        products: Matrix | None = None,
+        weights: Vector | None = None,
     ) -> Any:
         """Return what `find` needs besides the projection: made once.
 
@@ -118,6 +124,8 @@ class Preimage(Params, ABC):
             Their scores.
         products : ndarray of shape (m, k + 1), optional
             The kernel matrix of the basis times the axes and the mean, where it is known.
+        weights : ndarray of shape (n,), optional
+            How often each training row counts.
 
         Returns
         -------

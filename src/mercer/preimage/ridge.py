@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.config import format_bytes, get_config
-from mercer.kernels import RBF, Kernel, as_kernel
+from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.kernels.parameters import positive
 from mercer.preimage.base import Preimage, Sought, checked
 from mercer.preimage.target import Target, as_axes
@@ -40,7 +40,8 @@ class Ridge(Preimage):
     alpha : float
         The penalty α; the larger, the nearer to the mean.
     gamma : float or None
-        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores.
+        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores. Of
+        linear kernel PCA κ is linear, unless one of them is given.
     kernel : Kernel, str or None
         Another κ, in place of the RBF.
 
@@ -69,7 +70,13 @@ class Ridge(Preimage):
                 )
 
     def begin(
-        self, projection: KernelProjection, X: Any, scores: Any, products: Matrix | None = None
+        self,
+        projection: KernelProjection,
+        X: Any,
+        scores: Any,
+        *,
+        products: Matrix | None = None,
+        weights: Vector | None = None,
     ) -> Learnt:
         import scipy.linalg
 
@@ -77,7 +84,7 @@ class Ridge(Preimage):
         products = as_axes(self, projection, products).products
         S = checked(self, scores, products.shape[1] - 1)
         rows = _rows(self, X, len(S))
-        mean = rows.mean(axis=0)
+        mean = np.average(rows, axis=0, weights=weights)
         n, room = len(S), get_config().budget
         if 8 * n * n > room:
             raise MemoryError(
@@ -85,9 +92,10 @@ class Ridge(Preimage):
                 f'the memory budget of {format_bytes(room)}. Use "gradient" or "distances", or '
                 f"raise it with config_context(memory=...)."
             )
-        kernel = self._kernel(S)
+        kernel = self._kernel(S, projection)
         K = np.asarray(kernel(S))
-        K[np.diag_indices(n)] += self.alpha
+        # A row of weight two is two equations: its penalty is half.
+        K[np.diag_indices(n)] += self.alpha / (1.0 if weights is None else weights)
         try:
             factor = scipy.linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -111,11 +119,13 @@ class Ridge(Preimage):
             )
         return state.products
 
-    def _kernel(self, S: Matrix) -> Kernel:
+    def _kernel(self, S: Matrix, projection: KernelProjection) -> Kernel:
         if self.kernel is not None:
             return as_kernel(self.kernel)
         if self.gamma is not None:
             return RBF(float(self.gamma))
+        if isinstance(projection.kernel, Linear):
+            return Linear()
         # Equal scores, to rounding, say nothing of the width.
         size = max(float(np.abs(S).max(initial=0.0)), np.finfo(float).tiny)
         _, first = np.unique(np.round(S / size, 9), axis=0, return_index=True)
