@@ -28,6 +28,8 @@ from mercer.sources import ArraySource, Search, Source, StringSource, not_finite
 
 # Eigenvalues below this share of the largest are rounding.
 _ZERO = 1e-12
+# What a pass costs however few rows there are, in operations: a millisecond's.
+_PASS = 6e7
 _STORES = {"float64": np.float64, "float32": np.float32, "none": None}
 
 
@@ -72,7 +74,7 @@ class Exact(Method):
         basis = min(n, 4 * k + 8 * width)
         passes = -(-basis // width) + 2
         evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
-        work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2
+        work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2 + passes * _PASS
         strips = 0.0 if item == 8 else 4 * 8.0 * n * strip_rows(n, 8)  # two for each of two workers
         held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
         # The rows that are kept, and, where they are needed in both precisions, as float64 too.

@@ -27,6 +27,8 @@ from mercer.sources import Block, Fold, Source
 
 # A strip fills about this much: enough for a matrix product.
 _STRIP_BYTES = 32 * 2**20
+# There are about so many at least, for the workers to share, of no fewer rows than these.
+_STRIPS, _STRIP_ROWS = 8, 64
 # Rows of a strip that are squared at a time.
 _SQUARED = 64
 # Columns of a strip that are made by one matrix product.
@@ -36,7 +38,7 @@ _ACROSS = 4096
 def strip_rows(n: int, itemsize: int) -> int:
     """Return the rows of a strip of an n×n matrix; several strips fit the budget."""
     room = min(_STRIP_BYTES, get_config().budget // 16)
-    return max(1, min(n, room // (n * itemsize)))
+    return max(1, min(n, room // (n * itemsize), max(_STRIP_ROWS, -(-n // _STRIPS))))
 
 
 class Strips(Source):
