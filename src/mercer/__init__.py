@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mercer import kernels, methods, plotting, rules
+    from mercer import kernels, methods, metrics, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.kernel_pca import KernelPCA
@@ -29,9 +29,11 @@ __all__ = [
     "get_config",
     "kernels",
     "methods",
+    "metrics",
     "plotting",
     "rules",
     "set_config",
+    "sketches",
 ]
 
 _HOMES = {

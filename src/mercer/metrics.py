@@ -1,0 +1,180 @@
+"""How near an approximation is: dot products, axes, eigenvalues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.config import get_config
+from mercer.kernels.parameters import is_number
+from mercer.sketches import Drawn, SketchMap
+from mercer.sources import ArraySource, Search, Source, as_source, not_finite
+
+__all__ = ["DotProductError", "dot_product_error", "eigenvalue_difference", "similarity"]
+
+# Rows whose pairs are taken together.
+_GROUP = 128
+
+
+@dataclass(frozen=True)
+class DotProductError:
+    """Mean absolute proportion error of dot products; ``float()`` gives the mean.
+
+    Attributes
+    ----------
+    mean : float
+        Mean of |f(x)ᵀf(y) − xᵀy| / |xᵀy|; NaN where all dot products are zero.
+    pairs : int
+        Number of pairs it is the mean of.
+    zeros : int
+        Number of pairs left out: those whose dot product is exactly zero.
+    """
+
+    mean: float
+    pairs: int
+    zeros: int
+
+    def __float__(self) -> float:
+        return self.mean
+
+
+def dot_product_error(
+    sketch: SketchMap | Drawn, X: Any, pairs: int = 10000, random_state: Any = 0
+) -> DotProductError:
+    r"""Return the mean absolute proportion error (MAPE) of the dot products of a sketch.
+
+    The mean of :math:`|f(x)^Tf(y) - x^Ty| / |x^Ty|` over pairs of different rows, as in
+    Marukatat (2022), Fig. 6. The rows are taken as they are, not centred: centred rows have dot
+    products near zero, which make the proportion meaningless (3 % becomes 113 % on the same
+    images). Of rows that were centred before, or of sparse rows that share few columns, look at
+    :math:`|f(x)^Tf(y) - x^Ty|/(\|x\|\|y\|)` instead.
+
+    Parameters
+    ----------
+    sketch : SketchMap or Drawn
+        Map; as fitted where it is fitted, else as drawn for X.
+    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
+        Rows.
+    pairs : int
+        Number of pairs to sample; all of them where there are no more.
+    random_state : int or numpy.random.Generator
+        Seed of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.metrics import dot_product_error
+    >>> from mercer.sketches import Gaussian
+    >>> X = np.random.default_rng(0).random((50, 5000))
+    >>> found = dot_product_error(Gaussian(1000), X)
+    >>> found.pairs
+    1225
+    >>> 0.01 < found.mean < 0.05
+    True
+    """
+    if not (is_number(pairs) and pairs >= 1 and pairs == int(pairs)):
+        raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
+    source = as_source(X)
+    if source.shape[0] < 2:
+        raise ValueError(f"X has {source.shape[0]} rows, and a pair needs two.")
+    drawn = sketch if isinstance(sketch, Drawn) else sketch.drawn_for(source)
+    total, used, zeros = 0.0, 0, 0
+    for rows in _groups(source, int(pairs), np.random.default_rng(random_state)):
+        exact, made = _upper(rows), _upper(to_numpy(drawn.apply(rows)))
+        left = int(pairs) - used - zeros
+        exact, made = exact[:left], made[:left]
+        some = exact != 0.0
+        total += float(np.sum(np.abs(made[some] - exact[some]) / np.abs(exact[some])))
+        used, zeros = used + int(some.sum()), zeros + int((~some).sum())
+    return DotProductError(total / used if used else float("nan"), used, zeros)
+
+
+def similarity(V: Any, W: Any) -> Any:
+    r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of axes: 1 for the same line, 0 at a right angle.
+
+    Marukatat (2022), (66).
+
+    Parameters
+    ----------
+    V, W : array-like of shape (k, d), or (d,)
+        Axes as rows, such as `components_`; each of V is compared to that of W in its place.
+
+    Returns
+    -------
+    ndarray of shape (k,), or float
+
+    Examples
+    --------
+    >>> from mercer.metrics import similarity
+    >>> similarity([[1.0, 0.0], [0.0, 1.0]], [[-2.0, 0.0], [1.0, 1.0]]).round(3)
+    array([1.   , 0.707])
+    """
+    v, w = (np.asarray(to_numpy(x), np.float64) for x in (V, W))
+    if v.shape != w.shape or v.ndim not in (1, 2):
+        raise ValueError(f"V has shape {v.shape} and W {w.shape}: pass as many axes, as long.")
+    # Each is scaled first: the square of a tiny axis would vanish.
+    v, w = (x / np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300) for x in (v, w))
+    lengths = np.linalg.norm(v, axis=-1) * np.linalg.norm(w, axis=-1)
+    if np.any(lengths == 0.0):
+        raise ValueError("an axis is zero, and has no direction. Leave it out.")
+    found = np.minimum(np.abs(np.sum(v * w, axis=-1)) / lengths, 1.0)
+    return float(found) if found.ndim == 0 else found
+
+
+def eigenvalue_difference(exact: Any, found: Any) -> Any:
+    r"""Return Diff :math:`= |\lambda - \lambda'|/\lambda` of eigenvalues; Marukatat (2022), (67).
+
+    Parameters
+    ----------
+    exact, found : array-like of shape (k,), or float
+        Eigenvalues λ, and those that approximate them, λ′.
+
+    Returns
+    -------
+    ndarray of shape (k,), or float
+        Infinite where λ is zero and λ′ is not.
+
+    Examples
+    --------
+    >>> from mercer.metrics import eigenvalue_difference
+    >>> eigenvalue_difference([4.0, 2.0], [3.0, 2.0])
+    array([0.25, 0.  ])
+    """
+    a, b = (np.asarray(to_numpy(x), np.float64) for x in (exact, found))
+    if a.shape != b.shape:
+        raise ValueError(f"the eigenvalues have shapes {a.shape} and {b.shape}: pass as many.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(a == b, 0.0, np.abs(a - b) / np.abs(a))
+    return float(share) if share.ndim == 0 else share
+
+
+def _groups(source: Source, pairs: int, rng: np.random.Generator) -> Iterator[Any]:
+    """Yield rows whose pairs make up as many as wanted: all rows, or a few at a time."""
+    n, d = source.shape
+    room = max(2, get_config().budget // 8 // (8 * d))
+    few = min(n, room, _GROUP)
+    if n <= room and n * (n - 1) // 2 <= pairs:
+        yield _taken(source, np.arange(n))
+        return
+    for _ in range(-(-pairs // (few * (few - 1) // 2))):
+        yield _taken(source, np.sort(rng.choice(n, few, replace=False)))
+
+
+def _taken(source: Source, at: Any) -> Any:
+    rows = source.take(at)
+    search = ArraySource(rows, source.names).fold(Search())
+    if search.found is not None:
+        row, column, value = search.found
+        raise not_finite((int(at[row]), column, value), source)
+    return rows
+
+
+def _upper(rows: Any) -> Vector:
+    """Return the dot products of different rows, in float64."""
+    R: Matrix = to_numpy(rows).astype(np.float64)
+    dots: Vector = (R @ R.T)[np.triu_indices(len(R), 1)]
+    return dots

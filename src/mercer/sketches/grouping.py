@@ -1,0 +1,200 @@
+"""Correlated features replaced by one, learnt from rows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from mercer.arrays import Matrix, Vector
+from mercer.config import format_bytes, get_config
+from mercer.folds import Moments
+from mercer.kernels.parameters import positive, require, whole
+from mercer.sketches.base import SketchMap
+from mercer.sketches.drawn import Drawn
+from mercer.sketches.scattered import Fixed
+from mercer.sources import Search, Source, not_finite
+
+Groups = list[npt.NDArray[np.int64]]
+
+
+class FeatureGrouping(SketchMap):
+    r"""Features that nearly agree replaced by one: m of them become :math:`\sqrt m` times it.
+
+    Replacing feature a by b changes the dot matrix by a matrix D of rank two, and each of its
+    eigenvalues, which are the scatter's, by at most
+
+    .. math:: \|D\|_2 = \tfrac12\bigl(|A-B| + \sqrt{(A+B)^2 - 4C^2}\bigr) \le \|D\|_F,
+              \quad \|D\|_F^2 = A^2 + B^2 - 2C^2,
+
+    where A, B and C are the entries aa, bb and ab of the scatter; Marukatat (2022), (30) and
+    (35) has the larger norm. Two features merge well if they are correlated, with either sign,
+    and their variances match. Groups are merged greedily, the smallest increase of the sum of
+    norms first, each member taken against what stands for it now. It needs the d×d scatter.
+
+    Parameters
+    ----------
+    q : int, optional
+        Number of groups: columns of the result.
+    bound : float, optional
+        Largest sum of norms, as a share of the scatter's trace. With q, what comes first
+        stops.
+    center : bool
+        False: the scatter about zero, for rows that are not to be centred.
+
+    Attributes
+    ----------
+    groups_ : list of ndarray
+        Features of every group; the first one stands for all.
+    bound_ : float
+        Sum of norms: no eigenvalue of the scatter changes by more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.sketches import FeatureGrouping
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(rng.normal(size=(100, 3)), [2, 1, 3], axis=1)
+    >>> grouping = FeatureGrouping(3).fit(X)
+    >>> [sorted(group.tolist()) for group in grouping.groups_]
+    [[0, 1], [2], [3, 4, 5]]
+    """
+
+    groups_: Groups
+    bound_: float
+
+    def __init__(
+        self, q: int | None = None, bound: float | None = None, *, center: bool = True
+    ) -> None:
+        self.q = q
+        self.bound = bound
+        self.center = center
+
+    def check(self) -> None:
+        require(self, "q", self.q is not None or self.bound is not None, "given, or bound")
+        if self.q is not None:
+            whole(self, "q")
+        if self.bound is not None:
+            positive(self, "bound")
+        require(self, "center", isinstance(self.center, bool), "True or False")
+
+    def fit_scatter(self, C: Any) -> Self:
+        """Learn the groups from a scatter or covariance matrix; return self.
+
+        Parameters
+        ----------
+        C : array-like of shape (d, d)
+            Symmetric matrix; `bound_` is then in its units.
+        """
+        C = np.array(C, np.float64)
+        if C.ndim != 2 or C.shape[0] != C.shape[1] or not np.allclose(C, C.T):
+            raise ValueError(f"C has shape {C.shape}, and must be square and symmetric.")
+        self.n_features_in_ = len(C)
+        self.drawn_ = self._learn(C)
+        return self
+
+    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
+        if not self.__sklearn_is_fitted__():
+            raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
+        if self.drawn_.d != d:
+            raise ValueError(
+                f"{self!r} was fitted to {self.drawn_.d} columns, and the rows have {d}. Fit it "
+                f"to rows of the same columns."
+            )
+        return self.drawn_
+
+    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Drawn:
+        self.check()
+        d = source.shape[1]
+        # The scatter, a block's product, and the norms.
+        needed, budget = 24 * d * d, get_config().budget
+        if needed > budget:
+            raise MemoryError(
+                f"{self!r}: the {d}×{d} scatter needs {format_bytes(needed)}, the memory budget is "
+                f"{format_bytes(budget)}. Use Hashing, SparseSign or Hadamard, which need no "
+                f"scatter, PixelGrouping for images, or config_context(memory=...)."
+            )
+        moments = Moments(d, source.reference, np.float64, center=self.center)
+        C = source.fold(moments).scatter
+        if not np.isfinite(C).all():
+            raise not_finite(source.fold(Search()).found, source)
+        return self._learn(C)
+
+    def _learn(self, C: Matrix) -> Drawn:
+        """Merge groups until there are q, or until the next would exceed the bound."""
+        self.check()
+        d, trace = len(C), float(np.trace(C))
+        if self.q is not None and self.q > d:
+            raise ValueError(
+                f"{self!r}: q={self.q} groups of {d} columns are too many. Take at most {d}."
+            )
+        fewest = 1 if self.q is None else int(self.q)
+        most = np.inf if self.bound is None else self.bound * trace
+        merging = Merging(_norms(C))
+        while merging.left > fewest and merging.step(most):
+            pass
+        self.groups_, self.bound_ = merging.groups(), float(merging.cost.sum())
+        first = np.array([group[0] for group in self.groups_])
+        weight = np.sqrt([len(group) for group in self.groups_])
+        return Fixed(sp.csr_array((weight, (first, np.arange(len(first)))), (d, len(first))))
+
+
+class Merging:
+    """Groups of features, and what they cost: the norms between members and what stands for them.
+
+    Group i is named by the feature that stands for it. Row i of `norms` holds the sums over its
+    members of the norm to every feature: what it would cost to have that feature stand for it.
+    """
+
+    def __init__(self, norms: Matrix) -> None:
+        self.norms = norms
+        d = len(norms)
+        self.left = d
+        self.cost = np.zeros(d)
+        self.members = [[i] for i in range(d)]
+        self.absent = np.zeros(d)  # infinite for groups that are no more
+        self.nearest = np.zeros(d, np.int64)
+        self.increase = np.zeros(d)
+        for i in range(d):
+            self._seek(i)
+
+    def step(self, most: float) -> bool:
+        """Merge the two groups that cost least; False where the sum would exceed `most`."""
+        a = int(np.argmin(self.increase))
+        if self.cost.sum() + self.increase[a] > most:
+            return False
+        b = int(self.nearest[a])
+        self.cost[b] += self.cost[a] + self.increase[a]
+        self.norms[b] += self.norms[a]
+        self.members[b] += self.members[a]
+        self.members[a] = []
+        self.cost[a], self.absent[a], self.increase[a] = 0.0, np.inf, np.inf
+        self.left -= 1
+        # Only b's own row has changed, and those that would have joined a.
+        for i in {b, *np.flatnonzero((self.nearest == a) & (self.absent == 0.0)).tolist()}:
+            self._seek(i)
+        return True
+
+    def groups(self) -> Groups:
+        """Return the members of every group, what stands for it first."""
+        return [np.array(members) for members in self.members if members]
+
+    def _seek(self, i: int) -> None:
+        row: Vector = self.norms[i] + self.absent
+        row[i] = np.inf
+        self.nearest[i] = np.argmin(row)
+        self.increase[i] = row[self.nearest[i]] - self.cost[i]
+
+
+def _norms(C: Matrix) -> Matrix:
+    """Return ‖D‖₂ of replacing one feature by another, for all pairs."""
+    own = np.diag(C).copy()
+    norms = np.empty_like(C)
+    for i, row in enumerate(C):
+        apart = own[i] - own
+        # (A+B)² − 4C² as a sum of what cannot be negative but for rounding.
+        root = np.sqrt(apart**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
+        norms[i] = (np.abs(apart) + root) / 2
+    return norms

@@ -1,0 +1,134 @@
+"""The subsampled randomised Hadamard transform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.arrays import Array, Matrix, like, namespace, numpy_dtype
+from mercer.sketches.base import RandomMap
+from mercer.sketches.drawn import Drawn, stream
+from mercer.sources import Source
+
+# The last axis of the transform, made for the sampled coordinates alone.
+_WIDTH = 16
+
+
+class Hadamard(RandomMap):
+    r"""Subsampled randomised Hadamard transform :math:`f(x) = \frac{1}{\sqrt q} R H D x`.
+
+    D flips signs at random, H is Hadamard's matrix of the p = 2^m ≥ d columns that zeros fill
+    up, with entries ±1, and R takes q coordinates without replacement: Ailon & Chazelle (2009),
+    Tropp (2011). Dot products are unbiased. Of dense rows it costs n p log p whatever q is; of
+    sparse ones at most their entries times q. A large single feature is spread over all
+    coordinates, as by a Gaussian matrix.
+
+    Parameters
+    ----------
+    q : int
+        Number of columns of the result.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed; None draws another map every time.
+    identity : bool
+        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.sketches import Hadamard
+    >>> X = np.random.default_rng(0).random((50, 5000))
+    >>> Y = Hadamard(1000).fit_transform(X)
+    >>> float(np.abs(Y @ Y.T / (X @ X.T) - 1).mean()) < 0.1
+    True
+    """
+
+    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
+        self.q = q
+        self.random_state = random_state
+        self.identity = identity
+
+    def draw(self, d: int, seed: int) -> Drawn:
+        return Transform(d, int(self.q), seed)
+
+
+class Transform(Drawn):
+    """Signs of the columns, and the coordinates that are kept."""
+
+    def __init__(self, d: int, q: int, seed: int) -> None:
+        super().__init__(d, q)
+        self.size = 1 << (d - 1).bit_length()
+        rng = stream(seed, 0)
+        # The factor of the map rides on the signs.
+        self.signs = np.zeros(self.size)
+        self.signs[:d] = (2.0 * rng.integers(2, size=d) - 1.0) / q**0.5
+        self.sample = np.sort(rng.choice(self.size, q, replace=False))
+        bits = self.size.bit_length() - 1
+        self.shape = (1 << (bits - bits // 2), 1 << (bits // 2))
+        rows, columns = self.shape
+        self.high = _entries(np.arange(rows), self.sample // columns)
+        self.low = _entries(np.arange(columns), self.sample % columns)
+
+    @property
+    def nbytes(self) -> int:
+        held = (self.signs, self.sample, self.high, self.low)
+        return sum(part.nbytes for part in held) + self.size * 8
+
+    def row_bytes(self, source: Source) -> int:
+        host = source.sparse or isinstance(source.reference, np.ndarray)
+        return 0 if host else 3 * self.size * source.dtype.itemsize
+
+    def block(self, first: int, stop: int) -> Matrix:
+        j, columns = np.arange(first, stop), self.shape[1]
+        signs = self.high[j // columns] * self.low[j % columns]
+        return signs * self.signs[j, None]
+
+    def _small(self, dtype: Any) -> Matrix:
+        width = np.arange(min(_WIDTH, self.size))
+        return _entries(width, width).astype(dtype)
+
+    def _on_host(self, rows: Array) -> Array:
+        from mercer.sketches.loops import hadamard
+
+        out = np.empty((rows.shape[0], self.q), rows.dtype)
+        signs = self.signs.astype(rows.dtype, copy=False)
+        packed = np.ascontiguousarray(rows)
+        hadamard(packed, signs, self._small(rows.dtype), self.sample, out)
+        return out
+
+    def _on_sparse(self, rows: Any) -> Array:
+        from mercer.sketches.loops import hadamard_sparse
+
+        out = np.empty((rows.shape[0], self.q), rows.dtype)
+        hadamard_sparse(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            self.signs.astype(rows.dtype, copy=False),
+            self._small(rows.dtype),
+            self.sample,
+            self.high,
+            self.low,
+            out,
+        )
+        return out
+
+    def _elsewhere(self, rows: Array) -> Array:
+        # H is the Kronecker product of two small ones: two products with matrices of √p rows.
+        xp, dtype, n = namespace(rows), numpy_dtype(rows), int(rows.shape[0])
+        x = rows * like(self.signs[: self.d], rows, dtype)
+        if self.size > self.d:
+            x = xp.concat([x, like(np.zeros((n, self.size - self.d)), rows, dtype)], axis=1)
+        left, right = (
+            like(_entries(np.arange(size), np.arange(size)), rows, dtype) for size in self.shape
+        )
+        x = xp.matmul(left, xp.matmul(xp.reshape(x, (n, *self.shape)), right))
+        return xp.take(xp.reshape(x, (n, self.size)), like(self.sample, rows), axis=1)
+
+
+def _entries(i: npt.NDArray[Any], j: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+    """Return entries of Hadamard's matrix: −1 where i and j share an odd number of bits."""
+    shared = np.bitwise_count(i[:, None] & j[None, :]) & 1
+    signs: npt.NDArray[np.int8] = np.where(shared, -1, 1).astype(np.int8)
+    return signs
