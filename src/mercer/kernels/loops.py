@@ -3,8 +3,8 @@
 Every function writes the sum over l of f(x_il, y_jl) into out[i, j], in the precision of out.
 The innermost loop runs along packed columns of y, in unit stride whatever the order of x and y.
 All f are 0 at (0, 0), so packed blocks are filled up with zeros to whole steps. `apart_where`
-is of marked pairs alone. Numba is imported here, in `compressed` and in `words` alone; nothing
-is compiled before its first call.
+is of marked pairs alone. Numba is imported here, in `compressed`, `words` and `sketches.loops`
+alone; nothing is compiled before its first call.
 """
 
 from __future__ import annotations

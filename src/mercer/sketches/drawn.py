@@ -49,6 +49,9 @@ class Drawn(ABC):
         Columns of the rows it takes, and of those it gives.
     """
 
+    drops = False
+    """Whether some columns go nowhere: NaN in them would leave no trace."""
+
     def __init__(self, d: int, q: int) -> None:
         self.d, self.q = d, q
         self.step = max(1, min(_FEATURES, _ENTRIES // q))
@@ -88,10 +91,11 @@ class Drawn(ABC):
         def mapped(block: Block) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self.apply(block.rows)
-            if not is_finite(rows):
+            if self.drops or not is_finite(rows):
                 search = Search()
                 search.add(block)
-                raise not_finite(search.found, source)
+                if search.found is not None or not is_finite(rows):
+                    raise not_finite(search.found, source)
             return rows
 
         return source.map(mapped, self.q, extra_bytes=self.row_bytes(source))

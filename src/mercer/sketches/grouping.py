@@ -13,7 +13,6 @@ from mercer.config import format_bytes, get_config
 from mercer.folds import Moments
 from mercer.kernels.parameters import positive, require, whole
 from mercer.sketches.base import SketchMap
-from mercer.sketches.drawn import Drawn
 from mercer.sketches.scattered import Fixed
 from mercer.sources import Search, Source, not_finite
 
@@ -62,8 +61,7 @@ class FeatureGrouping(SketchMap):
     [[0, 1], [2], [3, 4, 5]]
     """
 
-    groups_: Groups
-    bound_: float
+    drawn_: Grouped
 
     def __init__(
         self, q: int | None = None, bound: float | None = None, *, center: bool = True
@@ -73,7 +71,8 @@ class FeatureGrouping(SketchMap):
         self.center = center
 
     def check(self) -> None:
-        require(self, "q", self.q is not None or self.bound is not None, "given, or bound")
+        given = self.q is not None or self.bound is not None
+        require(self, "q", given, "a number of groups, where there is no bound")
         if self.q is not None:
             whole(self, "q")
         if self.bound is not None:
@@ -91,11 +90,22 @@ class FeatureGrouping(SketchMap):
         C = np.array(C, np.float64)
         if C.ndim != 2 or C.shape[0] != C.shape[1] or not np.allclose(C, C.T):
             raise ValueError(f"C has shape {C.shape}, and must be square and symmetric.")
-        self.n_features_in_ = len(C)
         self.drawn_ = self._learn(C)
+        self.n_features_in_ = len(C)
+        self.__dict__.pop("feature_names_in_", None)
         return self
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
+    @property
+    def groups_(self) -> Groups:
+        """Features of every group; the first one stands for all."""
+        return self.drawn_.groups
+
+    @property
+    def bound_(self) -> float:
+        """Sum of norms: no eigenvalue of the scatter changes by more."""
+        return self.drawn_.bound
+
+    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Grouped:
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
         if self.drawn_.d != d:
@@ -105,7 +115,7 @@ class FeatureGrouping(SketchMap):
             )
         return self.drawn_
 
-    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Drawn:
+    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Grouped:
         self.check()
         d = source.shape[1]
         # The scatter, a block's product, and the norms.
@@ -122,7 +132,7 @@ class FeatureGrouping(SketchMap):
             raise not_finite(source.fold(Search()).found, source)
         return self._learn(C)
 
-    def _learn(self, C: Matrix) -> Drawn:
+    def _learn(self, C: Matrix) -> Grouped:
         """Merge groups until there are q, or until the next would exceed the bound."""
         self.check()
         d, trace = len(C), float(np.trace(C))
@@ -135,10 +145,17 @@ class FeatureGrouping(SketchMap):
         merging = Merging(_norms(C))
         while merging.left > fewest and merging.step(most):
             pass
-        self.groups_, self.bound_ = merging.groups(), float(merging.cost.sum())
-        first = np.array([group[0] for group in self.groups_])
-        weight = np.sqrt([len(group) for group in self.groups_])
-        return Fixed(sp.csr_array((weight, (first, np.arange(len(first)))), (d, len(first))))
+        return Grouped(d, merging.groups(), float(merging.cost.sum()))
+
+
+class Grouped(Fixed):
+    """Groups of features, each times the root of its size, and the bound that they keep."""
+
+    def __init__(self, d: int, groups: Groups, bound: float) -> None:
+        self.groups, self.bound = groups, bound
+        first = np.array([group[0] for group in groups])
+        weight = np.sqrt([len(group) for group in groups])
+        super().__init__(sp.csr_array((weight, (first, np.arange(len(first)))), (d, len(first))))
 
 
 class Merging:

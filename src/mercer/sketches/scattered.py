@@ -132,6 +132,7 @@ class Fixed(Scattered):
             csr.indices.astype(np.uint32),
             csr.data.astype(np.float64),
         )
+        self.drops = bool(np.any(np.diff(self.given.begin) == 0))
 
     def draw(self, number: int, count: int) -> Entries:
         return self.given.part(number * _FEATURES, number * _FEATURES + count)
