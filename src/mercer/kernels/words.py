@@ -1,8 +1,8 @@
 """Kernels of strings, compiled: common substrings, and common subsequences with gaps.
 
 The strings of a group lie one after the other in `codes`; string i is
-``codes[offsets[i]:offsets[i + 1]]``. Numba is imported here and in `loops` alone; nothing is
-compiled before its first call.
+``codes[offsets[i]:offsets[i + 1]]``. Numba is imported here, in `loops` and in
+`sketches.loops` alone; nothing is compiled before its first call.
 """
 
 from __future__ import annotations
