@@ -63,6 +63,7 @@ WAYS = [
     Way("arpack", "arpack"),
     Way("power", "power"),
     Way("randomized", "randomized", exact=False),
+    Way("sketch", "sketch", exact=False),
     Way("SVD()", methods.SVD(), streaming=True),
     Way("Covariance()", methods.Covariance(), streaming=True),
     Way("Covariance(krylov)", methods.Covariance("krylov"), streaming=True),

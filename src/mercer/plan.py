@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
 from mercer.eigen import Randomized, Solver
-from mercer.methods import SVD, Cost, Covariance, Dot, Exact, Iterative, Method, Size
+from mercer.methods import SVD, Cost, Covariance, Dot, Exact, Iterative, Method, Size, Sketch
 from mercer.problem import KernelProblem
 from mercer.rules import Rule
 from mercer.sources import Source, SparseSource
@@ -26,6 +26,7 @@ _METHODS: dict[str, Method] = {
     "dot": Dot(),
     "krylov": Iterative("krylov"),
     "arpack": Iterative("arpack"),
+    "sketch": Sketch(),
 }
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 """What `svd_solver` may be called."""

@@ -13,6 +13,7 @@ from mercer.methods import Exact
 from mercer.operators import gram
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
+from tests.laws.truth import same
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((120, 5)), RNG.standard_normal((30, 5))
@@ -33,12 +34,6 @@ def brute(kernel, X, Y, k, weights=None, center=True):
     values, V = scipy.linalg.eigh(root[:, None] * K * root)
     values, V = values[::-1][:k], V[:, ::-1][:, :k]
     return values, H @ (root[:, None] * V / np.sqrt(values))
-
-
-def same(scores, expected):
-    """Return the largest difference, whatever the signs, as a share of the largest score."""
-    signs = np.sign((scores * expected).sum(axis=0))
-    return np.abs(scores * signs - expected).max() / np.abs(expected).max()
 
 
 @pytest.mark.parametrize("row", rows([row for row in KERNELS if row.kernel.psd]))

@@ -111,6 +111,12 @@ def _triangle(A):
     return np.triu(A[: min(n, d)])
 
 
+def same(scores, expected):
+    """Return the largest difference, whatever the signs, as a share of the largest score."""
+    signs = np.sign((scores * expected).sum(axis=0))
+    return np.abs(scores * signs - expected).max() / np.abs(expected).max()
+
+
 def _orthonormal(W):
     """Gram–Schmidt, twice, keeping the order of the columns; zero columns stay zero."""
     Q = np.zeros_like(W)

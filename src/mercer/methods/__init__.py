@@ -6,6 +6,7 @@ from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
 from mercer.methods.frequent import FrequentDirections
 from mercer.methods.iterative import Iterative
+from mercer.methods.sketch import Sketch
 from mercer.methods.svd import SVD
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "Iterative",
     "Method",
     "Size",
+    "Sketch",
     "Streaming",
 ]

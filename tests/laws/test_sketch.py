@@ -1,0 +1,107 @@
+"""Axes from a sketch: Algorithm 4 as it is written, and what the polish makes of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mercer import PCA, config_context
+from mercer.methods import Sketch
+from mercer.sketches import Gaussian, Hadamard, Hashing, Resize, SparseSign
+from tests.laws.truth import same
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 60)) * np.arange(60, 0, -1) ** 1.5 / 100 + 3.0
+MAPS = [Gaussian(40), Hashing(40), Hashing(40, hashes=4), SparseSign(40), Hadamard(40)]
+
+
+@pytest.mark.parametrize("sketch", MAPS, ids=repr)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_algorithm_4(sketch, offset):
+    rows = X + offset
+    centred = rows - rows.mean(axis=0)
+    small = sketch.drawn(60).apply(centred)
+    values, U = np.linalg.eigh(small.T @ small)
+    values, U = values[::-1][:5], U[:, ::-1][:, :5]
+    axes = centred.T @ small @ U / values
+    axes /= np.linalg.norm(axes, axis=0)
+    pca = PCA(5, svd_solver=Sketch(sketch, polish=False)).fit(rows)
+    assert np.abs(pca.explained_variance_ * 299 / values - 1).max() <= 1e-7
+    assert same(pca.components_.T, axes) <= 1e-6
+    assert pca.certificate_.captured.kind == "estimate"
+
+
+@pytest.mark.parametrize("sketch", MAPS, ids=repr)
+def test_the_polish_is_exact_where_the_sketch_holds_the_axes(sketch):
+    """Rows of rank 12 and a sketch of 40 columns lose nothing."""
+    rows = RNG.standard_normal((200, 12)) @ RNG.standard_normal((12, 60)) + 5.0
+    exact, found = PCA(6).fit(rows), PCA(6, svd_solver=Sketch(sketch)).fit(rows)
+    assert np.abs(found.explained_variance_ / exact.explained_variance_ - 1).max() <= 1e-10
+    assert np.abs(np.abs((found.components_ * exact.components_).sum(axis=1)) - 1).max() <= 1e-9
+    assert found.certificate_.gap <= 1e-6
+    assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() <= 1e-12
+
+
+def test_the_certificate_tells_before_and_after():
+    found = PCA(5, svd_solver=Sketch(Gaussian(30))).fit(X)
+    truth = PCA(5).fit(X).explained_variance_ratio_.sum()
+    assert "Before the polish" in str(found.certificate_)
+    assert float(found.certificate_.captured) <= truth <= float(found.certificate_.optimum_upper)
+    assert found.explained_variance_ratio_.sum() <= truth * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("solver", ["sketch", Sketch(Gaussian(12))])
+def test_a_gap_grows_the_sketch(solver):
+    found = PCA(5, svd_solver=solver, gap=0.01, random_state=0).fit(X)
+    truth = PCA(5).fit(X).explained_variance_ratio_.sum()
+    assert found.certificate_.gap <= 0.01
+    assert found.explained_variance_ratio_.sum() >= 0.99 * truth
+
+
+def test_rows_from_anywhere(tmp_path):
+    solver = Sketch(Hashing(40))
+    expected = PCA(4, svd_solver=solver).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    sparse = scipy.sparse.csr_array(X)
+    torch = pytest.importorskip("torch")
+    for rows in (tmp_path / "x.npy", np.asfortranarray(X), sparse, torch.asarray(X)):
+        found = PCA(4, svd_solver=solver).fit(rows)
+        assert (
+            np.abs(np.asarray(found.explained_variance_) / expected.explained_variance_ - 1).max()
+            <= 1e-8
+        )
+        assert same(np.asarray(found.components_).T, expected.components_.T) <= 1e-7
+    for size in (1, 7, 64):
+        with config_context(block_rows=size):
+            found = PCA(4, svd_solver=solver).fit(X)
+        assert same(found.components_.T, expected.components_.T) <= 1e-9
+    single = PCA(4, svd_solver=solver).fit(X.astype(np.float32))
+    assert single.components_.dtype == np.float32
+    assert np.abs(single.explained_variance_ / expected.explained_variance_ - 1).max() <= 1e-5
+
+
+@pytest.mark.parametrize("settings", [{}, {"center": False}, {"scale": True}])
+def test_weights_are_counts(settings):
+    weights = RNG.integers(1, 4, len(X))
+    solver = Sketch(Gaussian(40))
+    found = PCA(4, svd_solver=solver, **settings).fit(X, sample_weight=weights)
+    twice = PCA(4, svd_solver=solver, **settings).fit(np.repeat(X, weights, axis=0))
+    assert np.abs(found.explained_variance_ / twice.explained_variance_ - 1).max() <= 1e-9
+    assert same(found.components_.T, twice.components_.T) <= 1e-7
+
+
+def test_images_may_be_shrunk():
+    from sklearn.datasets import load_digits
+
+    images = load_digits().data
+    exact = PCA(3).fit(images)
+    found = PCA(3, svd_solver=Sketch(Resize((8, 8), (4, 4)))).fit(images)
+    assert np.abs((found.components_ * exact.components_).sum(axis=1)).min() >= 0.95
+
+
+def test_too_small_a_sketch():
+    with pytest.raises(ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 axes"):
+        PCA(5, svd_solver=Sketch(Gaussian(3))).fit(X)
+    with pytest.raises(ValueError, match="q=100 is more than the 60 columns"):
+        PCA(5, svd_solver=Sketch(Gaussian(100))).fit(X)
+    with pytest.raises(ValueError, match="Take a larger q"):
+        PCA(0.999, svd_solver=Sketch(Gaussian(3))).fit(RNG.standard_normal((100, 60)))
