@@ -9,15 +9,19 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.eigen import rayleigh_ritz
-from mercer.folds import Centre, Lifted, Moments, Shifted, Sketched
+from mercer.folds import Centre, Moments
 from mercer.methods.base import Cost, Method, Size, certify
+from mercer.methods.svd import SVD
 from mercer.operators import Covariance
 from mercer.problem import Problem
 from mercer.projection import LinearProjection
 from mercer.sketches import Gaussian, SketchMap
+from mercer.sketches.folds import Lifted, Shifted, Sketched
 
 # Axes beyond those wanted that the polish has to choose from.
 _MORE = 8
+# Eigenvalues of a sketch below this share of the largest are rounding.
+_RANK = 1e-12
 # Columns of a sketch of no given size: so many, or so many for every axis.
 _LEAST, _EACH = 200, 5
 
@@ -91,50 +95,81 @@ class Sketch(Method):
         deviation = problem.standard[1] if problem.scale else np.ones(d)
         drawn = sketch.drawn_from(source)
         shifted = Shifted(drawn, _shift(problem), deviation)
-        products = np.float64 if source.sparse else source.dtype
         fold = Sketched(
             shifted,
-            Moments(d, source.reference, products, diagonal=True, center=problem.center),
+            Moments(d, source.reference, np.float64, diagonal=True, center=problem.center),
             Moments(drawn.q, source.reference, np.float64, center=problem.center),
         )
         fold = source.fold(fold)
-        problem.require_finite(fold.rows.mean, fold.rows.scatter, fold.small.scatter)
-        total = float((fold.rows.scatter / deviation**2).sum()) / problem.divisor
+        mean, scatter = fold.rows.mean, fold.rows.scatter
+        problem.require_finite(mean, scatter, fold.small.scatter)
+        total = float((scatter / deviation**2).sum()) / problem.divisor
+        if problem.is_constant(mean, deviation, total):
+            return SVD().fit(problem)
         values, U = eigh(to_numpy(fold.small.scatter) / problem.divisor)
-        k = self._chosen(problem, sketch, values, total)
-        p = min(drawn.q, k + _MORE if self.polish else k, int((values > 0).sum()))
-        centre = Centre(fold.rows.mean, products, source.reference)
-        scaled = like(U[:, :p] / values[:p], source.reference)
-        lifted = source.fold(Lifted(centre, scaled, (d, p), shifted, fold.small.mean))
-        axes = cast(lifted.result, np.float64) / like(deviation, lifted.result)[:, None]
+        p = self._axes(problem, sketch, values)
+        lift = Lifted(
+            Centre(mean, source.dtype, source.reference),
+            like(U[:, :p] / values[:p], source.reference),
+            (d, p),
+            shifted,
+            fold.small.mean,
+        )
+        axes = cast(source.fold(lift).result, np.float64)
+        axes = axes / like(deviation, axes)[:, None]
         axes = axes / like(np.linalg.norm(to_numpy(axes), axis=0), axes)
-        mean = fold.rows.mean
         if not self.polish:
+            k = _chosen(problem, sketch, values, total)
             certificate = _estimated(values, k, total)
             return problem.projection(mean, deviation, axes[:, :k], values[:k], total, certificate)
         operator = Covariance(source, mean, deviation, problem.divisor, total)
-        spectrum = rayleigh_ritz(operator, orthonormalize(axes)[0], k)
-        certificate = certify(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
-        note = _note(values[:k], spectrum.values, to_numpy(axes[:, :k]))
-        certificate = replace(certificate, notes=(note,))
-        return problem.projection(
-            mean, deviation, spectrum.vectors, spectrum.values, total, certificate
-        )
+        return _polished(problem, sketch, operator, axes, values)
 
-    def _chosen(self, problem: Problem, sketch: SketchMap, values: Vector, total: float) -> int:
+    def _axes(self, problem: Problem, sketch: SketchMap, values: Vector) -> int:
+        """Return how many axes to make: some more than wanted, or all, for a rule to see."""
         wanted = problem.rule.first_guess(*problem.sides)
         if wanted is not None and wanted > len(values):
             raise ValueError(
                 f"{sketch!r} makes {len(values)} columns, too few for {wanted} axes. "
                 f"Take a q of at least {wanted}; a few times that is better."
             )
-        chosen = problem.choose(values, total)
-        if chosen is None:
-            raise ValueError(
-                f"{problem.rule!r} cannot tell from the {len(values)} eigenvalues of {sketch!r} "
-                f"how many axes to keep. Take a larger q."
-            )
-        return chosen
+        there = int((values > _RANK * values[0]).sum())
+        return there if wanted is None else min(there, wanted + _MORE)
+
+
+def _chosen(problem: Problem, sketch: SketchMap, values: Vector, total: float) -> int:
+    wanted = problem.rule.first_guess(*problem.sides)
+    chosen = wanted if wanted is not None else problem.choose(values, total)
+    if chosen is None:
+        raise ValueError(
+            f"{problem.rule!r} cannot tell from the {len(values)} axes of {sketch!r} how many to "
+            f"keep. Take a larger q."
+        )
+    return min(chosen, len(values))
+
+
+def _polished(
+    problem: Problem,
+    sketch: SketchMap,
+    operator: Covariance,
+    axes: Array,
+    before: Vector,
+) -> LinearProjection:
+    """Return the best axes of the span, by one product with the covariance."""
+    p = int(axes.shape[1])
+    spectrum = rayleigh_ritz(operator, orthonormalize(axes)[0], p)
+    k = min(p, _chosen(problem, sketch, spectrum.values, operator.trace))
+    spectrum = spectrum.head(k)
+    certificate = certify(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
+    note = _note(before[:k], spectrum.values, to_numpy(axes[:, :k]))
+    return problem.projection(
+        operator.mean,
+        operator.deviation,
+        spectrum.vectors,
+        spectrum.values,
+        operator.trace,
+        replace(certificate, notes=(note,)),
+    )
 
 
 def _shift(problem: Problem) -> Vector:

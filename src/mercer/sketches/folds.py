@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, numpy_dtype
-from mercer.folds.moments import Moments
-from mercer.folds.products import Centre, Sum
-from mercer.sketches import Drawn
+from mercer.folds import Centre, Moments
+from mercer.folds.products import Sum
+from mercer.sketches.drawn import Drawn
 from mercer.sources import Block, Fold
 
 
