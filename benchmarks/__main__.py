@@ -10,7 +10,7 @@ import sys
 from benchmarks import report
 from benchmarks.harness import Row, say, warm_up
 
-NAMES = ("tall", "wide", "disk", "sparse", "memory", "kernels", "kernel_pca")
+NAMES = ("tall", "wide", "disk", "sparse", "memory", "kernels", "kernel_pca", "sketches")
 
 
 def main() -> int:

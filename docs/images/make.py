@@ -8,6 +8,7 @@ Antoñanzas (2019).
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,9 +19,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mercer import PCA, KernelPCA
+from mercer.methods import Sketch
+from mercer.metrics import similarity
 from mercer.plotting import contours, scatter
+from mercer.sketches import Resize
 
 HERE = Path(__file__).parent
+FACES = Path(os.environ.get("MERCER_DATA", HERE.parents[2] / "shared/data")) / "orl_faces.npz"
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -35,8 +40,11 @@ STYLE = {
 def main() -> None:
     """Make every picture."""
     with mpl.rc_context(STYLE):
-        for picture in (two_circles, three_clusters, cassini):
+        for picture in (two_circles, three_clusters, cassini, eigenfaces):
             path = HERE / f"{picture.__name__}.png"
+            if picture is eigenfaces and not FACES.exists():
+                print(f"{path}: left as it is, {FACES} is not there")
+                continue
             write(picture(), path)
             print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
@@ -69,6 +77,32 @@ def two_circles() -> Figure:
             plain(ax, ax.get_title())
         points(axes[2], model.transform(X), circle)
         bare(axes[2], "Scores", X)
+    return figure
+
+
+def eigenfaces() -> Figure:
+    """Eigenfaces of ORL, and those found from smaller images: marukatat Fig. 4."""
+    shape = (112, 92)
+    with np.load(FACES) as archive:
+        X = archive["X"].astype(np.float64)
+    exact = PCA(10, random_state=0).fit(X)
+    found = {"92 × 112, exact": exact}
+    for to in ((89, 77), (56, 46)):
+        solver = Sketch(Resize(shape, to), polish=False)
+        found[f"from {to[1]} × {to[0]}"] = PCA(10, svd_solver=solver).fit(X)
+    figure = Figure((9.3, 3.9))
+    for row, (name, pca) in enumerate(found.items()):
+        near = similarity(pca.components_, exact.components_)
+        signs = np.sign((pca.components_ * exact.components_).sum(axis=1))
+        for column in range(10):
+            place = (0.055 + 0.0945 * column, 0.68 - 0.325 * row, 0.088, 0.27)
+            panel = figure.add_axes(place, xticks=[], yticks=[])
+            face = (signs[column] * pca.components_[column]).reshape(shape)
+            limit = np.abs(face).max()
+            panel.imshow(face, cmap="gray", vmin=-limit, vmax=limit)
+            title = f"{column + 1}" if row == 0 else f"Sim {near[column]:.3f}"
+            panel.set_title(title, fontsize=7, pad=2)
+        figure.text(0.02, 0.815 - 0.325 * row, name, rotation=90, va="center", fontsize=8)
     return figure
 
 

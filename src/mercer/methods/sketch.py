@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.eigen import rayleigh_ritz
 from mercer.folds import Centre, Moments
