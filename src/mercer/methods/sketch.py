@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    like,
+    namespace,
+    orthonormalize,
+    to_numpy,
+)
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.eigen import rayleigh_ritz
 from mercer.folds import Centre, Moments
@@ -14,7 +24,7 @@ from mercer.methods.base import Cost, Method, Size, certify
 from mercer.methods.svd import SVD
 from mercer.operators import Covariance
 from mercer.problem import Problem
-from mercer.projection import LinearProjection
+from mercer.projection import LinearProjection, Projection
 from mercer.sketches import Gaussian, SketchMap
 from mercer.sketches.folds import Lifted, Shifted, Sketched
 
@@ -50,7 +60,7 @@ class Sketch(Method):
     >>> from mercer.sketches import Gaussian
     >>> X = load_digits().data
     >>> PCA(2, svd_solver=Sketch(Gaussian(40))).fit(X).explained_variance_ratio_.round(2)
-    array([0.15, 0.14])
+    array([0.15, 0.13])
     """
 
     name = "sketch"
@@ -69,7 +79,7 @@ class Sketch(Method):
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
         return Cost(passes, dense, 4 / 3 * q**3, memory, sparse)
 
-    def fit(self, problem: Problem) -> LinearProjection:
+    def fit(self, problem: Problem) -> Projection:
         n, d = problem.source.shape
         wanted = problem.rule.first_guess(n, d)
         sketch = self._map(d, wanted)
@@ -90,7 +100,7 @@ class Sketch(Method):
         q = getattr(self.sketch, "q", None)
         return min(d, int(q) if q else max(_LEAST, _EACH * (k or 0)))
 
-    def _fit(self, problem: Problem, sketch: SketchMap) -> LinearProjection:
+    def _fit(self, problem: Problem, sketch: SketchMap) -> Projection:
         source, d = problem.source, problem.source.shape[1]
         deviation = problem.standard[1] if problem.scale else np.ones(d)
         drawn = sketch.drawn_from(source)
@@ -117,7 +127,7 @@ class Sketch(Method):
         )
         axes = cast(source.fold(lift).result, np.float64)
         axes = axes / like(deviation, axes)[:, None]
-        axes = axes / like(np.linalg.norm(to_numpy(axes), axis=0), axes)
+        axes = _padded(axes / like(np.linalg.norm(to_numpy(axes), axis=0), axes), problem)
         if not self.polish:
             k = _chosen(problem, sketch, values, total)
             certificate = _estimated(values, k, total)
@@ -170,6 +180,16 @@ def _polished(
         operator.trace,
         replace(certificate, notes=(note,)),
     )
+
+
+def _padded(axes: Array, problem: Problem) -> Array:
+    """Return axes, and beside them random ones where the rows do not have as many as wanted."""
+    wanted = problem.rule.first_guess(*problem.sides) or 0
+    d, there = (int(size) for size in axes.shape)
+    if there >= wanted:
+        return axes
+    others = like(problem.rng.standard_normal((d, wanted - there)), axes) / d**0.5
+    return namespace(axes).concat([axes, others], axis=1)
 
 
 def _shift(problem: Problem) -> Vector:
