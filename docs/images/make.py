@@ -90,7 +90,7 @@ def eigenfaces() -> Figure:
     for to in ((89, 77), (56, 46)):
         solver = Sketch(Resize(shape, to), polish=False)
         found[f"from {to[1]} × {to[0]}"] = PCA(10, svd_solver=solver).fit(X)
-    figure = Figure((9.3, 3.9))
+    figure = Figure((8.0, 3.36))
     for row, (name, pca) in enumerate(found.items()):
         near = similarity(pca.components_, exact.components_)
         signs = np.sign((pca.components_ * exact.components_).sum(axis=1))
@@ -100,7 +100,7 @@ def eigenfaces() -> Figure:
             face = (signs[column] * pca.components_[column]).reshape(shape)
             limit = np.abs(face).max()
             panel.imshow(face, cmap="gray", vmin=-limit, vmax=limit)
-            title = f"{column + 1}" if row == 0 else f"Sim {near[column]:.3f}"
+            title = f"{column + 1}" if row == 0 else f"Sim {near[column]:.4f}"
             panel.set_title(title, fontsize=7, pad=2)
         figure.text(0.02, 0.815 - 0.325 * row, name, rotation=90, va="center", fontsize=8)
     return figure

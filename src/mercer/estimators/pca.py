@@ -49,7 +49,8 @@ class PCA(CallbackSupportMixin, Axes):
     svd_solver : str or Method
         "auto" plans from the shape and the memory budget; `plan_` tells the choice and its
         reason. scikit-learn's "full", "covariance_eigh", "arpack", "randomized"; Mercer's
-        "dot", "krylov", "jacobi", "power"; or a method of `mercer.methods`.
+        "dot", "krylov", "jacobi", "power", "sketch"; or a method of `mercer.methods`, such as
+        `Sketch(Gaussian(500))`.
     tol : float
         Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
         precision.
