@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
 from mercer.estimators.base import Projecting
-from mercer.estimators.validation import check_rows
 from mercer.projection import LinearProjection
 from mercer.sources import Block, Source
 
@@ -27,33 +26,6 @@ class Axes(Projecting):
     noise_variance_: float
     n_components_: int
     whiten: bool
-
-    def transform(self, X: Any, out: Any = None) -> Any:
-        """Return the scores of rows: an array, or for a path or a Source a Source.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
-            Rows.
-        out : path of a ``.npy`` file, optional
-            Where to write the scores, block by block; they are returned as a Source.
-
-        Returns
-        -------
-        array of shape (n, k) or Source
-            A Source computes its rows when they are read; its `collect` gives the array.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).transform(X[:1]).round(2)
-        array([[-2.68,  0.32]])
-        """
-        check_is_fitted(self)
-        scores = self._scores(check_rows(self, X, reset=False))
-        return self._handed(X, scores) if out is None else self._written(scores, out)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows that scores stand for.
@@ -84,7 +56,7 @@ class Axes(Projecting):
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
         check_is_fitted(self)
-        scores = self._map.scores(*self._rows(X))
+        scores = self._map.scores(*self._typed(X))
         return self._handed(X, self._map.rows(scores))
 
     def reconstruction_error(self, X: Any) -> Any:
@@ -102,7 +74,7 @@ class Axes(Projecting):
         """
         check_is_fitted(self)
         with progress.session():
-            return self._map.residuals(*self._rows(X)).collect(label="residuals")[:, 0]
+            return self._map.residuals(*self._typed(X)).collect(label="residuals")[:, 0]
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
@@ -121,7 +93,7 @@ class Axes(Projecting):
         array([-1.78, -2.18])
         """
         check_is_fitted(self)
-        source, kind = self._rows(X)
+        source, kind = self._typed(X)
         fitted, d = self._map, source.shape[1]
         # Eigenvalues are float64's whatever the data; rows and axes are as coarse as either.
         values, noise = fitted.eigenvalues, float(self.noise_variance_)
@@ -239,8 +211,9 @@ class Axes(Projecting):
         if hasattr(self, "projection_"):
             self.projection_ = replace(self.projection_, components=self.components_.T)
 
-    def _rows(self, X: Any) -> tuple[Source, np.dtype[Any]]:
-        source = check_rows(self, X, reset=False)
+    def _typed(self, X: Any) -> tuple[Source, np.dtype[Any]]:
+        """Return rows, and the precision of what is computed with them."""
+        source = self._rows(X, reset=False)
         return source, np.result_type(source.dtype, self._kind)
 
     def _scores(self, source: Source) -> Source:

@@ -58,7 +58,7 @@ class Back(Projecting):
         """
         check_is_fitted(self)
         if hasattr(self, "preimage_"):
-            return self._rows_of(self.preimages(X), X)
+            return like(self.preimages(X).rows, self._check_scores(X).reference)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
@@ -131,23 +131,13 @@ class Back(Projecting):
         with progress.session():
             return self.projection_.residuals(source).collect(label="residuals")[:, 0]
 
-    def transform(self, X: Any, out: Any = None) -> Any:
-        """Return the scores of rows."""
-        raise NotImplementedError
-
-    def _rows(self, X: Any, *, reset: bool) -> Source:
-        raise NotImplementedError
-
-    def _own_scores(self, source: Source) -> Array:
-        raise NotImplementedError
-
     def _fit_back(self, problem: KernelProblem) -> None:
         """Learn what the way back needs, of rows and their scores."""
         for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(leftover, None)
         if self.preimage is None and not self.fit_inverse_transform:
             return
-        scores = self._own_scores(problem.source)
+        scores = self._own_scores(problem.source).whole()
         if self.preimage is not None:
             known = None
             if isinstance(self.plan_.method, Exact):
@@ -179,15 +169,10 @@ class Back(Projecting):
         self.X_transformed_fit_ = scores
         K = to_numpy(kernel(scores)).astype(np.float64)
         # A row of weight two is two equations: its penalty is half.
-        K[np.diag_indices_from(K)] += self.alpha / (
-            1.0 if source.weights is None else source.weights
-        )
+        weights = 1.0 if source.weights is None else source.weights
+        K[np.diag_indices_from(K)] += self.alpha / weights
         back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
         self.dual_coef_ = like(back, source.reference, source.dtype)
-
-    def _rows_of(self, found: Found, X: Any) -> Any:
-        reference = self._check_scores(X).reference
-        return like(found.rows, reference)
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:

@@ -4,30 +4,176 @@ from __future__ import annotations
 
 import contextlib
 import os
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import progress
 from mercer.arrays import is_foreign
 from mercer.certificate import Certificate
+from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.validation import check_rows, check_weights
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
+from mercer.plan import Plan
+from mercer.problem import Problem
 from mercer.sources import ArraySource, Source, as_source, write_npy
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 
 
-class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of estimators whose fit ends in a projection."""
+class Projecting(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Base of estimators whose fit ends in a projection.
+
+    What differs between them: which rows they take (`_rows`), what is to be solved and how
+    (`_prepared`), what is set when it is solved (`_publish`), and what scores are (`_scores`).
+    """
 
     n_components_: int
     certificate_: Certificate
     gap: float | None
+    random_state: Any
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the axes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+            Rows. Of kernel PCA also a list of str, or a precomputed kernel matrix.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,), optional
+            Counts: a weight of two is the row twice.
+
+        Returns
+        -------
+        estimator
+            Itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> PCA(2).fit(load_iris().data).explained_variance_ratio_.round(3)
+        array([0.925, 0.053])
+        """
+        self._fit(X, sample_weight)
+        return self
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find the axes and return the scores of the same rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import KernelPCA
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
+        (150, 2)
+        """
+        return self._handed(X, self._own_scores(self._fit(X, sample_weight)))
+
+    def transform(self, X: Any, out: Any = None) -> Any:
+        """Return the scores of rows: an array, or for a path or a Source a Source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+            Rows. Of kernel PCA also a list of str, or, where the kernel is precomputed, the
+            kernel between them and the rows of the fit.
+        out : path of a ``.npy`` file, optional
+            Where to write the scores, block by block; they are returned as a Source.
+
+        Returns
+        -------
+        array of shape (n, k) or Source
+            A Source computes its rows when they are read; its `collect` gives the array.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).transform(X[:1]).round(2)
+        array([[-2.68,  0.32]])
+        """
+        check_is_fitted(self)
+        scores = self._scores(self._rows(X, reset=False))
+        return self._handed(X, scores) if out is None else self._written(scores, out)
+
+    def plan(self, X: Any) -> Plan:
+        """Return what `fit` would do, and what it would cost; runs nothing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mercer import PCA
+        >>> PCA(10).plan(np.zeros((100_000, 300))).method
+        Covariance()
+        """
+        self._validate_params()
+        with self._all_or_nothing(always=True):
+            self.random_state = 0  # the user's is not drawn from
+            return self._prepared(self._rows(X, reset=True))[1]
+
+    def _rows(self, X: Any, *, reset: bool) -> Source:
+        return check_rows(self, X, reset=reset, least=2 if reset else 1)
+
+    @abstractmethod
+    def _prepared(self, source: Source) -> tuple[Problem, Plan]:
+        """Return what is to be solved, and how."""
+
+    def _readied(self, problem: Any) -> Any:
+        """Return the problem with its rows as the fit needs them: what a plan need not read."""
+        return problem
+
+    @abstractmethod
+    def _publish(self, problem: Any, projection: Any, plan: Plan) -> None:
+        """Set the fitted attributes."""
+
+    @abstractmethod
+    def _scores(self, source: Source) -> Source:
+        """Return the scores of rows, computed when they are read."""
+
+    def _own_scores(self, source: Source) -> Source:
+        """Return the scores of the rows of the fit."""
+        return self._scores(source)
+
+    def _fit(self, X: Any, sample_weight: Any) -> Source:
+        """Fit, or leave everything as it was; return the rows."""
+        with self._all_or_nothing():
+            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
+            source = self._rows(X, reset=True)
+            source = source.weighted(check_weights(sample_weight, source))
+            with progress.session(*([tasks] if tasks else [])):
+                problem, plan = self._prepared(source)
+                plan.require_fit()
+                problem = self._readied(problem)
+                self._publish(problem, plan.method.fit(problem), plan)
+            if tasks:
+                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
+        return source
+
+    def _generator(self) -> np.random.Generator:
+        """Return where the solvers start from."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_scores(self, X: Any) -> Source:
         if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress
 from mercer.arrays import Array, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.back import Back
-from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.kernel import resolved
 from mercer.estimators.validation import (
     check_matrix,
     check_rows,
     check_strings,
-    check_weights,
     counted,
     held,
 )
@@ -34,12 +29,12 @@ from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.rules import Count, Rule, as_rule
-from mercer.sources import Source
+from mercer.sources import ArraySource, Source
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
-class KernelPCA(CallbackSupportMixin, Back):
+class KernelPCA(Back):
     r"""Kernel principal component analysis, exact and certified.
 
     Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
@@ -206,106 +201,11 @@ class KernelPCA(CallbackSupportMixin, Back):
         self.gap = gap
         self.preimage = preimage
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
-        """Find the axes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
-            Rows; the kernel matrix of all rows where kernel="precomputed".
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice.
-
-        Returns
-        -------
-        KernelPCA
-            Itself.
-        """
-        self._fit(X, sample_weight)
-        return self
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the axes and return the scores of the same rows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
-        (150, 2)
-        """
-        return self._own_scores(self._fit(X, sample_weight))
-
-    def transform(self, X: Any, out: Any = None) -> Any:
-        """Return the scores of rows: an array, or for a path or a Source a Source.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
-            Rows; the kernel between them and the rows of the fit where kernel="precomputed".
-        out : path of a ``.npy`` file, optional
-            Where to write the scores, block by block; they are returned as a Source.
-
-        Returns
-        -------
-        array of shape (n, k) or Source
-            A Source computes its rows when they are read; its `collect` gives the array.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).transform(X[:3]).shape
-        (3, 2)
-        """
-        check_is_fitted(self)
-        scores = self._scores(self._rows(X, reset=False))
-        return self._handed(X, scores) if out is None else self._written(scores, out)
-
-    def plan(self, X: Any) -> Plan:
-        """Return what `fit` would do, and what it would cost; runs nothing.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import KernelPCA
-        >>> KernelPCA(10, kernel="rbf").plan(np.zeros((60_000, 784), np.float32)).method.name
-        'exact'
-        """
-        self._validate_params()
-        with self._all_or_nothing(always=True):
-            return self._plan(self._rows(X, reset=True))
-
-    def _fit(self, X: Any, sample_weight: Any) -> Source:
-        if self.fit_inverse_transform and self.kernel == "precomputed":
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        with self._all_or_nothing():
-            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
-            given = self._rows(X, reset=True)
-            given = given.weighted(check_weights(sample_weight, given))
-            rows = given if self.kernel == "precomputed" else counted(given)
-            source = held(rows, copy_rows=self.copy_X and self.kernel != "precomputed")
-            with progress.session(*([tasks] if tasks else [])):
-                problem = self._problem(source)
-                plan = self._plan_of(problem)
-                plan.require_fit()
-                projection = plan.method.fit(problem)
-            assert isinstance(projection, KernelProjection)
-            self._publish(problem, projection, plan)
-            if tasks:
-                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
-        return given
-
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1
         if self.kernel == "precomputed":
+            if self.fit_inverse_transform:
+                raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
             return check_matrix(self, X, reset=reset, least=least)
         strings = check_strings(self, X, least=least)
         source = strings or check_rows(self, X, reset=reset, least=least)
@@ -314,17 +214,21 @@ class KernelPCA(CallbackSupportMixin, Back):
             raise ValueError(f"X holds {now}, and KernelPCA was fitted to {fitted}.")
         return source
 
-    def _plan(self, source: Source) -> Plan:
-        return self._plan_of(self._problem(source))
-
-    def _plan_of(self, problem: KernelProblem) -> Plan:
-        solver: Any = self.eigen_solver
-        if solver == "randomized":
-            solver = Randomized(10, self.iterated_power, products=2)
-        elif solver == "arpack" and self.max_iter is not None:
-            solver = partial(arpack, max_iter=self.max_iter)
+    def _prepared(self, source: Source) -> tuple[KernelProblem, Plan]:
+        problem = self._problem(source if self.kernel == "precomputed" else counted(source))
         method = self.method if isinstance(self.method, Method) else None
-        return make_kernel_plan(problem, solver, method)
+        return problem, make_kernel_plan(problem, self._solver(), method)
+
+    def _readied(self, problem: KernelProblem) -> KernelProblem:
+        copied = self.copy_X and self.kernel != "precomputed"
+        return replace(problem, source=held(problem.source, copy_rows=copied))
+
+    def _solver(self) -> Any:
+        if self.eigen_solver == "randomized":
+            return Randomized(10, self.iterated_power, products=2)
+        if self.eigen_solver == "arpack" and self.max_iter is not None:
+            return partial(arpack, max_iter=self.max_iter)
+        return self.eigen_solver
 
     def _problem(self, source: Source) -> KernelProblem:
         n = source.shape[0]
@@ -332,14 +236,13 @@ class KernelPCA(CallbackSupportMixin, Back):
         kernel, self.gamma_ = resolved(*options, source)
         asked = self.n_components
         rule = Count(min(int(asked), n)) if isinstance(asked, Integral) else as_rule(asked, n, n)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         return KernelProblem(
             source=source,
             rule=rule,
             center=self.center,
             tol=float(self.tol),
             gap=self.gap,
-            rng=np.random.default_rng(seed),
+            rng=self._generator(),
             kernel=kernel,
         )
 
@@ -366,16 +269,16 @@ class KernelPCA(CallbackSupportMixin, Back):
         self._fit_back(problem)
         self._warn(problem)
 
-    def _own_scores(self, source: Source) -> Array:
+    def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit: √λ v/√w where the eigenvectors are there."""
         weights = source.weights
         if not hasattr(self, "eigenvectors_") or (weights is not None and not np.all(weights > 0)):
-            return self._scores(source).collect()
+            return self._scores(source)
         # In float64: eigenvalues of float32 rows may be too large, or too small, for float32.
         lengths = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
         scores = to_numpy(self.eigenvectors_) * lengths
         scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
-        return like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_))
+        return ArraySource(like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_)))
 
     def _scores(self, source: Source) -> Source:
         kind = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)

@@ -8,14 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
-from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.stream import Seen, stream_method
 from mercer.estimators.validation import check_rows, check_weights, tamed
 from mercer.methods import Method
@@ -29,7 +27,7 @@ from mercer.sources import Source
 SOLVERS = NAMES
 
 
-class PCA(CallbackSupportMixin, Axes):
+class PCA(Axes):
     r"""Principal component analysis, exact and certified.
 
     The axes :math:`v_1, …, v_k` that hold the most variance of the centred rows:
@@ -156,43 +154,6 @@ class PCA(CallbackSupportMixin, Axes):
         self.center = center
         self.scale = scale
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
-        """Find the axes.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice.
-
-        Returns
-        -------
-        PCA
-            Itself.
-        """
-        self._fit(X, sample_weight)
-        return self
-
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the axes and return the scores of the same rows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> PCA(2).fit_transform(load_iris().data).shape
-        (150, 2)
-        """
-        source = self._fit(X, sample_weight)
-        return self._handed(X, self._scores(source))
-
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
         """Add rows to those seen so far, and find the axes of all of them.
@@ -221,7 +182,7 @@ class PCA(CallbackSupportMixin, Axes):
             self._check_stream(first)
             if first:
                 self._stream, self._seen = stream_method(self.svd_solver, batch.shape[1]), 0
-                begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count), 0)
+                begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count))
                 self._fold = self._stream.begin(begun)
             part = batch.fold(self._fold.spawn())
             require_finite(batch, *part.arrays().values())
@@ -231,7 +192,7 @@ class PCA(CallbackSupportMixin, Axes):
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= least:
-                problem = self._problem(rows, 0)
+                problem = self._problem(rows)
                 projection = self._stream.finish(problem, fold)
                 plan = make_plan(rows, problem.rule, self._stream, self._randomized())
                 plan = replace(plan, reason="to which batches can be added")
@@ -257,49 +218,23 @@ class PCA(CallbackSupportMixin, Axes):
             return max(2, int(self.n_components))
         return d if self.n_components == "mle" else 2
 
-    def plan(self, X: Any) -> Plan:
-        """Return what `fit` would do, and what it would cost; runs nothing.
+    def _prepared(self, source: Source) -> tuple[Problem, Plan]:
+        for leftover in ("_fold", "_stream", "_seen", "_begun", "_coarse"):
+            self.__dict__.pop(leftover, None)
+        problem = self._problem(source)
+        plan = make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
+        return problem, plan
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA
-        >>> PCA(10).plan(np.zeros((100_000, 300))).method
-        Covariance()
-        """
-        self._validate_params()
-        with self._all_or_nothing(always=True):
-            source = check_rows(self, X, reset=True, least=2)
-            return self._plan(source)
+    def _readied(self, problem: Problem) -> Problem:
+        source, exponent = tamed(problem.source)
+        return replace(problem, source=source, exponent=exponent)
 
-    def _fit(self, X: Any, sample_weight: Any) -> Source:
-        with self._all_or_nothing():
-            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
-            source = check_rows(self, X, reset=True, least=2)
-            source = source.weighted(check_weights(sample_weight, source))
-            plan = self._plan(source)
-            plan.require_fit()
-            problem = self._problem(*tamed(source))
-            with progress.session(*([tasks] if tasks else [])):
-                projection = plan.method.fit(problem)
-            for leftover in ("_fold", "_stream", "_seen", "_begun", "_coarse"):
-                self.__dict__.pop(leftover, None)
-            self._publish(problem, projection, plan)
-            if tasks:
-                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
-        return source
-
-    def _plan(self, source: Source) -> Plan:
-        problem = self._problem(source, 0)
-        return make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
-
-    def _problem(self, source: Source, exponent: int) -> Problem:
+    def _problem(self, source: Source) -> Problem:
         n, d = source.shape
         self._check_axes(n, d)
         rule = as_rule(self.n_components, n, d)
         if self.n_components is None and self.svd_solver == "arpack":
             rule = Count(max(1, min(n, d) - 1))  # as scikit-learn has it
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         return Problem(
             source=source,
             rule=rule,
@@ -307,8 +242,7 @@ class PCA(CallbackSupportMixin, Axes):
             scale=self.scale,
             tol=float(self.tol),
             gap=self.gap,
-            rng=np.random.default_rng(seed),
-            exponent=exponent,
+            rng=self._generator(),
         )
 
     def _check_axes(self, n: int, d: int) -> None:

@@ -18,7 +18,7 @@ from mercer.certificate import (
     split,
     unseen_frobenius,
 )
-from mercer.eigen import SOLVERS, Solver, Spectrum, dense, unseen
+from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -125,11 +125,13 @@ def find_solver(solver: str | Solver) -> Solver:
     return SOLVERS[solver]
 
 
-def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> tuple[Spectrum, int]:
+def solve(problem: Problem, operator: Operator, solver: Solver) -> tuple[Spectrum, int]:
     """Find as many eigenvalues as the rule asks for; return them, and the number it chose.
 
-    There may be more in the spectrum than were chosen.
+    There may be more in the spectrum than were chosen. Krylov stops as soon as the gap asked
+    for is certain.
     """
+    how: dict[str, Any] = {}
     limit = min(problem.limit, operator.size)
     wanted = problem.rule.first_guess(*problem.sides)
     if wanted is None and solver is dense:
@@ -137,6 +139,8 @@ def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> t
     if wanted is None:
         at_once = problem.rule.whole or solver is SOLVERS["jacobi"]
         wanted = limit if at_once else min(limit, 32)
+    if problem.gap is not None and solver is krylov:
+        how["enough"] = lambda found: within_gap(problem, operator, found)
     k, spectrum = max(1, min(wanted, limit)), None
     while True:
         spectrum = solver(operator, k, tol=problem.tol, rng=problem.rng, start=spectrum, **how)
@@ -144,7 +148,7 @@ def solve(problem: Problem, operator: Operator, solver: Solver, **how: Any) -> t
         if chosen is not None:
             break
         k = min(limit, 2 * k)
-    return spectrum, chosen
+    return _judged(spectrum, chosen) if isinstance(solver, Randomized) else spectrum, chosen
 
 
 def _chosen(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum, int]:
@@ -162,7 +166,7 @@ def _chosen(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum,
     return spectrum, chosen
 
 
-def judged(spectrum: Spectrum, k: int) -> Spectrum:
+def _judged(spectrum: Spectrum, k: int) -> Spectrum:
     """Say whether a fixed number of steps was enough for the eigenvalues' first digits."""
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]
     few = np.maximum(0.05 * values, 1e-10 * np.max(values, initial=0.0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, to_numpy
-from mercer.eigen import Randomized, Solver, Spectrum, krylov, power
+from mercer.eigen import Solver, Spectrum, power
 from mercer.kernels import Kernel
 from mercer.methods.base import (
     Cost,
@@ -16,9 +16,7 @@ from mercer.methods.base import (
     Size,
     certify,
     find_solver,
-    judged,
     solve,
-    within_gap,
 )
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
@@ -104,12 +102,7 @@ class Exact(Method):
                 "The power method finds the largest eigenvalues in absolute value, and "
                 f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
             )
-        how: dict[str, Any] = {}
-        if problem.gap is not None and solver is krylov:
-            how["enough"] = lambda found: within_gap(problem, gram, found)
-        spectrum, k = solve(problem, gram, solver, **how)
-        if isinstance(solver, Randomized):
-            spectrum = judged(spectrum, k)
+        spectrum, k = solve(problem, gram, solver)
         k = _positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
         if not gram.psd:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
 from mercer.config import get_config
-from mercer.eigen import Randomized, Solver, krylov
+from mercer.eigen import Randomized, Solver
 from mercer.folds import Centre, Triangle
 from mercer.methods.base import (
     FLOOR,
@@ -18,9 +17,7 @@ from mercer.methods.base import (
     Size,
     certify,
     find_solver,
-    judged,
     solve,
-    within_gap,
 )
 from mercer.methods.dot import lifted
 from mercer.methods.svd import SVD
@@ -87,12 +84,7 @@ class Iterative(Method):
         # Vectors that have not converged are best where their Rayleigh quotients are variances.
         small = n < d and source.by_columns and not isinstance(solver, Randomized)
         operator = (Dots if small else Covariance)(source, mean, deviation, divisor, variance)
-        how: dict[str, Any] = {}
-        if problem.gap is not None and solver is krylov:
-            how["enough"] = lambda found: within_gap(problem, operator, found)
-        spectrum, k = solve(problem, operator, solver, **how)
-        if isinstance(solver, Randomized):
-            spectrum = judged(spectrum, k)
+        spectrum, k = solve(problem, operator, solver)
         certificate = certify(operator, spectrum, k, problem.rng)
         if source.sparse and operator.rounding > 1e-8 * variance:
             certificate = replace(certificate, notes=(_LATE,))

@@ -62,9 +62,10 @@ class SketchMap(Transformer):
 class RandomMap(SketchMap):
     """A map drawn at random: any d, and q as the user says."""
 
-    q: int
-    random_state: Any
-    identity: bool
+    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
+        self.q = q
+        self.random_state = random_state
+        self.identity = identity
 
     @abstractmethod
     def draw(self, d: int, seed: int) -> Drawn:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mercer.arrays import Matrix
 from mercer.sketches.base import RandomMap
 from mercer.sketches.drawn import Drawn, stream
@@ -37,11 +35,6 @@ class Gaussian(RandomMap):
     >>> float(np.abs(Y @ Y.T / (X @ X.T) - 1).mean()) < 0.1
     True
     """
-
-    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
-        self.q = q
-        self.random_state = random_state
-        self.identity = identity
 
     def draw(self, d: int, seed: int) -> Drawn:
         return Projection(d, int(self.q), seed)

@@ -44,11 +44,6 @@ class Hadamard(RandomMap):
     True
     """
 
-    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
-        self.q = q
-        self.random_state = random_state
-        self.identity = identity
-
     def draw(self, d: int, seed: int) -> Drawn:
         return Transform(d, int(self.q), seed)
 

@@ -61,12 +61,10 @@ class Hashing(RandomMap):
         random_state: Any = 0,
         identity: bool = False,
     ) -> None:
-        self.q = q
+        super().__init__(q, random_state=random_state, identity=identity)
         self.hashes = hashes
         self.signed = signed
         self.scaling = scaling
-        self.random_state = random_state
-        self.identity = identity
 
     def check(self) -> None:
         super().check()

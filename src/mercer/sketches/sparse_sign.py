@@ -44,10 +44,8 @@ class SparseSign(RandomMap):
     def __init__(
         self, q: int, nonzeros: int = 8, *, random_state: Any = 0, identity: bool = False
     ) -> None:
-        self.q = q
+        super().__init__(q, random_state=random_state, identity=identity)
         self.nonzeros = nonzeros
-        self.random_state = random_state
-        self.identity = identity
 
     def check(self) -> None:
         super().check()
