@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mercer import kernels, methods, metrics, plotting, rules, sketches
+    from mercer import kernels, landmarks, methods, metrics, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.kernel_pca import KernelPCA
@@ -28,6 +28,7 @@ __all__ = [
     "config_context",
     "get_config",
     "kernels",
+    "landmarks",
     "methods",
     "metrics",
     "plotting",

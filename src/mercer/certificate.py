@@ -173,6 +173,8 @@ class Certificate:
     negative : ndarray
         Negative eigenvalues of an indefinite kernel, as far as they were found; the most
         negative first.
+    likely : float or None
+        Share that the best axes likely hold, where residuals are not known; an estimate.
 
     Examples
     --------
@@ -191,6 +193,7 @@ class Certificate:
     converged: bool = True
     notes: tuple[str, ...] = field(default=())
     negative: Vector = field(default_factory=lambda: np.zeros(0))
+    likely: float | None = None
 
     @property
     def gap(self) -> Figure:
@@ -201,7 +204,13 @@ class Certificate:
 
     @property
     def gap_estimate(self) -> Figure:
-        """The likely gap: what the residuals leave, if no eigenvalue was missed."""
+        """The likely gap: what a sample of rows says, or what the residuals leave.
+
+        The latter if no eigenvalue was missed. NaN where neither is known.
+        """
+        if self.likely is not None:
+            share = 1.0 - float(self.captured) / self.likely if self.likely > 0 else 0.0
+            return Figure(max(0.0, share), "estimate")
         held = float(self.eigenvalues.sum())
         share = float(self.eigenvalue_errors.sum()) / held if held > 0 else 0.0
         return Figure(min(1.0, share), "estimate")
@@ -249,6 +258,8 @@ class Certificate:
         lines = [self.sentence]
         if not self.converged:
             lines.append("The solver did not meet its tolerance.")
+        if self.likely is not None:
+            lines.append(f"Likely within {_percent(self.gap_estimate)} of the best (estimate).")
         lines += self.notes
         if len(self.negative):
             lines.append(
@@ -256,12 +267,16 @@ class Certificate:
                 f"found are negative, the least {self.negative[0]:.3g}; none is among the axes. "
                 f"Shares are of the sum of all eigenvalues, which they make smaller."
             )
-        if len(self.eigenvalues):
-            header = f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle"
-            lines += [
-                header,
-                f"{'':>4}  {'':>12}  {'bound':>9}  {'estimate':>11}  estimate",
-            ]
+        if len(self.eigenvalues) and not np.all(np.isnan(self.residuals)):
+            lines += self._table()
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        """Return the axes, a line each, the first and the last of them."""
+        lines = [
+            f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle",
+            f"{'':>4}  {'':>12}  {'bound':>9}  {'estimate':>11}  estimate",
+        ]
         rows = zip(
             self.eigenvalues, self.residuals, self.eigenvalue_errors, self.angles, strict=True
         )
@@ -270,7 +285,7 @@ class Certificate:
                 lines += ["   …"] if i == 7 else []
                 continue
             lines.append(f"{i:>4}  {value:12.6g}  {residual:9.1e}  {error:11.1e}  {angle:.1e} rad")
-        return "\n".join(lines)
+        return lines
 
     def __repr__(self) -> str:
         return str(self)

@@ -15,7 +15,18 @@ import numpy as np
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
 from mercer.eigen import Randomized, Solver
-from mercer.methods import SVD, Cost, Covariance, Dot, Exact, Iterative, Method, Size, Sketch
+from mercer.methods import (
+    SVD,
+    Cost,
+    Covariance,
+    Dot,
+    Exact,
+    Iterative,
+    Method,
+    Size,
+    Sketch,
+    Subset,
+)
 from mercer.problem import KernelProblem
 from mercer.rules import Rule
 from mercer.sources import Source, SparseSource
@@ -30,6 +41,10 @@ _METHODS: dict[str, Method] = {
 }
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 """What `svd_solver` may be called."""
+
+_ON_BASIS: dict[str, type[Method]] = {method.name: method for method in (Subset,)}
+METHODS = ("auto", "exact", *_ON_BASIS)
+"""What `method` may be called."""
 
 _ASKED = "as asked for"
 # A pair of strings costs about as much as a pair of rows with so many columns.
@@ -200,7 +215,7 @@ def make_plan(
     return Plan(method, _ASKED, tuple(candidates), size, budget)
 
 
-def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Method | None) -> Plan:
+def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
     """Choose how the problem of all rows is solved: decomposed, or iterated on what fits.
 
     The kernel matrix is kept in float64 where that fits, else in float32, else computed anew
@@ -216,7 +231,9 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: Metho
         gap=problem.gap,
         square=True,
     )
-    if method is not None:
+    if isinstance(method, str) and method in _ON_BASIS:
+        method = _ON_BASIS[method]()
+    if isinstance(method, Method):
         return Plan(method, _ASKED, (_candidate(method, size, budget),), size, budget)
     iterated = "krylov" if solver in ("auto", "dense") else solver
     # Only Krylov iterates in float32; the others would compute the matrix anew every time.

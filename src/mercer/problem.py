@@ -8,13 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import (
+    Array,
+    Vector,
+    cast,
+    is_finite,
+    like,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+)
 from mercer.certificate import Certificate
 from mercer.folds import Moments
 from mercer.kernels.base import Kernel
 from mercer.projection import LinearProjection
 from mercer.rules import Rule
-from mercer.sources import Search, Source, not_finite
+from mercer.sources import Block, Search, Source, StringSource, not_finite
 
 
 @dataclass(frozen=True)
@@ -178,9 +187,12 @@ class KernelProblem(Problem):
     ----------
     kernel : Kernel or None
         The kernel; None where the rows are the kernel matrix itself.
+    shift : ndarray of shape (d,) or None
+        What was subtracted from the user's rows: see `moved`.
     """
 
     kernel: Kernel | None = None
+    shift: Vector | None = None
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -191,6 +203,33 @@ class KernelProblem(Problem):
     def seen(self) -> tuple[int, int]:
         n, _ = super().seen
         return n, n
+
+    def moved(self) -> KernelProblem:
+        """Return the problem of rows less their mean, where that keeps digits.
+
+        For kernels whose centred matrix stays the same when all rows are shifted.
+        """
+        source, kernel = self.source, self.kernel
+        movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
+        if source.sparse or not movable:
+            return self
+        mean, _, variance = self.treatment(np.float64)
+        if float(mean @ mean) <= 10.0 * variance:
+            return self
+        at = like(mean, source.reference)
+
+        def less(block: Block) -> Array:
+            return cast(block.rows, np.float64) - at
+
+        return replace(self, source=source.map(less, source.shape[1], np.float64), shift=mean)
+
+    def require_finite_rows(self) -> None:
+        """Refuse NaN and infinity, which a kernel may make a number of."""
+        if isinstance(self.source, StringSource):
+            return
+        found = self.source.fold(Search()).found
+        if found is not None:
+            raise not_finite(found, self.source)
 
 
 def require_finite(source: Source, *sums: Array) -> None:

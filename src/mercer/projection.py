@@ -126,6 +126,57 @@ class LinearProjection(Projection):
 
 
 @dataclass(frozen=True)
+class KernelMap:
+    """The kernel between rows and a basis, h(x).
+
+    Attributes
+    ----------
+    kernel : Kernel or None
+        The kernel; None where rows are h(x) already.
+    basis : rows or None
+        The points that the kernel is taken to.
+    shift : ndarray of shape (d,) or None
+        What is subtracted from rows first; the basis is shifted already.
+    """
+
+    kernel: Kernel | None
+    basis: Any
+    shift: Vector | None = None
+
+    def of(self, source: Source, dtype: Any = None) -> Mapped:
+        """Return h(x) of every row, computed when it is read."""
+        kind = source.dtype if dtype is None else np.dtype(dtype)
+        if self.kernel is None:
+            return Mapped(
+                source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
+            )
+        kernel, basis = self.kernel, Points(as_precise(self._near(source), kind))
+
+        def between(block: Block) -> Array:
+            _require_finite(block, source)
+            h = empty((block.length, len(basis)), source.reference, kind)
+            fill(kernel.on, self.points(block, kind), basis, h)
+            return h
+
+        return Mapped(source, between, len(basis), kind, 0)
+
+    def points(self, block: Block, kind: Any) -> Points:
+        """Return rows as the kernel takes them."""
+        rows = as_precise(block.rows, kind)
+        if self.shift is not None:
+            rows = rows - like(self.shift, rows, kind)
+        return Points(rows, block.start)
+
+    def _near(self, source: Source) -> Any:
+        """Return the basis where the rows live."""
+        if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
+            return self.basis
+        if namespace(self.basis) is namespace(source.reference):
+            return self.basis
+        return like(to_numpy(self.basis), source.reference)
+
+
+@dataclass(frozen=True)
 class KernelProjection(Projection):
     r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis.
 
@@ -149,22 +200,14 @@ class KernelProjection(Projection):
     shares: Vector
     height: float
 
+    @property
+    def map(self) -> KernelMap:
+        """The map h."""
+        return KernelMap(self.kernel, self.basis, self.shift)
+
     def features(self, source: Source, dtype: Any = None) -> Mapped:
         """Return h(x) of every row, computed when it is read."""
-        kind = source.dtype if dtype is None else np.dtype(dtype)
-        if self.kernel is None:
-            return Mapped(
-                source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
-            )
-        kernel, basis = self.kernel, Points(as_precise(self._near(source), kind))
-
-        def between(block: Block) -> Array:
-            _require_finite(block, source)
-            h = empty((block.length, len(basis)), source.reference, kind)
-            fill(kernel.on, self._points(block, kind), basis, h)
-            return h
-
-        return Mapped(source, between, len(basis), kind, 0)
+        return self.map.of(source, dtype)
 
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         kind = source.dtype if dtype is None else np.dtype(dtype)
@@ -191,12 +234,13 @@ class KernelProjection(Projection):
         kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
         A, mean = like(self.components, source.reference, kind), like(self.mean, source.reference)
         shares = like(self.shares, source.reference, kind)
-        features, xp = self.features(source, kind), namespace(source.reference)
+        features, points = self.features(source, kind), self.map.points
+        xp = namespace(source.reference)
 
         def measure(block: Block) -> Array:
             h = features.f(block)
             y = (h - mean) @ A
-            own = kernel.on_itself(self._points(block, kind))
+            own = kernel.on_itself(points(block, kind))
             left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
             return self._finite(xp.maximum(left, 0.0 * left)[:, None], block)
 
@@ -216,20 +260,6 @@ class KernelProjection(Projection):
         """Return γ with PΦ(x) = Σ γᵢ Φ(yᵢ), a row for every row of scores: mean included."""
         A, shares = (like(to_numpy(part), scores) for part in (self.components, self.shares))
         return scores @ A.T + shares
-
-    def _near(self, source: Source) -> Any:
-        """Return the basis where the rows live."""
-        if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
-            return self.basis
-        if namespace(self.basis) is namespace(source.reference):
-            return self.basis
-        return like(to_numpy(self.basis), source.reference)
-
-    def _points(self, block: Block, kind: Any) -> Points:
-        rows = as_precise(block.rows, kind)
-        if self.shift is not None:
-            rows = rows - like(self.shift, rows, kind)
-        return Points(rows, block.start)
 
 
 def _finite(result: Array, block: Block, source: Source) -> Array:

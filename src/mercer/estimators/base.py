@@ -140,7 +140,7 @@ class Projecting(
     def _prepared(self, source: Source) -> tuple[Problem, Plan]:
         """Return what is to be solved, and how."""
 
-    def _readied(self, problem: Any) -> Any:
+    def _readied(self, problem: Any, plan: Plan) -> Any:
         """Return the problem with its rows as the fit needs them: what a plan need not read."""
         return problem
 
@@ -165,7 +165,7 @@ class Projecting(
             with progress.session(*([tasks] if tasks else [])):
                 problem, plan = self._prepared(source)
                 plan.require_fit()
-                problem = self._readied(problem)
+                problem = self._readied(problem, plan)
                 self._publish(problem, plan.method.fit(problem), plan)
             if tasks:
                 tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})

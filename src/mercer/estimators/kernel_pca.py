@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.back import Back
 from mercer.estimators.kernel import resolved
@@ -24,7 +24,7 @@ from mercer.estimators.validation import (
 from mercer.kernels import Kernel
 from mercer.methods import Exact, Method
 from mercer.notices import warn
-from mercer.plan import Plan, make_kernel_plan
+from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
@@ -150,7 +150,7 @@ class KernelPCA(Back):
         "random_state": ["random_state"],
         "copy_X": ["boolean"],
         "n_jobs": [None, Integral],
-        "method": [StrOptions({"auto", "exact"}), Method],
+        "method": [StrOptions(set(METHODS)), Method],
         "center": ["boolean"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
         "preimage": [StrOptions(set(PREIMAGES)), Preimage, None],
@@ -216,10 +216,11 @@ class KernelPCA(Back):
 
     def _prepared(self, source: Source) -> tuple[KernelProblem, Plan]:
         problem = self._problem(source if self.kernel == "precomputed" else counted(source))
-        method = self.method if isinstance(self.method, Method) else None
-        return problem, make_kernel_plan(problem, self._solver(), method)
+        return problem, make_kernel_plan(problem, self._solver(), self.method)
 
-    def _readied(self, problem: KernelProblem) -> KernelProblem:
+    def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
+        if not plan.method.keeps_rows:
+            return problem
         copied = self.copy_X and self.kernel != "precomputed"
         return replace(problem, source=held(problem.source, copy_rows=copied))
 
@@ -263,7 +264,7 @@ class KernelPCA(Back):
         self.__dict__.pop("eigenvectors_", None)
         if isinstance(plan.method, Exact):
             self.eigenvectors_ = here(_eigenvectors(problem, fitted))
-        self.X_fit_ = source.whole()
+        self.X_fit_ = source.whole() if isinstance(plan.method, Exact) else _points(fitted, source)
         self.certificate_ = fitted.certificate
         self.plan_ = plan
         self._fit_back(problem)
@@ -303,6 +304,14 @@ class KernelPCA(Back):
         back = self.preimage is not None or self.fit_inverse_transform
         tags.input_tags.sparse = self.kernel != "precomputed" and not back
         return tags
+
+
+def _points(fitted: KernelProjection, source: Source) -> Any:
+    """Return the points of the basis as the user's rows are."""
+    points = fitted.basis
+    if points is None or fitted.shift is None:
+        return source.whole() if points is None else points
+    return cast(points + like(fitted.shift, points), source.dtype)
 
 
 def _eigenvectors(problem: KernelProblem, fitted: KernelProjection) -> Array:

@@ -225,7 +225,7 @@ class PCA(Axes):
         plan = make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
         return problem, plan
 
-    def _readied(self, problem: Problem) -> Problem:
+    def _readied(self, problem: Problem, plan: Plan) -> Problem:
         source, exponent = tamed(problem.source)
         return replace(problem, source=source, exponent=exponent)
 

@@ -7,6 +7,7 @@ from mercer.methods.exact import Exact
 from mercer.methods.frequent import FrequentDirections
 from mercer.methods.iterative import Iterative
 from mercer.methods.sketch import Sketch
+from mercer.methods.subset import Subset
 from mercer.methods.svd import SVD
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Size",
     "Sketch",
     "Streaming",
+    "Subset",
 ]

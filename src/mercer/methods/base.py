@@ -91,6 +91,11 @@ class Method(Params, ABC):
 
     name: str
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the fitted map holds all rows."""
+        return False
+
     @abstractmethod
     def fit(self, problem: Problem) -> Projection:
         """Solve the problem."""

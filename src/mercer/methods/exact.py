@@ -22,7 +22,7 @@ from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
-from mercer.sources import ArraySource, Search, Source, StringSource, not_finite
+from mercer.sources import ArraySource
 
 # Eigenvalues below this share of the largest are rounding.
 _ZERO = 1e-12
@@ -84,6 +84,10 @@ class Exact(Method):
         looks = basis**4 / (3.0 * width)  # decompositions of what is found so far
         return Cost(passes, work, 4 / 3 * basis**3 + looks, memory)
 
+    @property
+    def keeps_rows(self) -> bool:
+        return True
+
     def _kept(self) -> Any:
         """Return the precision in which the kernel matrix is kept; None where it is not."""
         if self.store not in _STORES:
@@ -92,8 +96,9 @@ class Exact(Method):
 
     def fit(self, problem: Problem) -> KernelProjection:
         assert isinstance(problem, KernelProblem)
-        _require_finite_rows(problem)
-        source, shift = shifted(problem)
+        problem.require_finite_rows()
+        problem = _held(problem)
+        source = problem.source
         gram = Gram(problem.kernel, source, center=problem.center, store=self._kept())
         _require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
@@ -121,36 +126,19 @@ class Exact(Method):
             certificate=certificate,
             kernel=problem.kernel,
             basis=None if problem.kernel is None else source.whole(),
-            shift=shift,
+            shift=problem.shift,
             shares=shares,
             height=gram.height * problem.center,
         )
 
 
-def shifted(problem: KernelProblem) -> tuple[Source, Vector | None]:
-    """Return the rows less their mean, and the mean, where that keeps digits.
-
-    For kernels whose centred matrix stays the same when all rows are shifted.
-    """
-    source, kernel = problem.source, problem.kernel
-    movable = problem.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
-    if source.sparse or not movable:
-        return source, None
-    mean, _, variance = problem.treatment(np.float64)
-    if float(mean @ mean) <= 10.0 * variance:
-        return source, None
-    at = like(mean, source.reference)
-    moved = source.map(lambda block: cast(block.rows, np.float64) - at, source.shape[1], np.float64)
-    return ArraySource(moved.collect()).weighted(source.weights), mean
-
-
-def _require_finite_rows(problem: KernelProblem) -> None:
-    """Refuse NaN and infinity, which a kernel may make a number of."""
-    if isinstance(problem.source, StringSource):
-        return
-    found = problem.source.fold(Search()).found
-    if found is not None:
-        raise not_finite(found, problem.source)
+def _held(problem: KernelProblem) -> KernelProblem:
+    """Return the problem with its rows in memory, moved where that keeps digits."""
+    moved = problem.moved()
+    if moved is problem:
+        return problem
+    rows = ArraySource(moved.source.collect()).weighted(problem.source.weights)
+    return replace(moved, source=rows)
 
 
 def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:

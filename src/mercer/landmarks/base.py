@@ -1,0 +1,92 @@
+"""What a landmark rule is: rows in, a basis out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Vector
+from mercer.params import Params
+from mercer.problem import KernelProblem
+from mercer.sources import StringSource
+from mercer.span import Basis
+
+
+class Landmarks(Params, ABC):
+    """A rule by which points of a basis are chosen."""
+
+    name: str
+    takes = "anything"
+    """What rows must be: "vectors", or "anything"."""
+
+    @abstractmethod
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        """Choose m points."""
+
+    def work(self, n: int, d: int, m: int) -> float:
+        """Return how many floating-point operations the choice takes."""
+        return 0.0
+
+    def memory(self, n: int, d: int, m: int) -> float:
+        """Return how many bytes the choice takes."""
+        return 0.0
+
+    def check(self, problem: KernelProblem) -> None:
+        """Refuse rows that the rule has no meaning for."""
+        if self.takes == "anything":
+            return
+        given = "strings" if isinstance(problem.source, StringSource) else None
+        given = "a precomputed kernel matrix" if problem.kernel is None else given
+        if given is not None:
+            from mercer.landmarks import RULES
+
+            others = sorted(name for name, rule in RULES.items() if rule.takes == "anything")
+            raise ValueError(
+                f"{self!r} takes the mean of rows of numbers, and was given {given}. "
+                f"Choose the basis by one of {', '.join(others)}."
+            )
+
+
+def drawn(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
+    """Draw m different rows, each with a probability in proportion to its size.
+
+    Systematic sampling of a random order (Madow 1949): a row is drawn with probability
+    min(1, c·size), exactly, so it stands for one over that many rows, as Horvitz & Thompson
+    (1952) have it. Of sizes that are all equal it is a plain random sample.
+    """
+    rng, n = problem.rng, problem.source.shape[0]
+    chance = inclusion(sizes, m)
+    order = rng.permutation(n)
+    ends = np.cumsum(chance[order])
+    at = order[np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)]
+    weights = problem.source.weights
+    counts = (1.0 if weights is None else weights[at]) / chance[at]
+    by_row = np.argsort(at)
+    return taken(problem, at[by_row], counts[by_row])
+
+
+def inclusion(sizes: Vector, m: int) -> Vector:
+    """Return min(1, c·size), with the c that makes them add up to m."""
+    sizes = np.asarray(sizes, np.float64)
+    if int((sizes > 0).sum()) < m:
+        raise ValueError(
+            f"only {int((sizes > 0).sum())} rows can be drawn, and n_basis={m} were asked for. "
+            f"Take a smaller basis, or select='uniform'."
+        )
+    certain = np.zeros(len(sizes), bool)
+    while True:
+        rest = float(sizes[~certain].sum())
+        chance = np.where(certain, 1.0, sizes * ((m - certain.sum()) / rest if rest > 0 else 0.0))
+        more = (chance > 1.0) & ~certain
+        if not more.any():
+            return np.minimum(chance, 1.0)
+        certain |= more
+
+
+def taken(problem: KernelProblem, at: Any, counts: Vector | None = None) -> Basis:
+    """Return rows as a basis."""
+    at = np.asarray(at, dtype=np.intp)
+    points = None if problem.kernel is None else problem.source.take(at)
+    return Basis(points, at, counts)

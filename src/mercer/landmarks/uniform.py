@@ -1,0 +1,29 @@
+"""Rows drawn with equal chances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.landmarks.base import Landmarks, drawn
+from mercer.problem import KernelProblem
+from mercer.span import Basis
+
+
+class Uniform(Landmarks):
+    """Rows drawn with equal chances, or in proportion to their weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks
+    >>> from mercer.methods import Subset
+    >>> method = Subset(30, select=landmarks.Uniform())
+    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    (30, 4)
+    """
+
+    name = "uniform"
+
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        weights = problem.source.weights
+        return drawn(problem, np.ones(problem.source.shape[0]) if weights is None else weights, m)

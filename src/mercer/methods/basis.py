@@ -1,0 +1,350 @@
+"""What methods on a basis share: the choice of it, one pass over the rows, and the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, eigh, is_finite, like
+from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.kernels.parameters import is_number
+from mercer.landmarks import Given, as_landmarks
+from mercer.methods.base import Cost, Method, Size
+from mercer.methods.sampled import Sample, sampled
+from mercer.problem import KernelProblem
+from mercer.projection import KernelProjection
+from mercer.span import Basis, KernelMoments, Span
+
+# Points of a basis of no given size: so many, or so many for every axis.
+_LEAST, _EACH = 1000, 4
+# Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
+_ROUNDINGS = 8.0
+
+
+class OnBasis(Method):
+    """A method whose axes lie in the span of some points, the basis.
+
+    Parameters
+    ----------
+    n_basis : int or None
+        Points of the basis. None: as many as are given, or as suit the number of axes.
+    select : str, Landmarks, points or numbers of rows
+        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    """
+
+    def __init__(self, n_basis: int | None = None, select: Any = "uniform") -> None:
+        self.n_basis, self.select = n_basis, select
+
+    def cost(self, size: Size) -> Cost:
+        m, rule = self.points(size.n, size.k), as_landmarks(self.select)
+        products = 2.0 * size.n * m * size.d + float(size.n) * m * m
+        products += rule.work(size.n, size.d, m)
+        memory = 64.0 * m * m + 2.0 * 2**25 + rule.memory(size.n, size.d, m)
+        return Cost(1, products, 12.0 * m**3, memory)
+
+    def points(self, n: int, k: int | None) -> int:
+        """Return how many points the basis has, of n rows and for k axes."""
+        m, rule = self.n_basis, as_landmarks(self.select)
+        if m is None and isinstance(rule, Given):
+            shape = getattr(rule.points, "shape", None)
+            return len(rule.points) if shape is None else int(shape[0])
+        if m is None:
+            return min(n, max(_LEAST, _EACH * (k or 0)))
+        if not (is_number(m) and m == int(m) >= 1):
+            raise ValueError(f"n_basis={m!r} must be a whole number, 1 or more.")
+        if m > n and not isinstance(rule, Given):
+            raise ValueError(
+                f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "
+                f"all rows method='exact' gives the same axes."
+            )
+        return int(m)
+
+    def basis(self, problem: KernelProblem) -> Basis:
+        """Choose the points."""
+        n = problem.source.shape[0]
+        wanted = _axes_asked(problem)
+        m, rule = self.points(n, wanted), as_landmarks(self.select)
+        if wanted is not None and wanted > m:
+            raise ValueError(
+                f"n_components={wanted} axes do not fit the span of n_basis={m} points. Take a "
+                f"basis of at least {wanted}; some times that is better."
+            )
+        rule.check(problem)
+        return rule.select(problem, m)
+
+
+def _axes_asked(problem: KernelProblem) -> int | None:
+    """Return the number of axes asked for; None where it is a rule's to find, or all."""
+    wanted = problem.rule.first_guess(*problem.sides)
+    return None if wanted is None or wanted >= problem.sides[0] else wanted
+
+
+@dataclass(frozen=True, eq=False)
+class Spanned:
+    r"""What one pass over the rows tells of the best axes in the span of a basis.
+
+    With h̄ and S the mean and the scatter of h(x), c the divisor and T = Uκ^{-1/2}:
+    the eigenvalues ξ of TᵀST/c are those of N/c, N = HN₀H, N₀ = K_xy K_y† K_xyᵀ; and as
+    N ⪯ K̃, what no axes can exceed is known too (methods of Washizawa 2009, bounds ours).
+
+    Attributes
+    ----------
+    problem : KernelProblem
+    span : Span
+    seen : KernelMoments
+        The pass.
+    """
+
+    problem: KernelProblem
+    span: Span
+    seen: KernelMoments
+
+    def __post_init__(self) -> None:
+        seen = self.seen
+        if not is_finite(seen.scatter) or not np.isfinite(seen.within):
+            self.problem.require_finite(seen.scatter)
+            raise ValueError(
+                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
+                f"change the kernel's parameters."
+            )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no kernel matrix has negative eigenvalues, which the bounds rest on."""
+        return self.problem.kernel is not None and self.problem.kernel.psd is True
+
+    @property
+    def divisor(self) -> float:
+        """What scatters are divided by."""
+        return self.problem.divisor
+
+    @cached_property
+    def covariance(self) -> Matrix:
+        """Covariance of h."""
+        return np.asarray(self.seen.scatter / self.divisor)
+
+    @cached_property
+    def pairs(self) -> tuple[Vector, Matrix]:
+        """Variances ξ of the best axes in the span, largest first, and the axes: zᵀK_yz = 1."""
+        T = self.span.white
+        values, W = eigh(T.T @ self.covariance @ T)
+        return np.maximum(values, 0.0), T @ W
+
+    @cached_property
+    def middle(self) -> Vector:
+        """Coordinates of the mean's projection on the span, in its orthonormal axes."""
+        return np.asarray(self.span.white.T @ self.seen.mean)
+
+    @cached_property
+    def shares(self) -> Vector:
+        """What each point counts in the mean's projection on the span, K_y†h̄."""
+        return np.asarray(self.span.white @ self.middle)
+
+    @cached_property
+    def height(self) -> float:
+        """Squared length of that projection."""
+        return float(self.middle @ self.middle)
+
+    @cached_property
+    def own(self) -> float:
+        """Σ k(x, x) / c."""
+        return self.seen.within / self.divisor
+
+    @cached_property
+    def total(self) -> Figure:
+        """The most that the total variance can be: tr K − 1ᵀN₀1/n."""
+        return Figure(max(0.0, self.own - self.seen.weight * self.height / self.divisor))
+
+    @cached_property
+    def least_total(self) -> float:
+        """The least it can be: tr N."""
+        return min(float(self.pairs[0].sum()), float(self.total))
+
+    @cached_property
+    def _tails(self) -> tuple[Vector, Vector]:
+        """Energy of the rows along each axis of the span, and what rounding may have added.
+
+        Cumulated: entry p−1 is that of the first p axes.
+        """
+        T, kappa = self.span.white, self.span.values
+        energy = np.einsum("ij,ij->j", T, self.covariance @ T)
+        energy = np.cumsum(energy + self.seen.weight / self.divisor * self.middle**2)
+        products = self._rounding * np.sqrt(np.cumsum(kappa**-2.0))
+        values = self._noise / np.sqrt(kappa)
+        return energy, products + 2.0 * np.sqrt(np.maximum(energy, 0.0)) * values
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Bound on the rounding of the covariance, in Frobenius norm."""
+        share, _ = self.seen.moments.rounding if self.problem.center else (1e-13, 1.0)
+        return float(share * np.trace(self.covariance))
+
+    @cached_property
+    def _noise(self) -> float:
+        """Bound on the rounding of all kernel values, in Frobenius norm, over √c."""
+        eps = float(np.finfo(self.span.dtype).eps)
+        return _ROUNDINGS * eps * float(np.sqrt(self.own * np.trace(self.span.matrix)))
+
+    @cached_property
+    def beyond(self) -> float:
+        """Bound on τ₀ = tr K − tr N₀ over c: what of the rows lies beyond the span.
+
+        Directions of the span that are mostly rounding may be left out: the bound stays true.
+        """
+        energy, slack = self._tails
+        return max(0.0, float(np.min(self.own - energy + slack, initial=self.own)))
+
+    def captured(self, axes: Matrix) -> float:
+        """Return the variance in the span of axes that need not be orthonormal."""
+        K, C = self.span.matrix, self.covariance
+        G, inside = axes.T @ K @ axes, axes.T @ C @ axes
+        return float(np.trace(np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ inside))
+
+    def loss(self, axes: Matrix) -> float:
+        """Bound on what rounding may have added to the variance along orthonormal axes."""
+        width = float(np.linalg.norm(axes, 2)) if axes.size else 0.0
+        held = max(0.0, float(np.trace(axes.T @ self.covariance @ axes)))
+        products = self._rounding * float((axes**2).sum())
+        return products + 2.0 * held**0.5 * self._noise * width
+
+    def certificate(
+        self, values: Vector, axes: Matrix, sample: Sample | None = None
+    ) -> Certificate:
+        """Say what axes in the span hold, and what none can exceed."""
+        k, total = len(values), max(float(self.total), 1e-300)
+        xi, Z = self.pairs
+        loss = self.loss(Z[:, :k])
+        held = max(0.0, self.captured(axes) - loss)
+        inside = float(xi[:k].sum()) + loss
+        upper = Figure(min(inside + self.beyond, total))
+        likely = None
+        if sample is not None:
+            norm = sample.norm(self.beyond)
+            tighter = inside + k**0.5 * norm
+            upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
+            likely = float(xi[:k].sum()) + sample.gain(self.beyond)
+            likely = min(max(likely, held), float(upper)) / total
+        kind = "bound" if self.bounded else "estimate"
+        return Certificate(
+            captured=Figure(min(1.0, held / total), kind),
+            optimum_upper=Figure(min(1.0, upper / total), kind, upper.confidence),
+            residuals=np.full(k, np.nan),
+            eigenvalues=values,
+            spacing=spacing_of(values, xi[k:]),
+            likely=likely,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        span, total = self.span, float(self.total)
+        least = 100.0 * self.least_total / total if total > 0 else 100.0
+        notes = [
+            f"Axes in the span of {span.size} points. Shares are of the most that the total "
+            f"variance can be; it is at least {least:.4g} % of that."
+        ]
+        if span.rank < span.size:
+            notes.append(
+                f"The points span {span.rank} directions: {span.size - span.rank} of them repeat "
+                f"what the others hold, to the precision of the kernel."
+            )
+        if not self.bounded:
+            notes.append("The kernel may have negative eigenvalues: figures are estimates.")
+        return tuple(notes)
+
+    def sample(self, k: int, rows: int) -> Sample | None:
+        """Draw rows that tell how what lies beyond the span is spread."""
+        rows = min(rows, self.problem.source.shape[0])
+        if not self.bounded or k == 0 or rows == 0:
+            return None
+        xi, Z = self.pairs
+        V = Z[:, :k] / np.sqrt(xi[:k])
+        return sampled(self.problem, self.span, V, self.seen.mean, self.seen.largest, rows)
+
+    def chosen(self, values: Vector) -> int:
+        """Return how many axes are wanted, of those that hold more than rounding."""
+        problem, total = self.problem, float(self.total)
+        there = int((values > 1e-12 * np.max(values, initial=0.0)).sum())
+        asked = _axes_asked(problem)
+        everything = problem.rule.first_guess(*problem.sides) is not None
+        if asked is not None or everything:
+            return min(there, there if asked is None else asked)
+        found = problem.rule.choose(values, total, *problem.seen)
+        if found is None or found > there:
+            held = 100.0 * float(values.sum()) / total if total > 0 else 100.0
+            raise ValueError(
+                f"{problem.rule!r} cannot be met: all axes in the span of {self.span.size} points "
+                f"hold {held:.4g} % of the variance. Take a larger n_basis."
+            )
+        return found
+
+    def projection(
+        self,
+        values: Vector,
+        axes: Matrix,
+        certificate: Certificate,
+        *,
+        mean: Vector | None = None,
+        shares: Vector | None = None,
+        height: float | None = None,
+    ) -> KernelProjection:
+        """Return the fitted map; by default about the mean's projection on the span."""
+        problem = self.problem
+        mean = self.seen.mean * problem.center if mean is None else mean
+        shares = self.shares if shares is None else shares
+        height = self.height if height is None else height
+        axes = axes * signs((self.span.matrix - mean) @ axes)
+        if problem.kernel is None:  # rows are kernels to all rows: those to others count nothing
+            axes, mean, shares = (self._among_all(part) for part in (axes, mean, shares))
+        total = float(self.total)
+        return KernelProjection(
+            mean=mean,
+            components=like(axes, problem.source.reference),
+            eigenvalues=values,
+            total_variance=total,
+            rest=max(0.0, total - float(values.sum())),
+            certificate=certificate,
+            kernel=problem.kernel,
+            basis=self.span.basis.points,
+            shift=problem.shift,
+            shares=shares * problem.center,
+            height=height * problem.center,
+        )
+
+    def _among_all(self, part: Any) -> Any:
+        at = self.span.basis.at
+        assert at is not None  # columns of a kernel matrix
+        full = np.zeros((self.problem.source.shape[0], *part.shape[1:]))
+        np.add.at(full, at, part)
+        return full
+
+
+def spanned(problem: KernelProblem, basis: Basis) -> Spanned:
+    """Walk the rows once, beside a basis."""
+    span = Span(problem.kernel, basis, problem.source)
+    fold = KernelMoments(span, problem.source, center=problem.center)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return Spanned(problem, span, problem.source.fold(fold))
+
+
+def signs(scores: Matrix) -> Vector:
+    """Return the signs that make each column's largest entry positive, as in scikit-learn."""
+    if not scores.size:
+        return np.ones(scores.shape[1])
+    largest = np.argmax(np.abs(scores), axis=0)
+    found = np.sign(scores[largest, np.arange(scores.shape[1])])
+    return np.where(found == 0.0, 1.0, found)
+
+
+def ready(problem: Any) -> KernelProblem:
+    """Return the problem with its rows checked, and moved where that keeps digits."""
+    assert isinstance(problem, KernelProblem)
+    problem.require_finite_rows()
+    return problem.moved()
+
+
+def with_notes(certificate: Certificate, *notes: str) -> Certificate:
+    """Return the certificate with more notes."""
+    return replace(certificate, notes=(*certificate.notes, *notes))

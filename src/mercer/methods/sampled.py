@@ -1,0 +1,109 @@
+"""What a few rows tell of the part of a kernel matrix that a basis does not hold.
+
+E = K − N₀ is positive semi-definite. Pairs of rows drawn in proportion to E_ii E_jj have
+ρ² = E_ij²/(E_ii E_jj) in [0, 1], with the mean ‖E‖_F²/(tr E)².
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.certificate import Figure
+from mercer.kernels.base import as_precise, fill
+from mercer.kernels.pair import Points
+from mercer.problem import KernelProblem
+from mercer.sources import Block
+from mercer.span import Span
+
+CONFIDENCE = 0.999
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows drawn in proportion to what of them lies beyond the span.
+
+    Attributes
+    ----------
+    shares : ndarray
+        ρ² of independent pairs.
+    overlaps : float
+        Mean over pairs of Σ_k v_ik v_jk E_ij / (E_ii E_jj): times (tr E)², it is Σ_k v_kᵀEv_k.
+    accepted : float
+        Share of the rows drawn that were kept: tr E / (n max k(x, x)).
+    """
+
+    shares: Vector
+    overlaps: float
+    accepted: float
+
+    def norm(self, trace: float) -> Figure:
+        """Return a bound on ‖E‖_F, given one on tr E."""
+        return Figure(trace * math.sqrt(mean_bound(self.shares)), "bound", CONFIDENCE)
+
+    def gain(self, trace: float) -> float:
+        """Return an estimate of what the axes hold beyond the span, given tr E."""
+        return max(0.0, trace**2 * self.overlaps)
+
+
+def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
+    """Return a bound on the mean of what x in [0, 1] were drawn from.
+
+    The empirical Bernstein inequality of Maurer & Pontil (2009), Thm 4.
+    """
+    s = len(x)
+    if s < 2:
+        return 1.0
+    log = math.log(2.0 / (1.0 - confidence))
+    spread = math.sqrt(2.0 * float(np.var(x, ddof=1)) * log / s)
+    return min(1.0, float(np.mean(x)) + spread + 7.0 * log / (3.0 * (s - 1)))
+
+
+def pairs_needed(mean: float) -> float:
+    """Return how many pairs bound a mean near zero by this."""
+    return 7.0 * math.log(2.0 / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
+
+
+def sampled(
+    problem: KernelProblem, span: Span, V: Matrix, mean: Vector, largest: float, rows: int
+) -> Sample:
+    """Draw rows, keep each with probability E_ii over the largest k(x, x).
+
+    V makes of h − mean a row's entries in the axes' eigenvectors, each of the variance one.
+    """
+    source, rng = problem.source, problem.rng
+    weights = source.weights
+    chance = None if weights is None else weights / weights.sum()
+    at = np.sort(rng.choice(source.shape[0], rows, p=chance))
+    points = as_precise(source.take(at), np.float64)
+    block = Block(0, points, None)
+    h = to_numpy(span.features(source, np.float64).f(block))  # type: ignore[attr-defined]
+    f = h @ span.white
+    beyond = np.maximum(to_numpy(span.own(block, np.float64)) - np.einsum("ij,ij->i", f, f), 0.0)
+    kept = np.flatnonzero(rng.random(rows) * largest < beyond)
+    rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
+    accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
+    if len(kept) < 4:
+        return Sample(np.zeros(0), 0.0, accepted)
+    own, f, v = beyond[kept], f[kept], (h[kept] - mean * problem.center) @ V
+    kernel = np.empty((len(kept), len(kept)))
+    assert problem.kernel is not None
+    x = Points(_rows(points, kept))
+    fill(problem.kernel.on, x, x, kernel)
+    E = (kernel - f @ f.T) / np.sqrt(own)[:, None] / np.sqrt(own)
+    half = len(kept) // 2
+    shares = np.clip(E[np.arange(half), np.arange(half, 2 * half)] ** 2, 0.0, 1.0)
+    along = v / np.sqrt(own)[:, None]
+    product = E * (along @ along.T)
+    different = float(product.sum() - np.trace(product)) / (len(kept) * (len(kept) - 1))
+    return Sample(shares, different, accepted)
+
+
+def _rows(points: Any, at: Any) -> Any:
+    if isinstance(points, list):
+        return [points[i] for i in at]
+    return points[at]

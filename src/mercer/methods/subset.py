@@ -1,0 +1,157 @@
+"""Subset kernel PCA: axes in the span of a basis, all rows in the criterion (Washizawa 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mercer.arrays import eigh, like, namespace, to_numpy
+from mercer.methods.base import Cost, Size, Streaming
+from mercer.methods.basis import OnBasis, Spanned, ready, spanned, with_notes
+from mercer.operators import Gram
+from mercer.problem import KernelProblem, Problem
+from mercer.projection import KernelProjection
+from mercer.span import KernelMoments, Span
+
+_CENTROIDS = ("span", "rows", "basis")
+# Rows that tell how what lies beyond the span is spread, where no gap is asked for.
+_DRAWN = 1024
+
+
+class Subset(OnBasis, Streaming):
+    r"""The best axes in the span of a basis, for all rows.
+
+    Minimises :math:`\frac1n\sum_i\|\Phi(x_i)-P\Phi(x_i)\|^2` over projectors P of rank r into
+    the span of Φ(Y): :math:`K_{xy}^THK_{xy}z = \kappa K_yz`, :math:`z^TK_yz = 1`, and
+    :math:`y(x) = Z^T(h_x - \bar h)`. Optimal for any basis, of rows or not. One pass over the
+    rows, nm(d + m) operations, m² memory; rows can come in batches.
+
+    Parameters
+    ----------
+    n_basis : int or None
+        Points of the basis. None: as many as are given, or 1000, or four for every axis.
+    select : str, Landmarks, points or numbers of rows
+        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    centroid : {"span", "rows", "basis"}
+        What is subtracted in feature space: the projection of the rows' mean on the span; the
+        mean itself, with the same axes, and distances that cost a kernel to every row; or the
+        mean of the basis, which needs no rows and is farther from their mean.
+
+    References
+    ----------
+    Y. Washizawa, Subset kernel principal component analysis, MLSP (2009); Subset basis
+    approximation of kernel principal component analysis, in Principal
+    Component Analysis (InTech, 2012), §3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Subset
+    >>> X = load_digits().data
+    >>> kpca = KernelPCA(5, kernel="rbf", gamma=0.001, method=Subset(200), random_state=0).fit(X)
+    >>> kpca.X_fit_.shape
+    (200, 64)
+    >>> bool(0.01 < kpca.certificate_.gap_estimate < 0.1)
+    True
+    """
+
+    name = "subset"
+
+    def __init__(
+        self, n_basis: int | None = None, select: Any = "uniform", centroid: str = "span"
+    ) -> None:
+        super().__init__(n_basis, select)
+        self.centroid = centroid
+
+    def cost(self, size: Size) -> Cost:
+        cost = super().cost(size)
+        if self.centroid != "rows":
+            return cost
+        pairs = float(size.n) * size.n * size.d
+        held = 8.0 * size.n * (size.axes + 2)
+        return Cost(2, cost.products + pairs, cost.factor, cost.memory + held)
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self.centroid == "rows"
+
+    def fit(self, problem: Problem) -> KernelProjection:
+        problem = ready(problem)
+        found = spanned(problem, self.basis(problem))
+        return self._solved(found, rows=_DRAWN)
+
+    def begin(self, problem: Problem) -> KernelMoments:
+        assert isinstance(problem, KernelProblem)
+        if self.centroid == "rows":
+            raise ValueError("centroid='rows' keeps all rows, and batches are gone once seen.")
+        span = Span(problem.kernel, self.basis(problem), problem.source)
+        return KernelMoments(span, problem.source, center=problem.center)
+
+    def finish(self, problem: Problem, fold: Any) -> KernelProjection:
+        assert isinstance(problem, KernelProblem)
+        return self._solved(Spanned(problem, fold.span, fold), rows=0)
+
+    def _solved(self, found: Spanned, rows: int) -> KernelProjection:
+        if self.centroid not in _CENTROIDS:
+            raise ValueError(f"centroid={self.centroid!r} is not one of {', '.join(_CENTROIDS)}.")
+        if self.centroid == "basis" and found.problem.center:
+            return _about_the_basis(found, rows)
+        xi, Z = found.pairs
+        k = found.chosen(xi)
+        values, axes = xi[:k], Z[:, :k]
+        certificate = found.certificate(values, axes, found.sample(k, rows))
+        projection = found.projection(values, axes, certificate)
+        return projection if self.centroid == "span" else _about_the_rows(found, projection)
+
+
+def _about_the_basis(found: Spanned, rows: int) -> KernelProjection:
+    """Centre by the mean of the basis: scatter about it, K_xy − 1(1ᵀK_y)/m."""
+    K, T = found.span.matrix, found.span.white
+    mean = K.mean(axis=0)
+    apart = found.seen.mean - mean
+    C = found.covariance + found.seen.weight / found.divisor * np.outer(apart, apart)
+    xi, W = eigh(T.T @ C @ T)
+    k = found.chosen(xi)
+    values, axes = np.maximum(xi[:k], 0.0), T @ W[:, :k]
+    certificate = with_notes(
+        found.certificate(values, axes, found.sample(k, rows)),
+        "Centred by the mean of the basis: variances are about it, shares about the rows' mean.",
+    )
+    m = len(K)
+    return found.projection(
+        values, axes, certificate, mean=mean, shares=np.full(m, 1.0 / m), height=float(K.mean())
+    )
+
+
+def _about_the_rows(found: Spanned, projection: KernelProjection) -> KernelProjection:
+    """Centre by the rows' mean itself: the same axes, and all rows kept for distances from it."""
+    problem = found.problem
+    if not problem.center:
+        return projection
+    gram = Gram(problem.kernel, problem.source)
+    weights = to_numpy(gram.roots)[:, 0] ** 2 / problem.source.count
+    if problem.kernel is None:
+        return replace(projection, shares=weights, height=gram.height)
+    n, k = problem.source.shape[0], projection.components.shape[1]
+    none = like(np.zeros((n, k)), projection.components)
+    xp = namespace(none)
+    return replace(
+        projection,
+        basis=_joined(projection.basis, problem.source.whole()),
+        components=xp.concat([projection.components, none]),
+        mean=np.concatenate([projection.mean, gram.means]),
+        shares=np.concatenate([0.0 * projection.mean, weights]),
+        height=gram.height,
+    )
+
+
+def _joined(points: Any, rows: Any) -> Any:
+    if isinstance(points, list):
+        return [*points, *rows]
+    if hasattr(points, "tocsr"):
+        return scipy.sparse.vstack([points, rows], format="csr")
+    return namespace(points).concat([points, rows])

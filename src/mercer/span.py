@@ -1,0 +1,179 @@
+"""Points whose span holds the axes, and what one pass over the rows tells of it.
+
+A basis Y of m points spans a part of a kernel's space. With K_y = k(Y, Y) = UκUᵀ the map
+f(x) = κ^{-1/2}Uᵀh(x) gives orthonormal coordinates in it, h(x) = k(Y, x): what of Φ(x) lies in
+the span has the length of f(x).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, to_numpy
+from mercer.folds import Moments
+from mercer.kernels.base import Kernel, as_precise, fill
+from mercer.kernels.pair import Points
+from mercer.projection import KernelMap
+from mercer.sources import Block, Fold, Source
+
+# Directions of the span below this share of its largest are left out: what is known of them
+# is rounding. Of float32 values more are.
+_CUT = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-8}
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Points that axes are made of.
+
+    Attributes
+    ----------
+    points : rows or None
+        The points; None where rows are a kernel matrix, of which `at` names columns.
+    at : ndarray of int or None
+        Which rows they are; None where they are none of them.
+    counts : ndarray of shape (m,) or None
+        How many rows each stands for: one over the probability with which it was drawn. None
+        where points were not drawn.
+    """
+
+    points: Any
+    at: np.ndarray[Any, Any] | None = None
+    counts: Vector | None = None
+
+    def __len__(self) -> int:
+        if self.at is not None:
+            return len(self.at)
+        shape = getattr(self.points, "shape", None)
+        return len(self.points) if shape is None else int(shape[0])
+
+
+class Span:
+    """The span of a basis in a kernel's space.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (m, m)
+        K_y, float64.
+    values : ndarray of shape (p,)
+        Its eigenvalues κ that are more than rounding, largest first.
+    white : ndarray of shape (m, p)
+        U κ^{-1/2}: orthonormal axes of the span.
+    """
+
+    def __init__(self, kernel: Kernel | None, basis: Basis, source: Source) -> None:
+        self.kernel, self.basis = kernel, basis
+        self.dtype, self.reference = source.dtype, source.reference
+        self.matrix = self._given(source) if kernel is None else between(kernel, basis.points)
+        values, U = eigh((self.matrix + self.matrix.T) / 2)
+        large = values > _CUT[self.dtype] * max(float(values[0]), 0.0)
+        self.values = np.asarray(values[large])
+        self.white: Matrix = U[:, large] / np.sqrt(self.values)
+
+    @property
+    def size(self) -> int:
+        """Points of the basis."""
+        return len(self.matrix)
+
+    @property
+    def rank(self) -> int:
+        """Directions that they span."""
+        return len(self.values)
+
+    def features(self, source: Source, dtype: Any = None) -> Source:
+        """Return h(x) of every row, computed when it is read."""
+        kind = self.dtype if dtype is None else np.dtype(dtype)
+        if self.kernel is not None:
+            return KernelMap(self.kernel, self.basis.points).of(source, kind)
+        assert self.basis.at is not None  # columns of a kernel matrix
+        at = self.basis.at
+        return source.map(lambda block: cast(block.rows[:, at], kind), len(at), kind)
+
+    def own(self, block: Block, dtype: Any = None) -> Array:
+        """Return k(x, x) of the rows of a block."""
+        kind = self.dtype if dtype is None else np.dtype(dtype)
+        if self.kernel is None:
+            at = np.arange(block.length)
+            return cast(block.rows[at, block.start + at], kind)
+        return self.kernel.on_itself(Points(as_precise(block.rows, kind), block.start))
+
+    @cached_property
+    def inverse(self) -> Matrix:
+        """The pseudo-inverse of K_y, by which a point of the span is written in the basis."""
+        return np.asarray(self.white @ self.white.T)
+
+    def _given(self, source: Source) -> Matrix:
+        assert self.basis.at is not None
+        rows = to_numpy(source.take(self.basis.at))
+        return np.asarray(rows[:, self.basis.at], dtype=np.float64)
+
+
+def between(kernel: Kernel, points: Any) -> Matrix:
+    """Return the kernel between points, float64, on the host."""
+    y = Points(as_precise(points, np.float64))
+    out = np.empty((len(y), len(y)))
+    if isinstance(points, (list, np.ndarray)) or hasattr(points, "tocsr"):
+        fill(kernel.on, y, y, out)
+        return out
+    there = like(out, points)
+    fill(kernel.on, y, y, there)
+    return to_numpy(there)
+
+
+class KernelMoments(Fold):
+    """Moments of h(x), and the sum of k(x, x): all that a basis asks of the rows.
+
+    Kernel values come in the rows' precision, products of them are float64: the span divides
+    them by eigenvalues that may be tiny.
+    """
+
+    label = "kernel to the basis"
+
+    def __init__(self, span: Span, source: Source, *, center: bool) -> None:
+        self.span, self.source, self.center = span, source, center
+        self.features = span.features(source)
+        self.moments = Moments(span.size, source.reference, np.float64, center=center)
+        self.within = self.largest = 0.0
+        self.nbytes = self.moments.nbytes
+        self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
+
+    def add(self, block: Block) -> None:
+        h = self.features.f(block)  # type: ignore[attr-defined]
+        self.moments.add(Block(block.start, h, block.weights))
+        own = to_numpy(self.span.own(block)).astype(np.float64)
+        self.within += float(block.count @ own)
+        self.largest = max(self.largest, float(own.max(initial=0.0)))
+
+    def merge(self, other: Self) -> None:
+        self.moments.merge(other.moments)
+        self.within += other.within
+        self.largest = max(self.largest, other.largest)
+
+    def spawn(self) -> Self:
+        return type(self)(self.span, self.source, center=self.center)
+
+    def arrays(self) -> dict[str, Array]:
+        sums = np.array([self.within, self.largest])
+        return {"own": sums, **self.moments.arrays()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.within, self.largest = (float(x) for x in arrays["own"])
+        self.moments.restore({k: v for k, v in arrays.items() if k != "own"})
+
+    @property
+    def weight(self) -> float:
+        """Weight of the rows."""
+        return self.moments.weight
+
+    @property
+    def mean(self) -> Vector:
+        """Mean of h."""
+        return self.moments.mean
+
+    @property
+    def scatter(self) -> Matrix:
+        """Scatter of h about its mean."""
+        return self.moments.scatter
