@@ -21,8 +21,11 @@ from mercer.methods import (
     Covariance,
     Dot,
     Exact,
+    Improved,
     Iterative,
     Method,
+    Nystrom,
+    Reduced,
     Size,
     Sketch,
     Subset,
@@ -42,7 +45,9 @@ _METHODS: dict[str, Method] = {
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 """What `svd_solver` may be called."""
 
-_ON_BASIS: dict[str, type[Method]] = {method.name: method for method in (Subset,)}
+_ON_BASIS: dict[str, type[Method]] = {
+    method.name: method for method in (Subset, Reduced, Improved, Nystrom)
+}
 METHODS = ("auto", "exact", *_ON_BASIS)
 """What `method` may be called."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, empty, is_finite, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, eigh, empty, is_finite, like, namespace, to_numpy
 from mercer.certificate import Certificate
 from mercer.folds import Centre
 from mercer.kernels.base import Kernel, as_precise, fill
@@ -192,6 +192,8 @@ class KernelProjection(Projection):
         What each basis point counts in the mean, Φ̄ = Σ sᵢ Φ(yᵢ); zeros where there is none.
     height : float
         Squared length of that mean.
+    overlaps : ndarray of shape (k, k) or None
+        Inner products of the axes; None where they are orthonormal.
     """
 
     kernel: Kernel | None
@@ -199,6 +201,7 @@ class KernelProjection(Projection):
     shift: Vector | None
     shares: Vector
     height: float
+    overlaps: Matrix | None = None
 
     @property
     def map(self) -> KernelMap:
@@ -224,7 +227,10 @@ class KernelProjection(Projection):
         return source.map(project, int(A.shape[1]), kind, extra_bytes=extra)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: k(x,x) − 2⟨Φ(x), Φ̄⟩ + ‖Φ̄‖² − ‖y‖², never below zero."""
+        """Return one column: k(x,x) − 2⟨Φ(x), Φ̄⟩ + ‖Φ̄‖² − ‖y‖², never below zero.
+
+        Where the axes overlap by G it is yᵀG†y that is taken off.
+        """
         kernel = self.kernel
         if kernel is None:
             raise ValueError(
@@ -232,7 +238,12 @@ class KernelProjection(Projection):
                 "from the axes takes. Use the kernel itself."
             )
         kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
-        A, mean = like(self.components, source.reference, kind), like(self.mean, source.reference)
+        A, mean = to_numpy(self.components), like(self.mean, source.reference)
+        if self.overlaps is not None:
+            values, U = eigh(self.overlaps)
+            there = values > 1e-12 * values[0]
+            A = A @ (U[:, there] / np.sqrt(values[there]))
+        A = like(A, source.reference, kind)
         shares = like(self.shares, source.reference, kind)
         features, points = self.features(source, kind), self.map.points
         xp = namespace(source.reference)

@@ -5,7 +5,10 @@ from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
 from mercer.methods.frequent import FrequentDirections
+from mercer.methods.improved import Improved
 from mercer.methods.iterative import Iterative
+from mercer.methods.nystrom import Nystrom
+from mercer.methods.reduced import Reduced
 from mercer.methods.sketch import Sketch
 from mercer.methods.subset import Subset
 from mercer.methods.svd import SVD
@@ -18,8 +21,11 @@ __all__ = [
     "Dot",
     "Exact",
     "FrequentDirections",
+    "Improved",
     "Iterative",
     "Method",
+    "Nystrom",
+    "Reduced",
     "Size",
     "Sketch",
     "Streaming",

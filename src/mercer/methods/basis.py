@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,8 @@ from mercer.span import Basis, KernelMoments, Span
 
 # Points of a basis of no given size: so many, or so many for every axis.
 _LEAST, _EACH = 1000, 4
+# Rows that tell how what lies beyond the span is spread, where no gap is asked for.
+DRAWN = 1024
 # Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
 _ROUNDINGS = 8.0
 
@@ -208,7 +211,7 @@ class Spanned:
         width = float(np.linalg.norm(axes, 2)) if axes.size else 0.0
         held = max(0.0, float(np.trace(axes.T @ self.covariance @ axes)))
         products = self._rounding * float((axes**2).sum())
-        return products + 2.0 * held**0.5 * self._noise * width
+        return products + 2.0 * math.sqrt(held) * self._noise * width
 
     def certificate(
         self, values: Vector, axes: Matrix, sample: Sample | None = None
@@ -285,16 +288,15 @@ class Spanned:
         values: Vector,
         axes: Matrix,
         certificate: Certificate,
-        *,
-        mean: Vector | None = None,
         shares: Vector | None = None,
-        height: float | None = None,
     ) -> KernelProjection:
-        """Return the fitted map; by default about the mean's projection on the span."""
+        """Return the fitted map: about the mean's projection on the span, or what shares make."""
         problem = self.problem
-        mean = self.seen.mean * problem.center if mean is None else mean
+        mean, height = self.seen.mean * problem.center, self.height
+        if shares is not None:
+            mean = self.span.matrix @ shares
+            height = float(shares @ mean)
         shares = self.shares if shares is None else shares
-        height = self.height if height is None else height
         axes = axes * signs((self.span.matrix - mean) @ axes)
         if problem.kernel is None:  # rows are kernels to all rows: those to others count nothing
             axes, mean, shares = (self._among_all(part) for part in (axes, mean, shares))

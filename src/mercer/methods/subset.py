@@ -6,19 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.basis import OnBasis, Spanned, ready, spanned, with_notes
+from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, spanned, with_notes
+from mercer.methods.rows import joined
 from mercer.operators import Gram
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.span import KernelMoments, Span
 
 _CENTROIDS = ("span", "rows", "basis")
-# Rows that tell how what lies beyond the span is spread, where no gap is asked for.
-_DRAWN = 1024
 
 
 class Subset(OnBasis, Streaming):
@@ -82,7 +80,7 @@ class Subset(OnBasis, Streaming):
     def fit(self, problem: Problem) -> KernelProjection:
         problem = ready(problem)
         found = spanned(problem, self.basis(problem))
-        return self._solved(found, rows=_DRAWN)
+        return self._solved(found, rows=DRAWN)
 
     def begin(self, problem: Problem) -> KernelMoments:
         assert isinstance(problem, KernelProblem)
@@ -121,10 +119,7 @@ def _about_the_basis(found: Spanned, rows: int) -> KernelProjection:
         found.certificate(values, axes, found.sample(k, rows)),
         "Centred by the mean of the basis: variances are about it, shares about the rows' mean.",
     )
-    m = len(K)
-    return found.projection(
-        values, axes, certificate, mean=mean, shares=np.full(m, 1.0 / m), height=float(K.mean())
-    )
+    return found.projection(values, axes, certificate, shares=np.full(len(K), 1.0 / len(K)))
 
 
 def _about_the_rows(found: Spanned, projection: KernelProjection) -> KernelProjection:
@@ -141,17 +136,9 @@ def _about_the_rows(found: Spanned, projection: KernelProjection) -> KernelProje
     xp = namespace(none)
     return replace(
         projection,
-        basis=_joined(projection.basis, problem.source.whole()),
+        basis=joined(projection.basis, problem.source.whole()),
         components=xp.concat([projection.components, none]),
         mean=np.concatenate([projection.mean, gram.means]),
         shares=np.concatenate([0.0 * projection.mean, weights]),
         height=gram.height,
     )
-
-
-def _joined(points: Any, rows: Any) -> Any:
-    if isinstance(points, list):
-        return [*points, *rows]
-    if hasattr(points, "tocsr"):
-        return scipy.sparse.vstack([points, rows], format="csr")
-    return namespace(points).concat([points, rows])

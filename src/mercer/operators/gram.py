@@ -288,8 +288,12 @@ class Gram(Operator):
                 square = float(max(0.0, rounded - less) / self.divisor**2)
             self.square = square if np.isfinite(square) else None
 
+    def times(self, V: Array) -> Array:
+        """Return the product with the weighed matrix, not centred, nor divided."""
+        return self._times(self._strips(np.float64, keep=False), V)
+
     def _times(self, strips: Strips, V: Array) -> Array:
-        """Return the product with the weighed matrix, not centred."""
+        """Return that product, of these strips."""
         return strips.fold(Symmetric(V * self.roots, strips.dtype)).result * self.roots
 
     def _note(self, along: Array) -> None:
