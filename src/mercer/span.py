@@ -132,9 +132,11 @@ class KernelMoments(Fold):
 
     label = "kernel to the basis"
 
-    def __init__(self, span: Span, source: Source, *, center: bool) -> None:
-        self.span, self.source, self.center = span, source, center
-        self.features = span.features(source)
+    def __init__(
+        self, span: Span, source: Source, *, center: bool, known: Source | None = None
+    ) -> None:
+        self.span, self.source, self.center, self.known = span, source, center, known
+        self.features = span.features(source) if known is None else known
         self.moments = Moments(span.size, source.reference, np.float64, center=center)
         self.within = self.largest = 0.0
         self.nbytes = self.moments.nbytes
@@ -153,7 +155,7 @@ class KernelMoments(Fold):
         self.largest = max(self.largest, other.largest)
 
     def spawn(self) -> Self:
-        return type(self)(self.span, self.source, center=self.center)
+        return type(self)(self.span, self.source, center=self.center, known=self.known)
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.within, self.largest])

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthonormalize, to_numpy
 from mercer.config import get_config
-from mercer.eigen.spectrum import Enough, Spectrum, lengths, random_basis, target
+from mercer.eigen.spectrum import Enough, Spectrum, Warm, lengths, random_basis, target
 from mercer.operators import Operator, apart
 from mercer.threads import serial_blas
 
@@ -23,7 +23,7 @@ def krylov(
     *,
     tol: float,
     rng: np.random.Generator,
-    start: Spectrum | None = None,
+    start: Spectrum | Warm | None = None,
     enough: Enough | None = None,
 ) -> Spectrum:
     """Find the k largest eigenvalues by block Lanczos.
@@ -41,10 +41,13 @@ def _krylov(
     k: int,
     tol: float,
     rng: np.random.Generator,
-    start: Spectrum | None,
+    start: Spectrum | Warm | None,
     enough: Enough | None,
 ) -> Spectrum:
-    if start is not None and isinstance(start.state, Basis):
+    if isinstance(start, Warm):
+        basis = Basis(operator, start.vectors, np.float64)
+        basis.known = start.product
+    elif start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:
         block = min(operator.size, operator.block, k + 8)
@@ -77,6 +80,7 @@ class Basis:
         self.rows = cast(Q.T, self.dtype)
         self.H: Matrix = np.zeros((0, 0))
         self.next: Array = None
+        self.known: Array = None
         self.tail: Matrix = np.zeros((0, 0))
         self.m = 0
         self.width = self.block
@@ -155,7 +159,9 @@ class Basis:
             near = 0
         self.m = old + self.width
         rows = self.rows[: self.m, :]
-        W = cast(self.operator.matmat(rows[old:, :].T), self.dtype)
+        known, self.known = self.known, None  # the first product may have been made already
+        W = known if known is not None else self.operator.matmat(rows[old:, :].T)
+        W = cast(W, self.dtype)
         self.products += self.width
         # The recurrence leaves parts along the last two blocks, and rounding along the rest:
         # without those parts one pass over the basis is enough.

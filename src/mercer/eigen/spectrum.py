@@ -71,6 +71,14 @@ class Spectrum:
         )
 
 
+@dataclass(frozen=True)
+class Warm:
+    """Orthonormal vectors to begin with, and the operator's product with them."""
+
+    vectors: Array
+    product: Array
+
+
 Enough = Callable[[Spectrum], bool]
 """Tells from a spectrum without vectors whether it is good enough."""
 

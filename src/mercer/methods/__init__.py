@@ -12,6 +12,7 @@ from mercer.methods.reduced import Reduced
 from mercer.methods.sketch import Sketch
 from mercer.methods.subset import Subset
 from mercer.methods.svd import SVD
+from mercer.methods.within import Within
 
 __all__ = [
     "SVD",
@@ -30,4 +31,5 @@ __all__ = [
     "Sketch",
     "Streaming",
     "Subset",
+    "Within",
 ]

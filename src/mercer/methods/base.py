@@ -251,6 +251,11 @@ def _optimum(
     bounds = [schur(ritz, coupling, left, k), split(ritz, coupling, left, k)]
     bounds += [pinching(ritz, operator.trace, k)] if operator.psd else []
     always = Figure(min(bounds))
+    if operator.hidden is not None and spectrum.products <= len(ritz):  # nothing was dropped
+        hidden = min(left, operator.hidden)
+        likely = min(schur(ritz, coupling, hidden, k), split(ritz, coupling, hidden, k))
+        if likely < always:
+            always = Figure(likely, "bound", 0.999)
     probe = operator.psd and operator.probe is not None
     if rng is None or not probe or always <= held * (1 + 1e-6):
         return always

@@ -17,6 +17,7 @@ from mercer.methods.base import Cost, Method, Size
 from mercer.methods.sampled import Sample, sampled
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
+from mercer.sources import Source
 from mercer.span import Basis, KernelMoments, Span
 
 # Points of a basis of no given size: so many, or so many for every axis.
@@ -200,6 +201,14 @@ class Spanned:
         energy, slack = self._tails
         return max(0.0, float(np.min(self.own - energy + slack, initial=self.own)))
 
+    def part(self, m: int) -> float:
+        """Return the same of the first m points alone, without what rounding may add."""
+        values, U = eigh(self.span.matrix[:m, :m])
+        there = values > 1e-10 * values[0]
+        T = U[:, there] / np.sqrt(values[there])
+        middle = self.seen.weight / self.divisor * float(((T.T @ self.seen.mean[:m]) ** 2).sum())
+        return self.own - float(np.einsum("ij,ij->", T, self.covariance[:m, :m] @ T)) - middle
+
     def captured(self, axes: Matrix) -> float:
         """Return the variance in the span of axes that need not be orthonormal."""
         K, C = self.span.matrix, self.covariance
@@ -323,12 +332,11 @@ class Spanned:
         return full
 
 
-def spanned(problem: KernelProblem, basis: Basis) -> Spanned:
-    """Walk the rows once, beside a basis."""
+def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -> Spanned:
+    """Walk the rows once, beside a basis; `known` are kernels to it, where they are there."""
     span = Span(problem.kernel, basis, problem.source)
-    fold = KernelMoments(span, problem.source, center=problem.center)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return Spanned(problem, span, problem.source.fold(fold))
+    fold = KernelMoments(span, problem.source, center=problem.center, known=known)
+    return Spanned(problem, span, problem.source.fold(fold))
 
 
 def signs(scores: Matrix) -> Vector:

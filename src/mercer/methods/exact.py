@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, to_numpy
+from mercer.certificate import Certificate
 from mercer.eigen import Solver, Spectrum, power
 from mercer.kernels import Kernel
 from mercer.methods.base import (
@@ -62,7 +63,7 @@ class Exact(Method):
 
     def cost(self, size: Size) -> Cost:
         n, k = size.n, size.axes
-        kept = self._kept()
+        kept = self.kept
         item = 0 if kept is None else np.dtype(kept).itemsize
         pairs = float(n) * n * size.d  # half of the matrix, two operations a column
         if self.solver == "dense":
@@ -88,8 +89,9 @@ class Exact(Method):
     def keeps_rows(self) -> bool:
         return True
 
-    def _kept(self) -> Any:
-        """Return the precision in which the kernel matrix is kept; None where it is not."""
+    @property
+    def kept(self) -> Any:
+        """The precision in which the kernel matrix is kept; None where it is not."""
         if self.store not in _STORES:
             raise ValueError(f"store={self.store!r} is not one of {', '.join(_STORES)}.")
         return _STORES[self.store]
@@ -97,9 +99,9 @@ class Exact(Method):
     def fit(self, problem: Problem) -> KernelProjection:
         assert isinstance(problem, KernelProblem)
         problem.require_finite_rows()
-        problem = _held(problem)
+        problem = in_memory(problem)
         source = problem.source
-        gram = Gram(problem.kernel, source, center=problem.center, store=self._kept())
+        gram = Gram(problem.kernel, source, center=problem.center, store=self.kept)
         _require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
         if solver is power and not gram.psd:
@@ -112,30 +114,37 @@ class Exact(Method):
         certificate = certify(gram, spectrum, k, problem.rng)
         if not gram.psd:
             certificate = replace(certificate, negative=_negative(gram, spectrum))
-        values, total = spectrum.values[:k], gram.trace
-        V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
-        V = V * _signs(V, gram.roots)
-        lengths = like(np.sqrt(values * gram.divisor), V)
-        shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
-        return KernelProjection(
-            mean=gram.means * problem.center,
-            components=gram.roots * V / lengths,
-            eigenvalues=values,
-            total_variance=max(0.0, total),
-            rest=max(0.0, total - float(values.sum())),
-            certificate=certificate,
-            kernel=problem.kernel,
-            basis=None if problem.kernel is None else source.whole(),
-            shift=problem.shift,
-            shares=shares,
-            height=gram.height * problem.center,
-        )
+        return projected(problem, gram, spectrum, k, certificate)
 
 
-def _held(problem: KernelProblem) -> KernelProblem:
+def projected(
+    problem: KernelProblem, gram: Gram, spectrum: Spectrum, k: int, certificate: Certificate
+) -> KernelProjection:
+    """Return the map that the first k eigenvectors of the kernel matrix make."""
+    source, values, total = problem.source, spectrum.values[:k], gram.trace
+    V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
+    V = V * _signs(V, gram.roots)
+    lengths = like(np.sqrt(values * gram.divisor), V)
+    shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
+    return KernelProjection(
+        mean=gram.means * problem.center,
+        components=gram.roots * V / lengths,
+        eigenvalues=values,
+        total_variance=max(0.0, total),
+        rest=max(0.0, total - float(values.sum())),
+        certificate=certificate,
+        kernel=problem.kernel,
+        basis=None if problem.kernel is None else source.whole(),
+        shift=problem.shift,
+        shares=shares,
+        height=gram.height * problem.center,
+    )
+
+
+def in_memory(problem: KernelProblem) -> KernelProblem:
     """Return the problem with its rows in memory, moved where that keeps digits."""
-    moved = problem.moved()
-    if moved is problem:
+    moved = problem.moved() if problem.shift is None else problem
+    if moved.shift is None:
         return problem
     rows = ArraySource(moved.source.collect()).weighted(problem.source.weights)
     return replace(moved, source=rows)

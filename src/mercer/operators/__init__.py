@@ -1,7 +1,7 @@
 """Symmetric operators that are never larger than memory."""
 
 from mercer.operators.base import Deflated, Dense, Operator, apart
-from mercer.operators.gram import Gram
+from mercer.operators.gram import Coarse, Gram
 from mercer.operators.treated import Covariance, Dots
 
-__all__ = ["Covariance", "Deflated", "Dense", "Dots", "Gram", "Operator", "apart"]
+__all__ = ["Coarse", "Covariance", "Deflated", "Dense", "Dots", "Gram", "Operator", "apart"]

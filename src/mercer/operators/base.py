@@ -47,6 +47,9 @@ class Operator(ABC):
     probe: np.dtype[Any] | None = np.dtype(np.float64)
     """The precision of products that may be spent on bounds; None where they are too dear."""
 
+    hidden: float | None = None
+    """Bound on what the vectors an iteration began with do not see, where it is known."""
+
     @property
     def coarse(self) -> float:
         """Bound on how far, in Frobenius norm, those products can be from the matrix."""

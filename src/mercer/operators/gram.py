@@ -177,6 +177,8 @@ class Gram(Operator):
         Whether to centre.
     store : dtype or None
         Precision in which K is kept.
+    along : array of shape (n, b) or None
+        Vectors whose product is made on the first walk over all pairs.
 
     Attributes
     ----------
@@ -184,10 +186,18 @@ class Gram(Operator):
         Mean of the kernel between each row and all of them.
     height : float
         Mean of the kernel between all rows: the squared length of the mean.
+    first : array of shape (n, b) or None
+        The product with `along`, as precise as what is kept.
     """
 
     def __init__(
-        self, kernel: Kernel | None, source: Source, *, center: bool = True, store: Any = None
+        self,
+        kernel: Kernel | None,
+        source: Source,
+        *,
+        center: bool = True,
+        store: Any = None,
+        along: Array = None,
     ) -> None:
         self.kernel, self.source, self.center = kernel, source, center
         self.size = source.shape[0]
@@ -203,7 +213,7 @@ class Gram(Operator):
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
-        self._survey()
+        self.first = self._survey(along)
 
     @property
     def reference(self) -> Array:
@@ -272,14 +282,17 @@ class Gram(Operator):
 
         return self.source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 
-    def _survey(self) -> None:
+    def _survey(self, along: Array) -> Array:
         """Walk all pairs once: means, trace and squares; keeps the strips on the way."""
         # In float32 the sum of squares costs more than it spares, where products are cheap.
         dear = self.psd and self.probe is not None and self.dtype != np.float64
+        V = self.unit
+        if along is not None:
+            V, dear = namespace(V).concat([V, self.project(along)], axis=1), False
         roots, weighed = None if dear else self.roots, self.source.weights is not None
-        fold = Symmetric(self.roots * self.unit, self.dtype, roots, weighed=weighed)
+        fold = Symmetric(self.roots * V, self.dtype, roots, weighed=weighed)
         fold = self.strips.fold(fold)
-        self._note(fold.result * self.roots)
+        self._note(fold.result[:, :1] * self.roots)
         if roots is not None:
             g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
             rounded = fold.square * (1.0 + 8.0 * float(np.finfo(self.dtype).eps))
@@ -287,6 +300,9 @@ class Gram(Operator):
                 less = 2.0 * (g @ g) - (u @ g) ** 2 if self.center else 0.0
                 square = float(max(0.0, rounded - less) / self.divisor**2)
             self.square = square if np.isfinite(square) else None
+        if along is None:
+            return None
+        return self.project(fold.result[:, 1:] * self.roots) / self.divisor
 
     def times(self, V: Array) -> Array:
         """Return the product with the weighed matrix, not centred, nor divided."""
@@ -316,6 +332,41 @@ class Gram(Operator):
     @property
     def _width(self) -> int:
         return self.source.shape[1] if len(self.source.shape) > 1 else 1
+
+
+class Coarse(Operator):
+    """A kernel matrix by its cheap products, whose rounding is counted.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix.
+    hidden : float or None
+        Bound on what the vectors of its first product do not see.
+    """
+
+    def __init__(self, gram: Gram, hidden: float | None = None) -> None:
+        self.gram, self.hidden = gram, hidden
+        self.size, self.trace, self.psd = gram.size, gram.trace, gram.psd
+        self.square, self.probe, self.rounding = gram.square, gram.probe, gram.coarse
+        self.block, self.look = gram.block, gram.look
+
+    @property
+    def reference(self) -> Array:
+        return self.gram.reference
+
+    @property
+    def rank(self) -> int:
+        return self.gram.rank
+
+    def project(self, V: Array) -> Array:
+        return self.gram.project(V)
+
+    def matmat(self, V: Array) -> Array:
+        return self.gram.matmat(cast(V, self.gram.dtype))
+
+    def dense(self) -> Matrix:
+        return self.gram.dense()
 
 
 class Mirror(Fold):

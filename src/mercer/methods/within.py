@@ -1,0 +1,273 @@
+"""The cheapest way to a captured variance that is certified within a gap of the optimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, cast, empty, like, orthonormalize, to_numpy
+from mercer.certificate import Certificate, Figure, spacing_of, weakest
+from mercer.config import get_config
+from mercer.eigen import Spectrum, krylov
+from mercer.eigen.spectrum import Warm, lengths
+from mercer.kernels.base import Evaluate, as_precise
+from mercer.kernels.pair import Points
+from mercer.landmarks.base import taken
+from mercer.methods.base import Cost, Method, Size, certify, within_gap
+from mercer.methods.basis import DRAWN, Spanned, ready, spanned, with_notes
+from mercer.methods.exact import Exact, in_memory, projected
+from mercer.methods.sampled import Sample, pairs_needed
+from mercer.methods.subset import Subset
+from mercer.operators import Coarse, Gram
+from mercer.problem import KernelProblem, Problem
+from mercer.projection import KernelProjection
+from mercer.span import Basis
+
+# The first basis has so many points at least, or so many for every axis.
+_FIRST, _EACH = 250, 4
+# Axes beyond those wanted that products with the kernel matrix start from.
+_MORE = 24
+# The most that a basis grows at a time: what it will take is not known so far ahead.
+_GROWTH = 4.0
+
+
+class Within(Method):
+    r"""Axes that are certified to hold all but a share, the gap, of the most that any axes can.
+
+    A random basis, and `Subset` on it, whose bounds cost next to nothing. Where they do not do,
+    the basis grows, as long as that is predicted to cost less than one product with the kernel
+    matrix; then such products, from the axes found, until the bound is met. The axes are those
+    of the basis where they are good enough by then, else sums over all rows.
+
+    Parameters
+    ----------
+    n_basis : int or None
+        Points of the first basis; None: 250, or four for every axis.
+    store : {"float64", "float32", "none"} or None
+        How the kernel matrix is kept, as in `Exact`; None: no products are made with it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Within
+    >>> X = load_digits().data
+    >>> kpca = KernelPCA(5, kernel="rbf", gamma=1e-4, gap=0.01, method=Within(), random_state=0)
+    >>> kpca.fit(X).certificate_.gap <= 0.01
+    True
+    """
+
+    name = "within"
+
+    def __init__(self, n_basis: int | None = None, store: str | None = "float32") -> None:
+        self.n_basis, self.store = n_basis, store
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self.store is not None
+
+    def cost(self, size: Size) -> Cost:
+        first = Subset(self._first(size.n, size.k)).cost(size)
+        if self.store is None:
+            return first
+        products = self._exact(size)
+        return Cost(
+            first.passes + 3,
+            first.products + products,
+            first.factor,
+            max(first.memory, Exact("krylov", self.store).cost(size).memory),
+        )
+
+    def fit(self, problem: Problem) -> KernelProjection:
+        problem = ready(problem)
+        n, gap = problem.source.shape[0], problem.gap or 0.0
+        order = _order(problem)
+        m, kept = self._first(n, problem.rule.first_guess(*problem.sides)), None
+        while True:
+            basis = taken(problem, order[:m])
+            found, kept = _walked(problem, basis, kept)
+            xi, Z = found.pairs
+            k = found.chosen(xi)
+            sample = found.sample(k, DRAWN)
+            certificate = found.certificate(xi[:k], Z[:, :k], sample)
+            if certificate.gap > gap:
+                sample, certificate = _sharper(found, k, gap, sample, certificate)
+            done = certificate.gap <= gap or m == n
+            wanted = n if done else _predicted(found, k, gap)
+            if done or not self._pays(problem, k, wanted):
+                break
+            m = int(min(n, max(1.5 * m, min(wanted, _GROWTH * m))))
+        fitted = found.projection(xi[:k], Z[:, :k], certificate)
+        if certificate.gap <= gap:
+            return fitted
+        if self.store is None or not found.bounded:
+            return replace(fitted, certificate=with_notes(certificate, _needed(wanted, n)))
+        return _by_products(problem, found, fitted, self.store, sample)
+
+    def _first(self, n: int, k: int | None) -> int:
+        return min(n, self.n_basis or max(_FIRST, _EACH * min(k or 0, n)))
+
+    def _pays(self, problem: KernelProblem, k: int, m: float) -> bool:
+        """Tell whether a basis of m points is cheaper than products with the kernel matrix."""
+        shape = problem.source.shape
+        size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, square=True)
+        if m >= size.n / 2 and self.store is not None:
+            return False
+        cost = Subset(int(min(m, size.n))).cost(size)
+        if cost.memory > get_config().budget:
+            return False
+        # LAPACK's operations take about four times as long.
+        return self.store is None or cost.products + 4 * cost.factor <= self._exact(size)
+
+    def _exact(self, size: Size) -> float:
+        """Return the operations of a walk over all pairs and a few products."""
+        vectors = 3.0 * (size.axes + _MORE)
+        pairs = float(size.n) * size.n
+        return pairs * size.d * (3 if self.store == "none" else 1) + 2.0 * pairs * vectors
+
+
+def _order(problem: KernelProblem) -> Any:
+    """Return the rows in a random order, heavier ones earlier (Efraimidis & Spirakis 2006)."""
+    n, weights = problem.source.shape[0], problem.source.weights
+    if weights is None:
+        return problem.rng.permutation(n)
+    with np.errstate(divide="ignore"):
+        keys = problem.rng.exponential(size=n) / weights
+    return np.argsort(keys)[: int((weights > 0).sum())]
+
+
+def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned, Array]:
+    """Walk the rows beside a basis; return the kernels to it too, where there is room for them.
+
+    Those to its first points are kept already.
+    """
+    source, kernel, m = problem.source, problem.kernel, len(basis)
+    n, kind = source.shape[0], source.dtype
+    if kernel is None or get_config().budget // 4 < n * m * kind.itemsize:
+        return spanned(problem, basis), None
+    old = 0 if kept is None else int(kept.shape[1])
+    h = empty((n, m), source.reference, kind)
+    if old:
+        h[:, :old] = kept
+    assert basis.at is not None
+    fresh = Points(as_precise(source.take(basis.at[old:]), kind))
+    source.fold(Evaluate(kernel.on, fresh, h[:, old:]))
+    known = source.map(lambda block: h[block.start : block.stop, :], m, kind)
+    return spanned(problem, basis, known), h
+
+
+def _sharper(
+    found: Spanned, k: int, gap: float, sample: Sample | None, certificate: Certificate
+) -> tuple[Sample | None, Certificate]:
+    """Draw as many rows as the bound at 99.9 % needs, where that is no more than a quarter."""
+    xi, Z = found.pairs
+    if sample is None or not len(sample.shares):
+        return sample, certificate
+    allowed = gap / (1.0 - gap) * float(xi[:k].sum()) - found.loss(Z[:, :k])
+    mean = (allowed / (found.beyond * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
+    if mean <= 1.5 * float(np.mean(sample.shares)):
+        return sample, certificate
+    rows = int(3.0 * 2.0 * pairs_needed(mean) / max(sample.accepted, 1e-12))
+    if not DRAWN < rows <= found.problem.source.shape[0] // 4:
+        return sample, certificate
+    sample = found.sample(k, rows)
+    return sample, found.certificate(xi[:k], Z[:, :k], sample)
+
+
+def _predicted(found: Spanned, k: int, gap: float) -> float:
+    """Predict the basis that the bound needs, from what half of this one leaves out."""
+    span, m = found.span, found.span.size
+    half = found.part(m // 2)
+    allowed = gap / (1.0 - gap) * float(found.pairs[0][:k].sum())
+    if found.beyond <= 0.0 or allowed <= 0.0:
+        return math.inf
+    slope = math.log2(max(half / found.beyond, 1.0 + 1e-9))
+    with np.errstate(over="ignore"):
+        return float(m * np.power(found.beyond / allowed, 1.0 / slope)) if span.rank else math.inf
+
+
+def _needed(m: float, n: int) -> str:
+    points = f"a basis of about {m:.2g} points" if m < n / 2 else "most of the rows as a basis"
+    return f"The gap asked for takes {points}, or products with the kernel matrix of {n} rows."
+
+
+def _by_products(
+    problem: KernelProblem,
+    found: Spanned,
+    fitted: KernelProjection,
+    store: str,
+    sample: Sample | None,
+) -> KernelProjection:
+    """Go on from the axes of a basis with products of the kernel matrix."""
+    k = len(fitted.eigenvalues)
+    xi, Z = found.pairs
+    wide = min(k + _MORE, int((xi > 1e-9 * xi[0]).sum()))
+    Q = _eigenvectors(problem, found, Z[:, :wide])
+    held = in_memory(problem)
+    kept = Exact("krylov", store).kept
+    gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
+    operator = Coarse(gram, _hidden(found, wide, sample))
+    start = Warm(Q, gram.first)
+    variance = float(fitted.certificate.captured) * float(found.total)
+    certificate: Certificate | None = None
+    gap, gaps = problem.gap or 0.0, []
+
+    def enough(seen: Spectrum) -> bool:
+        """The axes of the basis, or those found by now, are within the gap."""
+        nonlocal certificate
+        now = certify(operator, seen, k, problem.rng, probe=False)
+        certificate = _judged(now, gram, variance, fitted)
+        if certificate.gap <= gap:
+            return True
+        certificate = None
+        gaps.append(float(now.gap))
+        if len(gaps) > 3 and gaps[-1] > 0.95 * gaps[-4]:
+            return True  # more products would tell no more
+        return within_gap(replace(problem, source=held.source), operator, seen)
+
+    spectrum = krylov(operator, k, tol=problem.tol, rng=problem.rng, start=start, enough=enough)
+    if certificate is None:
+        judged = certify(operator, spectrum, k, problem.rng)
+        return projected(held, gram, spectrum, k, judged)
+    residuals = lengths(to_numpy(gram.first - Q * like(xi[:wide], Q)))[:k] + operator.rounding
+    certificate = replace(certificate, residuals=residuals, spacing=spacing_of(xi[:k], xi[k:]))
+    total = gram.trace
+    rest = max(0.0, total - float(xi[:k].sum()))
+    return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
+
+
+def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:
+    """Return what products say of the basis's axes, which hold this variance."""
+    captured = Figure(variance / (gram.trace + gram.coarse))
+    note = "Axes in the span of a basis, judged by products with the kernel matrix."
+    return replace(
+        now,
+        captured=Figure(float(captured), **weakest(captured, now.captured)),
+        eigenvalues=fitted.eigenvalues,
+        notes=(note,),
+    )
+
+
+def _hidden(found: Spanned, wide: int, sample: Sample | None) -> Figure | None:
+    """Bound what the best axes of a basis do not see: ξ_{ℓ+1} + ‖E‖_F."""
+    if sample is None:
+        return None
+    xi = found.pairs[0]
+    next_one = float(xi[wide]) if wide < len(xi) else 0.0
+    norm = sample.norm(found.beyond)
+    return Figure(next_one + float(norm), "bound", norm.confidence)
+
+
+def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> Array:
+    """Return the axes' unit eigenvectors over the rows, √w times scores."""
+    source = problem.source
+    A = like(axes, source.reference)
+    mean = like(found.seen.mean * problem.center, source.reference)
+    features = found.span.features(source, np.float64)
+    rows = features.map(lambda block: (block.rows - mean) @ A, axes.shape[1]).collect()
+    if source.weights is not None:
+        rows = rows * like(np.sqrt(source.weights), rows)[:, None]
+    return orthonormalize(cast(rows, np.float64))[0]
