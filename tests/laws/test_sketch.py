@@ -168,6 +168,18 @@ def test_rows_from_anywhere(tmp_path):
     assert np.abs(single.explained_variance_ / expected.explained_variance_ - 1).max() <= 1e-5
 
 
+@pytest.mark.parametrize("sketch", MAPS, ids=repr)
+@pytest.mark.parametrize("polish", [False, True])
+def test_a_large_mean_costs_no_digits_of_float32(sketch, polish):
+    rows = (X + 1e4).astype(np.float32)
+    found, expected = (
+        PCA(5, svd_solver=Sketch(sketch, polish=polish)).fit(made)
+        for made in (rows, rows.astype(np.float64))
+    )
+    assert np.abs(found.explained_variance_ / expected.explained_variance_ - 1).max() <= 1e-6
+    assert same(found.components_.T, expected.components_.T) <= 1e-4
+
+
 @pytest.mark.parametrize("settings", [{}, {"center": False}, {"scale": True}])
 def test_weights_are_counts(settings):
     weights = RNG.integers(1, 4, len(X))
