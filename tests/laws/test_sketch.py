@@ -1,5 +1,7 @@
 """Axes from a sketch: Algorithm 4 as it is written, and what the polish makes of them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -80,6 +82,18 @@ def test_a_sketch_does_not_grow_beyond_the_budget():
         found = PCA(3, svd_solver=Sketch(Gaussian(20)), gap=1e-9).fit(rows)
     assert found.certificate_.gap > 0.01
     assert PCA(3, svd_solver=Sketch(Gaussian(20)), gap=1e-9).fit(rows).certificate_.gap <= 1e-9
+
+
+def test_a_file_stays_inside_the_budget(tmp_path):
+    d, budget = 8000, 20 * 2**20
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).standard_normal((400, d)))
+    PCA(3, svd_solver=Sketch(Gaussian(20))).fit(X)  # what is loaded once
+    with config_context(memory=budget):
+        tracemalloc.start()
+        PCA(5, svd_solver=Sketch(Gaussian(100))).fit(tmp_path / "x.npy")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < budget
 
 
 @pytest.mark.parametrize("solver", ["sketch", Sketch(Hashing(20))])

@@ -148,16 +148,19 @@ class Sketch(Method):
         total = float((scatter / deviation**2).sum()) / problem.divisor
         if problem.is_constant(mean, deviation, total):
             return SVD().fit(problem)
-        values, U = eigh(to_numpy(fold.small.scatter) / problem.divisor)
+        small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
+        del fold  # it holds the room of a block
+        values, U = eigh(small)
         p = self._axes(problem, sketch, values)
         lift = Lifted(
             Centre(mean, source.dtype, source.reference),
             like(U[:, :p] / values[:p], source.reference),
             (d, p),
             shifted,
-            fold.small.mean,
+            small_mean,
         )
         axes = cast(source.fold(lift).result, np.float64)
+        del lift, shifted, drawn  # and the matrix of the map
         axes = axes / like(deviation, axes)[:, None]
         axes = _padded(axes / like(np.linalg.norm(to_numpy(axes), axis=0), axes), problem)
         if not self.polish:
@@ -262,9 +265,11 @@ def _padded(axes: Array, problem: Problem) -> Array:
 def _shift(problem: Problem) -> Vector:
     """Return the mean of some rows, which the others are near to; zeros where none is wanted."""
     source = problem.source
+    n, d = source.shape
     if source.sparse or not problem.center:
-        return np.zeros(source.shape[1])
-    rows = to_numpy(source.read(0, min(256, source.shape[0]))).astype(np.float64)
+        return np.zeros(d)
+    room = get_config().budget // 8 // (source.row_bytes + 8 * d)
+    rows = to_numpy(source.read(0, min(256, n, max(1, room)))).astype(np.float64)
     return np.asarray(rows.mean(axis=0))
 
 
