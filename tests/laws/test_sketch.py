@@ -106,6 +106,12 @@ def test_a_share_grows_the_sketch(solver):
     assert found.n_components_ == exact.n_components_ > 200
 
 
+def test_a_rule_of_all_eigenvalues_sees_the_zeros():
+    rows = RNG.standard_normal((200, 8)) @ RNG.standard_normal((8, 60))
+    found = PCA("mle", svd_solver="sketch").fit(rows)
+    assert found.n_components_ == PCA("mle").fit(rows).n_components_
+
+
 def test_few_rows_lose_nothing():
     rows = X[:30]
     exact, found = PCA(4).fit(rows), PCA(4, svd_solver=Sketch(Gaussian(40))).fit(rows)

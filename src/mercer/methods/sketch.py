@@ -231,10 +231,14 @@ def _polished(
     Where that squares away the smallest of them, by a QR decomposition of their scores, or of
     the rows.
     """
-    spectrum = rayleigh_ritz(operator, orthonormalize(axes)[0], int(axes.shape[1]))
-    k = _chosen(problem, spectrum.values, operator.trace)
+    p = int(axes.shape[1])
+    spectrum = rayleigh_ritz(operator, orthonormalize(axes)[0], p)
+    # Axes that were rounding to the sketch were not made: to a rule they hold nothing.
+    hidden = max(0, min(len(before), problem.limit) - p)
+    k = _chosen(problem, np.pad(spectrum.values, (0, hidden)), operator.trace)
     if k is None:
         return None
+    k = min(k, p)
     spectrum = spectrum.head(k)
     certificate = certify(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
     note = _note(before[:k], spectrum.values, to_numpy(axes[:, :k]))
