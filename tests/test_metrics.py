@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from mercer import as_source, config_context
-from mercer.metrics import dot_product_error, eigenvalue_difference, similarity
-from mercer.sketches import FeatureGrouping, Gaussian, Hashing
+from mercer.metrics import (
+    dot_product_error,
+    eigenvalue_difference,
+    measured_size,
+    similarity,
+)
+from mercer.sketches import FeatureGrouping, Gaussian, Hadamard, Hashing, Resize, SparseSign
 
 
 def brute(sketch, X):
@@ -69,8 +75,42 @@ def test_float32_and_torch(rng):
     assert found.mean == pytest.approx(dot_product_error(Gaussian(30), X).mean, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "sketch", [Gaussian(10), Gaussian(700), Hashing(10, hashes=5), SparseSign(10), Hadamard(1)]
+)
+@pytest.mark.parametrize("error", [0.3, 0.06])
+def test_the_measured_size_suffices(rng, sketch, error):
+    X = rng.random((80, 1000))
+    q = measured_size(sketch, X, error)
+    assert 1 < q < 1000
+    assert dot_product_error(clone(sketch).set_params(q=q), X).mean <= error
+    if q > 20:  # and it is near to one that does not
+        tried = [clone(sketch).set_params(q=p) for p in range(int(0.9 * q), q)]
+        assert any(dot_product_error(smaller, X).mean > error for smaller in tried)
+    assert q == measured_size(sketch, sp.csr_array(X), error)
+
+
+def test_measured_sizes_at_the_ends(rng):
+    X = rng.random((30, 200))
+    assert measured_size(Gaussian(10), X, 1e-6) == 200
+    assert measured_size(Gaussian(10), X, 100) == 1
+    assert measured_size(Hashing(10, hashes=5), X, 100) == 5
+    assert measured_size(SparseSign(8), X[:, :3], 0.1) == 3
+    for bad, said in [
+        ((Resize((10, 20), (5, 5)), X, 0.1), "must be a map of any size"),
+        ((Gaussian(-1), X, 0.1), "q=-1"),
+        ((Gaussian(5), X, 0), "error=0 must be a positive number"),
+        ((Gaussian(5), np.eye(5), 0.1), "all dot products of X are zero"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            measured_size(*bad)
+
+
 def test_what_it_refuses(rng):
     X = rng.random((10, 20))
+    for sketch in ("gaussian", Gaussian):
+        with pytest.raises(ValueError, match="must be a map such as"):
+            dot_product_error(sketch, X)
     with pytest.raises(ValueError, match="pairs=0"):
         dot_product_error(Gaussian(3), X, pairs=0)
     with pytest.raises(ValueError, match="a pair needs two"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,21 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.config import get_config
 from mercer.kernels.parameters import is_number
-from mercer.sketches import Drawn, SketchMap
+from mercer.sketches import Drawn, RandomMap, SketchMap
 from mercer.sources import ArraySource, Search, Source, as_source, not_finite
 
-__all__ = ["DotProductError", "dot_product_error", "eigenvalue_difference", "similarity"]
+__all__ = [
+    "DotProductError",
+    "dot_product_error",
+    "eigenvalue_difference",
+    "measured_size",
+    "similarity",
+]
 
 # Rows whose pairs are taken together.
 _GROUP = 128
+# A size found by trial may be larger than the smallest by this share.
+_LOOSE = 0.05
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,8 @@ def dot_product_error(
     >>> 0.01 < found.mean < 0.05
     True
     """
+    if not isinstance(sketch, (SketchMap, Drawn)):
+        raise ValueError(f"sketch={sketch!r} must be a map such as mercer.sketches.Gaussian(500).")
     if not (is_number(pairs) and pairs >= 1 and pairs == int(pairs)):
         raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
     source = as_source(X)
@@ -91,6 +102,70 @@ def dot_product_error(
         total += float(np.sum(np.abs(made[some] - exact[some]) / np.abs(exact[some])))
         used, zeros = used + int(some.sum()), zeros + int((~some).sum())
     return DotProductError(total / used if used else float("nan"), used, zeros)
+
+
+def measured_size(
+    sketch: RandomMap, X: Any, error: float, pairs: int = 10000, random_state: Any = 0
+) -> int:
+    r"""Return a q with which the measured error of dot products is at most the one wanted.
+
+    `mercer.sketches.suggested_size` tells a q for any rows; this one tries maps on the rows at
+    hand, with the seed of `sketch`, and is mostly far smaller. The error falls as
+    :math:`1/\sqrt q`, so one trial tells where the next should be; q is at most 5 % above one
+    that did not do, on the same pairs.
+
+    Parameters
+    ----------
+    sketch : Gaussian, Hashing, SparseSign or Hadamard
+        Map; its q is where the search begins.
+    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
+        Rows, not centred: see `dot_product_error`.
+    error : float
+        Wanted mean of `dot_product_error`, above 0.
+    pairs : int
+        Number of pairs to sample.
+    random_state : int
+        Seed of the sample.
+
+    Returns
+    -------
+    int
+        At most the number of columns d. At d nothing smaller does, and rows had better stay
+        as they are: ``identity=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.metrics import dot_product_error, measured_size
+    >>> from mercer.sketches import Hashing, suggested_size
+    >>> X = np.random.default_rng(0).random((50, 5000))
+    >>> q = measured_size(Hashing(100), X, 0.05)
+    >>> dot_product_error(Hashing(q), X).mean <= 0.05
+    True
+    >>> q < suggested_size(50, 0.05) / 10
+    True
+    """
+    if not isinstance(sketch, RandomMap):
+        raise ValueError(f"sketch={sketch!r} must be a map of any size, such as Gaussian(500).")
+    if not (is_number(error) and 0 < error < np.inf):
+        raise ValueError(f"error={error!r} must be a positive number.")
+    sketch.check()
+    source = as_source(X)
+    given = sketch.get_params(deep=False) | {"identity": True}
+    # Hashes and places of a feature must not outnumber the columns.
+    least = int(max([1, *(given[name] for name in ("hashes", "nonzeros") if name in given)]))
+    few, enough = least - 1, max(least, source.shape[1])
+    q = min(int(sketch.q), enough)
+    while enough > (1 + _LOOSE) * few + 1:
+        tried = type(sketch)(**(given | {"q": q}))
+        found = dot_product_error(tried, source, pairs, random_state).mean
+        if np.isnan(found):
+            raise ValueError("all dot products of X are zero: no error of theirs can be measured.")
+        few, enough = (few, q) if found <= error else (q, enough)
+        guess = math.ceil(q * min((found / error) ** 2, 1e6) * (1 + _LOOSE / 2))
+        # Where the guess is no step forward: the middle of what is left.
+        q = guess if few < guess < enough else (few + enough) // 2
+    return min(enough, source.shape[1])
 
 
 def similarity(V: Any, W: Any) -> Any:

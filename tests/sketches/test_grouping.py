@@ -94,6 +94,25 @@ def test_rows_scatter_and_sources_agree():
     assert np.array_equal(drawn.apply(X), grouping.transform(X))
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e120])
+def test_any_unit(scale):
+    X = correlated(4)
+    expected, found = (FeatureGrouping(9).fit(rows) for rows in (X, scale * X))
+    assert [set(group) for group in found.groups_] == [set(group) for group in expected.groups_]
+    assert found.bound_ / scale / scale == pytest.approx(expected.bound_)
+
+
+def test_what_is_no_scatter():
+    for bad, said in [
+        ([[1.0, np.nan], [np.nan, 1.0]], "nan in row 0, column 1"),
+        ([[1e-12, 5e-13], [0.0, 1e-12]], "not symmetric"),
+        ([[1.0, 2.0], [2.0, 1.0]], "no scatter: its entry 2 in row 0, column 1"),
+        ([[-1.0, 0.0], [0.0, 1.0]], "no scatter"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            FeatureGrouping(1).fit_scatter(bad)
+
+
 def test_what_it_refuses():
     X = correlated(0)
     with pytest.raises(ValueError, match="q=None must be a number of groups"):

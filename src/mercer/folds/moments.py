@@ -82,7 +82,8 @@ class Moments(Fold):
         self._scatter += square
         if not self.diagonal:
             trace = float(namespace(square).linalg.trace(square))
-            self._traces, self._trace_squares = self._traces + trace, self._trace_squares + trace**2
+            self._traces += trace
+            self._trace_squares += trace * trace  # may be infinite, where a power would fail
 
     def _as_they_are(self, rows: Array, w: Array, weight: float, plain: bool) -> Array:
         """Return the product of rows that need no centring, or are not to be; None of others.

@@ -26,7 +26,7 @@ from mercer.problem import Problem
 from mercer.projection import Projection
 
 # Below this share of the largest eigenvalue products see nothing but their own rounding.
-_BLIND = 1e-12
+BLIND = 1e-12
 _LATE = (
     "Sparse rows are centred after the product, and their mean is large: digits are lost. "
     'svd_solver="covariance_eigh" keeps them.'
@@ -90,7 +90,7 @@ class Iterative(Method):
             certificate = replace(certificate, notes=(_LATE,))
         values, axes = spectrum.values[:k], spectrum.vectors[:, :k]
         deep = k > 0 and spectrum.depth(k) < FLOOR[np.dtype(np.float64)]
-        if deep and spectrum.depth(k) < _BLIND:
+        if deep and spectrum.depth(k) < BLIND:
             if SVD().cost(Size(n, d, k)).memory <= get_config().budget:
                 return SVD().fit(problem)
             certificate = replace(certificate, converged=False)
@@ -100,11 +100,11 @@ class Iterative(Method):
         elif isinstance(operator, Dots):
             axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))
         if deep:
-            values, axes = _polished(problem, axes)
+            values, axes = from_scores(problem, axes)
         return problem.projection(mean, deviation, axes, values, variance, certificate)
 
 
-def _polished(problem: Problem, axes: Array) -> tuple[Vector, Array]:
+def from_scores(problem: Problem, axes: Array) -> tuple[Vector, Array]:
     """Decompose the scores by QR: variances as small as an SVD of the scores tells them."""
     mean, deviation, _ = problem.standard
     V = cast(axes, np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,20 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.config import get_config
 from mercer.eigen import rayleigh_ritz
 from mercer.folds import Centre, Moments
-from mercer.methods.base import Cost, Method, Size, certify
+from mercer.kernels.parameters import require
+from mercer.methods.base import FLOOR, Cost, Method, Size, certify
+from mercer.methods.iterative import BLIND, from_scores
 from mercer.methods.svd import SVD
 from mercer.operators import Covariance
 from mercer.problem import Problem
-from mercer.projection import LinearProjection, Projection
-from mercer.sketches import Gaussian, SketchMap
+from mercer.projection import Projection
+from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.folds import Lifted, Shifted, Sketched
+from mercer.sketches.images import ImageMap
+from mercer.sources import Block, Source
 
 # Axes beyond those wanted that the polish has to choose from.
 _MORE = 8
@@ -47,10 +53,12 @@ class Sketch(Method):
     Parameters
     ----------
     sketch : SketchMap or None
-        The map, such as `mercer.sketches.Gaussian(500)`; None is a Gaussian one, of a size
-        that suits the number of axes.
+        The map, such as `mercer.sketches.Gaussian(500)`, with its own `random_state`. None is
+        a Gaussian one of a size that suits the number of axes, or that grows until a share of
+        the variance is reached, drawn by the `random_state` of the estimator.
     polish : bool
-        Whether to make that last step.
+        Whether to make that last step. Without it nothing is certified: the variances are
+        estimates.
 
     Examples
     --------
@@ -69,27 +77,47 @@ class Sketch(Method):
         self.sketch, self.polish = sketch, polish
 
     def cost(self, size: Size) -> Cost:
-        q, k = self._size(size.d, size.k), size.axes
+        self.check()
+        q = self._size(size.d, size.k)
+        p = _count(size.n, size.d, q, size.k)
         entries = float(size.n * size.d if size.nnz is None else size.nnz)
         sketching = 2.0 * entries * q if isinstance(self._map(size.d, size.k), Gaussian) else 0.0
-        lift = 2.0 * entries * (k + _MORE) * (3 if self.polish else 1)
+        lift = 2.0 * entries * p * (3 if self.polish else 1)
         work = 2 * sketching + float(size.n) * q * q + lift
-        memory = 24.0 * q * q + 32.0 * size.d * (k + _MORE) + min(8.0 * size.d * q, 2.0**28)
         passes = 3 if self.polish else 2
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
-        return Cost(passes, dense, 4 / 3 * q**3, memory, sparse)
+        return Cost(passes, dense, 4 / 3 * q**3, _memory(size.d, q, p), sparse)
 
     def fit(self, problem: Problem) -> Projection:
-        n, d = problem.source.shape
-        wanted = problem.rule.first_guess(n, d)
-        sketch = self._map(d, wanted)
+        self.check()
+        sketch = self._map(problem.sides[1], problem.rule.first_guess(*problem.sides))
         while True:
             found = self._fit(problem, sketch)
-            enough = problem.gap is None or found.certificate.gap <= problem.gap
-            q = getattr(sketch, "q", d)
-            if enough or not self.polish or q >= min(n, d):
+            if found is not None and self._is_enough(problem, found):
                 return found
-            sketch = _larger(sketch, min(2 * q, min(n, d)))
+            grows = self.sketch is None or problem.gap is not None
+            larger = _larger(problem, sketch) if grows else None
+            if larger is None and found is not None:
+                return found
+            if larger is None:
+                raise ValueError(
+                    f"{problem.rule!r} cannot tell from the axes of {sketch!r} how many to keep. "
+                    f"Take a larger q."
+                )
+            sketch = larger
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense."""
+        fine = self.sketch is None or isinstance(self.sketch, SketchMap)
+        require(self, "sketch", fine, "a map such as mercer.sketches.Gaussian(500), or None")
+        require(self, "polish", isinstance(self.polish, bool), "True or False")
+        if self.sketch is not None:
+            self.sketch.check()
+
+    def _is_enough(self, problem: Problem, found: Projection) -> bool:
+        # Without the polish nothing is certified, however large the sketch.
+        wanted = problem.gap if self.polish else None
+        return wanted is None or found.certificate.gap <= wanted
 
     def _map(self, d: int, k: int | None) -> SketchMap:
         if self.sketch is not None:
@@ -97,13 +125,17 @@ class Sketch(Method):
         return Gaussian(self._size(d, k), identity=True)
 
     def _size(self, d: int, k: int | None) -> int:
+        if isinstance(self.sketch, ImageMap):
+            return self.sketch.drawn(d).q
         q = getattr(self.sketch, "q", None)
         return min(d, int(q) if q else max(_LEAST, _EACH * (k or 0)))
 
-    def _fit(self, problem: Problem, sketch: SketchMap) -> Projection:
+    def _fit(self, problem: Problem, sketch: SketchMap) -> Projection | None:
+        """Return axes from a sketch; None where it has too few for the rule to tell."""
         source, d = problem.source, problem.source.shape[1]
         deviation = problem.standard[1] if problem.scale else np.ones(d)
-        drawn = sketch.drawn_from(source)
+        rng = problem.rng if self.sketch is None else None
+        drawn = sketch.drawn_from(_treated(problem, deviation), rng)
         shifted = Shifted(drawn, _shift(problem), deviation)
         fold = Sketched(
             shifted,
@@ -116,27 +148,32 @@ class Sketch(Method):
         total = float((scatter / deviation**2).sum()) / problem.divisor
         if problem.is_constant(mean, deviation, total):
             return SVD().fit(problem)
-        values, U = eigh(to_numpy(fold.small.scatter) / problem.divisor)
+        small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
+        del fold  # it holds the room of a block
+        values, U = eigh(small)
         p = self._axes(problem, sketch, values)
         lift = Lifted(
             Centre(mean, source.dtype, source.reference),
             like(U[:, :p] / values[:p], source.reference),
             (d, p),
             shifted,
-            fold.small.mean,
+            small_mean,
         )
         axes = cast(source.fold(lift).result, np.float64)
+        del lift, shifted, drawn  # and the matrix of the map
         axes = axes / like(deviation, axes)[:, None]
         axes = _padded(axes / like(np.linalg.norm(to_numpy(axes), axis=0), axes), problem)
         if not self.polish:
-            k = _chosen(problem, sketch, values, total)
+            k = _chosen(problem, values, total)
+            if k is None:
+                return None
             certificate = _estimated(values, k, total)
             return problem.projection(mean, deviation, axes[:, :k], values[:k], total, certificate)
         operator = Covariance(source, mean, deviation, problem.divisor, total)
-        return _polished(problem, sketch, operator, axes, values)
+        return _polished(problem, operator, axes, values)
 
     def _axes(self, problem: Problem, sketch: SketchMap, values: Vector) -> int:
-        """Return how many axes to make: some more than wanted, or all, for a rule to see."""
+        """Return how many axes to make of those that the sketch tells from rounding."""
         wanted = problem.rule.first_guess(*problem.sides)
         if wanted is not None and wanted > len(values):
             raise ValueError(
@@ -144,41 +181,78 @@ class Sketch(Method):
                 f"Take a q of at least {wanted}; a few times that is better."
             )
         there = int((values > _RANK * values[0]).sum())
-        return there if wanted is None else min(there, wanted + _MORE)
+        return min(there, _count(*problem.sides, len(values), wanted))
 
 
-def _chosen(problem: Problem, sketch: SketchMap, values: Vector, total: float) -> int:
+def _count(n: int, d: int, q: int, k: int | None) -> int:
+    """Return how many axes of a sketch to make: some more than the k wanted, or all.
+
+    All where a rule must see them first, and of so few rows that they lose nothing.
+    """
+    every = min(n, q)
+    if k is None or (n <= q and _memory(d, q, every) <= get_config().budget):
+        return every
+    return min(every, k + _MORE)
+
+
+def _memory(d: int, q: int, axes: int) -> float:
+    """Return the bytes of the scatter, the axes and the map."""
+    return 24.0 * q * q + 32.0 * d * axes + min(8.0 * d * q, get_config().budget / 4)
+
+
+def _chosen(problem: Problem, values: Vector, total: float) -> int | None:
     wanted = problem.rule.first_guess(*problem.sides)
     chosen = wanted if wanted is not None else problem.choose(values, total)
-    if chosen is None:
-        raise ValueError(
-            f"{problem.rule!r} cannot tell from the {len(values)} axes of {sketch!r} how many to "
-            f"keep. Take a larger q."
-        )
-    return min(chosen, len(values))
+    return None if chosen is None else min(chosen, len(values))
+
+
+def _treated(problem: Problem, deviation: Vector) -> Source:
+    """Return the rows as a map that learns should see them: divided by the deviations."""
+    source = problem.source
+    if not problem.scale:
+        return source
+
+    def divided(block: Block) -> Array:
+        rows = block.dense(np.float64)
+        return rows / like(deviation, rows)
+
+    d = source.shape[1]
+    return source.map(divided, d, np.float64, 8 * d)
 
 
 def _polished(
     problem: Problem,
-    sketch: SketchMap,
     operator: Covariance,
     axes: Array,
     before: Vector,
-) -> LinearProjection:
-    """Return the best axes of the span, by one product with the covariance."""
+) -> Projection | None:
+    """Return the best axes of the span, by one product with the covariance.
+
+    Where that squares away the smallest of them, by a QR decomposition of their scores, or of
+    the rows.
+    """
     p = int(axes.shape[1])
     spectrum = rayleigh_ritz(operator, orthonormalize(axes)[0], p)
-    k = min(p, _chosen(problem, sketch, spectrum.values, operator.trace))
+    # Axes that were rounding to the sketch were not made: to a rule they hold nothing.
+    hidden = max(0, min(len(before), problem.limit) - p)
+    k = _chosen(problem, np.pad(spectrum.values, (0, hidden)), operator.trace)
+    if k is None:
+        return None
+    k = min(k, p)
     spectrum = spectrum.head(k)
     certificate = certify(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
     note = _note(before[:k], spectrum.values, to_numpy(axes[:, :k]))
+    certificate = replace(certificate, notes=(note,))
+    values, vectors = spectrum.values, spectrum.vectors
+    depth = spectrum.depth(k)
+    if depth < BLIND:
+        if SVD().cost(Size(*problem.sides, k)).memory <= get_config().budget:
+            return SVD().fit(problem)
+        certificate = replace(certificate, converged=False)
+    if depth < FLOOR[np.dtype(np.float64)]:
+        values, vectors = from_scores(problem, vectors)
     return problem.projection(
-        operator.mean,
-        operator.deviation,
-        spectrum.vectors,
-        spectrum.values,
-        operator.trace,
-        replace(certificate, notes=(note,)),
+        operator.mean, operator.deviation, vectors, values, operator.trace, certificate
     )
 
 
@@ -195,25 +269,36 @@ def _padded(axes: Array, problem: Problem) -> Array:
 def _shift(problem: Problem) -> Vector:
     """Return the mean of some rows, which the others are near to; zeros where none is wanted."""
     source = problem.source
+    n, d = source.shape
     if source.sparse or not problem.center:
-        return np.zeros(source.shape[1])
-    rows = to_numpy(source.read(0, min(256, source.shape[0]))).astype(np.float64)
+        return np.zeros(d)
+    room = get_config().budget // 8 // (source.row_bytes + 8 * d)
+    rows = to_numpy(source.read(0, min(256, n, max(1, room)))).astype(np.float64)
     return np.asarray(rows.mean(axis=0))
 
 
-def _larger(sketch: SketchMap, q: int) -> SketchMap:
-    """Return the same map with more columns."""
-    grown = type(sketch)(**{**sketch.get_params(deep=False), "q": q, "identity": True})
-    return grown
+def _larger(problem: Problem, sketch: SketchMap) -> SketchMap | None:
+    """Return the same map with twice the columns; None where more do not serve, or do not fit."""
+    q = getattr(sketch, "q", None)
+    if q is None:  # images, and groups by their bound
+        return None
+    n, d = problem.sides
+    more = min(2 * int(q), d)
+    wanted = problem.rule.first_guess(n, d)
+    if more <= q or _memory(d, more, _count(n, d, more, wanted)) > get_config().budget:
+        return None
+    settings: dict[str, Any] = {"q": more}
+    if isinstance(sketch, RandomMap):
+        settings["identity"] = True
+    return type(sketch)(**(sketch.get_params(deep=False) | settings))
 
 
 def _estimated(values: Vector, k: int, total: float) -> Certificate:
-    """Return what the sketch alone tells: estimates, no bounds."""
+    """Return what the sketch alone tells: an estimate of what is held, and no bound but all."""
     share = float(values[:k].sum()) / total if total > 0 else 0.0
-    figure = Figure(min(1.0, share), "estimate")
     return Certificate(
-        captured=figure,
-        optimum_upper=figure,
+        captured=Figure(min(1.0, share), "estimate"),
+        optimum_upper=Figure(1.0),
         residuals=np.full(k, np.nan),
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),

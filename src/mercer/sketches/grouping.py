@@ -85,11 +85,26 @@ class FeatureGrouping(SketchMap):
         Parameters
         ----------
         C : array-like of shape (d, d)
-            Symmetric matrix; `bound_` is then in its units.
+            Symmetric, positive semi-definite matrix; `bound_` is then in its units.
         """
         C = np.array(C, np.float64)
-        if C.ndim != 2 or C.shape[0] != C.shape[1] or not np.allclose(C, C.T):
+        if C.ndim != 2 or C.shape[0] != C.shape[1]:
             raise ValueError(f"C has shape {C.shape}, and must be square and symmetric.")
+        if not np.isfinite(C).all():
+            i, j = np.argwhere(~np.isfinite(C))[0]
+            raise ValueError(f"C has {C[i, j]} in row {i}, column {j}. Pass finite numbers.")
+        few = 1e-8 * np.abs(C).max(initial=0.0)
+        if np.abs(C - C.T).max(initial=0.0) > few:
+            raise ValueError("C is not symmetric, as a scatter is. Pass (C + C.T) / 2.")
+        own = np.diag(C)
+        roots = np.sqrt(np.maximum(own, 0.0))
+        wrong = np.argwhere((np.abs(C) > np.outer(roots, roots) + few) | (own < -few))
+        if len(wrong):
+            i, j = wrong[0]
+            raise ValueError(
+                f"C is no scatter: its entry {C[i, j]:g} in row {i}, column {j} is more than "
+                f"{own[i]:g} and {own[j]:g} on the diagonal allow."
+            )
         self.drawn_ = self._learn(C)
         self.n_features_in_ = len(C)
         self.__dict__.pop("feature_names_in_", None)
@@ -207,11 +222,14 @@ class Merging:
 
 def _norms(C: Matrix) -> Matrix:
     """Return ‖D‖₂ of replacing one feature by another, for all pairs."""
-    own = np.diag(C).copy()
+    # Entries are squared: in their own units they might overflow, or vanish.
+    unit = float(np.abs(C).max(initial=0.0)) or 1.0
+    own = np.diag(C) / unit
     norms = np.empty_like(C)
     for i, row in enumerate(C):
+        row = row / unit
         apart = own[i] - own
         # (A+B)² − 4C² as a sum of what cannot be negative but for rounding.
         root = np.sqrt(apart**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
-        norms[i] = (np.abs(apart) + root) / 2
+        norms[i] = unit * ((np.abs(apart) + root) / 2)
     return norms
