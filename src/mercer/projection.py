@@ -114,11 +114,15 @@ class LinearProjection(Projection):
         Summed from the residual itself, not taken as a difference of squares.
         """
         kind = source.dtype if dtype is None else np.dtype(dtype)
-        back = self.rows(self.scores(source, kind))
-        divide = like(self.deviation, source.reference, kind)
+        scores, where = self.scores(source, kind), source.reference
+        V, divide = (like(to_numpy(x), where, kind) for x in (self.components, self.deviation))
+        mean = like(self.mean, where, kind)
+        # What the mean lost when it was rounded to this precision.
+        rest = like(self.mean - to_numpy(mean).astype(np.float64), where, kind)
 
         def measure(block: Block) -> Array:
-            apart = (block.dense(kind) - back.read(block.start, block.stop)) / divide
+            y = scores.read(block.start, block.stop)
+            apart = (block.dense(kind) - mean - rest) / divide - y @ V.T
             return namespace(apart).sum(apart * apart, axis=1)[:, None]
 
         extra = 4 * source.shape[1] * kind.itemsize
