@@ -114,11 +114,15 @@ class LinearProjection(Projection):
         Summed from the residual itself, not taken as a difference of squares.
         """
         kind = source.dtype if dtype is None else np.dtype(dtype)
-        back = self.rows(self.scores(source, kind))
-        divide = like(self.deviation, source.reference, kind)
+        scores, where = self.scores(source, kind), source.reference
+        V, divide = (like(to_numpy(x), where, kind) for x in (self.components, self.deviation))
+        mean = like(self.mean, where, kind)
+        # What the mean lost when it was rounded to this precision.
+        rest = like(self.mean - to_numpy(mean).astype(np.float64), where, kind)
 
         def measure(block: Block) -> Array:
-            apart = (block.dense(kind) - back.read(block.start, block.stop)) / divide
+            y = scores.read(block.start, block.stop)
+            apart = (block.dense(kind) - mean - rest) / divide - y @ V.T
             return namespace(apart).sum(apart * apart, axis=1)[:, None]
 
         extra = 4 * source.shape[1] * kind.itemsize
@@ -221,7 +225,7 @@ class KernelProjection(Projection):
 
         def project(block: Block) -> Array:
             h = features.f(block)
-            return self._finite((h - mean) @ A, block)
+            return self.finite((h - mean) @ A, block)
 
         extra = features.row_bytes - source.row_bytes
         return source.map(project, int(A.shape[1]), kind, extra_bytes=extra)
@@ -253,11 +257,11 @@ class KernelProjection(Projection):
             y = (h - mean) @ A
             own = kernel.on_itself(points(block, kind))
             left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
-            return self._finite(xp.maximum(left, 0.0 * left)[:, None], block)
+            return self.finite(xp.maximum(left, 0.0 * left)[:, None], block)
 
         return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
 
-    def _finite(self, result: Array, block: Block) -> Array:
+    def finite(self, result: Array, block: Block) -> Array:
         """Return what was made of finite rows, or say for which the kernel is not finite."""
         if is_finite(result):
             return result

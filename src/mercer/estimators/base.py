@@ -23,12 +23,12 @@ from mercer import progress
 from mercer.arrays import is_foreign
 from mercer.certificate import Certificate
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from mercer.estimators.validation import check_rows, check_weights
+from mercer.estimators.validation import check_rows
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
 from mercer.plan import Plan
 from mercer.problem import Problem
-from mercer.sources import ArraySource, Source, as_source, write_npy
+from mercer.sources import ArraySource, Source, as_source, check_weights, write_npy
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 

@@ -34,7 +34,9 @@ def resolved(
         kernel.check()
         return _suited(clone(kernel), source), None
     if callable(kernel):
-        return FromFunction(partial(kernel, **(kernel_params or {})), pairwise=True), None
+        # As it is where it can be: two fits with the same function have the same kernel.
+        function = partial(kernel, **kernel_params) if kernel_params else kernel
+        return FromFunction(function, pairwise=True), None
     found = None if strings else _gamma(kernel, gamma, source)
     if kernel == "precomputed":
         return None, found

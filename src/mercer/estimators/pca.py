@@ -15,14 +15,14 @@ from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.stream import Seen, stream_method
-from mercer.estimators.validation import check_rows, check_weights, tamed
+from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem, require_finite
 from mercer.projection import LinearProjection, Projection
 from mercer.rules import Count, Rule, as_rule
-from mercer.sources import Source
+from mercer.sources import Source, check_weights
 
 SOLVERS = NAMES
 

@@ -15,6 +15,7 @@ from mercer.sources.npy import NpySource, write_npy
 from mercer.sources.search import Search, not_finite
 from mercer.sources.sparse import SparseSource
 from mercer.sources.strings import StringSource
+from mercer.sources.weights import check_weights
 
 __all__ = [
     "ArraySource",
@@ -29,6 +30,7 @@ __all__ = [
     "SparseSource",
     "StringSource",
     "as_source",
+    "check_weights",
     "not_finite",
     "write_npy",
 ]

@@ -1,0 +1,18 @@
+"""How near an approximation is: dot products, axes, eigenvalues, operators, spans."""
+
+from mercer.metrics.axes import eigenvalue_difference, similarity
+from mercer.metrics.dot_products import DotProductError, dot_product_error, measured_size
+from mercer.metrics.errors import empirical_error, validation_error
+from mercer.metrics.operators import operator_distance, subspace_angles
+
+__all__ = [
+    "DotProductError",
+    "dot_product_error",
+    "eigenvalue_difference",
+    "empirical_error",
+    "measured_size",
+    "operator_distance",
+    "similarity",
+    "subspace_angles",
+    "validation_error",
+]
