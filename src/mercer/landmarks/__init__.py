@@ -5,12 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.landmarks.base import Landmarks
+from mercer.landmarks.forward import Forward
 from mercer.landmarks.given import Given
+from mercer.landmarks.pivoted_cholesky import PivotedCholesky
+from mercer.landmarks.rp_cholesky import RPCholesky
 from mercer.landmarks.uniform import Uniform
 
-__all__ = ["RULES", "Given", "Landmarks", "Uniform", "as_landmarks"]
+__all__ = [
+    "RULES",
+    "Forward",
+    "Given",
+    "Landmarks",
+    "PivotedCholesky",
+    "RPCholesky",
+    "Uniform",
+    "as_landmarks",
+]
 
-RULES: dict[str, type[Landmarks]] = {rule.name: rule for rule in (Uniform,)}
+RULES: dict[str, type[Landmarks]] = {
+    rule.name: rule for rule in (Uniform, Forward, PivotedCholesky, RPCholesky)
+}
 """Rules by the names that `select` takes."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Vector
+from mercer.config import format_bytes, get_config
 from mercer.params import Params
 from mercer.problem import KernelProblem
 from mercer.sources import StringSource
@@ -56,15 +57,21 @@ def drawn(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
     min(1, c·size), exactly, so it stands for one over that many rows, as Horvitz & Thompson
     (1952) have it. Of sizes that are all equal it is a plain random sample.
     """
-    rng, n = problem.rng, problem.source.shape[0]
-    chance = inclusion(sizes, m)
+    at, chance = systematic(problem.rng, sizes, m)
+    weights = problem.source.weights
+    return taken(problem, at, (1.0 if weights is None else weights[at]) / chance)
+
+
+def systematic(
+    rng: np.random.Generator, sizes: Vector, m: int
+) -> tuple[np.ndarray[Any, Any], Vector]:
+    """Draw m different rows; return them in order, and the probability that each had."""
+    n, chance = len(sizes), inclusion(sizes, m)
     order = rng.permutation(n)
     ends = np.cumsum(chance[order])
     at = order[np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)]
-    weights = problem.source.weights
-    counts = (1.0 if weights is None else weights[at]) / chance[at]
-    by_row = np.argsort(at)
-    return taken(problem, at[by_row], counts[by_row])
+    at.sort()
+    return at, chance[at]
 
 
 def inclusion(sizes: Vector, m: int) -> Vector:
@@ -90,3 +97,22 @@ def taken(problem: KernelProblem, at: Any, counts: Vector | None = None) -> Basi
     at = np.asarray(at, dtype=np.intp)
     points = None if problem.kernel is None else problem.source.take(at)
     return Basis(points, at, counts)
+
+
+def pool(problem: KernelProblem, size: int) -> np.ndarray[Any, Any]:
+    """Return rows drawn with equal chances, in order; those of a weight above zero."""
+    weights = problem.source.weights
+    there = np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    if size >= len(there):
+        return there
+    return np.sort(problem.rng.choice(there, size, replace=False))
+
+
+def require_memory(nbytes: float, what: str) -> None:
+    """Refuse what does not fit the memory budget."""
+    budget = get_config().budget
+    if nbytes > budget:
+        raise MemoryError(
+            f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
+            f"Take a smaller basis, select='uniform', or raise it with config_context(memory=...)."
+        )

@@ -1,0 +1,77 @@
+"""Columns of a kernel matrix that is never formed: what rules that look at the kernel read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
+from mercer.kernels.base import as_precise, fill
+from mercer.kernels.pair import Points
+from mercer.problem import KernelProblem
+from mercer.sources import Block
+from mercer.span import between
+
+Rows = Any
+"""Numbers of rows: a list or an array of int."""
+
+
+class Columns:
+    """Kernel values between the rows of a problem and some of them, float64 on the host.
+
+    They are computed in the precision of the rows.
+    """
+
+    def __init__(self, problem: KernelProblem) -> None:
+        self.problem, self.source, self.kernel = problem, problem.source, problem.kernel
+
+    @cached_property
+    def own(self) -> Vector:
+        """The diagonal, k(x, x)."""
+        out = np.empty((self.source.shape[0], 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.source.map(self._own, 1, np.float64).collect(out, "kernel matrix")
+        if not is_finite(out):
+            self.problem.require_finite_rows()
+            raise ValueError(
+                f"{self.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
+                f"the kernel's parameters."
+            )
+        return out[:, 0]
+
+    def of(self, at: Rows) -> Callable[[Block], Matrix]:
+        """Return what makes of a block its kernel to the rows named."""
+        if self.kernel is None:
+            return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
+        kernel, source, kind = self.kernel, self.source, self.source.dtype
+        y = Points(as_precise(source.take(at), kind))
+
+        def values(block: Block) -> Matrix:
+            h = empty((block.length, len(y)), source.reference, kind)
+            fill(kernel.on, Points(as_precise(block.rows, kind), block.start), y, h)
+            return to_numpy(h).astype(np.float64, copy=False)
+
+        return values
+
+    def collect(self, at: Rows) -> Matrix:
+        """Return the columns named, one after the other in memory."""
+        out: Matrix = np.empty((len(at), self.source.shape[0])).T
+        self.source.map(self.of(at), len(at), np.float64).collect(out, "kernel matrix")
+        return out
+
+    def among(self, at: Rows) -> Matrix:
+        """Return the kernel between the rows named."""
+        rows = self.source.take(at)
+        if self.kernel is None:
+            return to_numpy(rows)[:, at].astype(np.float64)
+        return between(self.kernel, rows)
+
+    def _own(self, block: Block) -> Matrix:
+        if self.kernel is None:
+            at = np.arange(block.length)
+            return to_numpy(block.rows)[at, block.start + at][:, None]
+        rows = as_precise(block.rows, np.float64)
+        return to_numpy(self.kernel.on_itself(Points(rows, block.start)))[:, None]

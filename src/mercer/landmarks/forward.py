@@ -1,0 +1,168 @@
+"""Greedy forward search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg.blas import dger
+
+from mercer.arrays import Matrix, Vector, eigh
+from mercer.config import get_config
+from mercer.kernels.parameters import whole
+from mercer.landmarks.base import Landmarks, pool, require_memory, taken
+from mercer.landmarks.columns import Columns, Rows
+from mercer.landmarks.objective import axes_asked, centred, gains
+from mercer.problem import KernelProblem
+from mercer.span import Basis
+
+# A candidate of which less than this share lies beyond the span is in it, but for rounding.
+_WITHIN = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+# Of several added at once, those stay of which so much is left by the ones before.
+_STILL = 0.5
+# Candidates where the user does not say: so many, or so many for every point.
+_LEAST, _EACH = 2000, 2
+
+
+class Forward(Landmarks):
+    r"""Greedy forward search: each time the row that adds most to what the axes hold.
+
+    The criterion is the captured variance :math:`\sum_{i\le r}\xi_i` of the r axes asked for,
+    for all rows. A candidate x adds to the span the direction :math:`f = E_{:,x}/\sqrt{E_{xx}}`
+    with :math:`E = K - N_0`: the sum of the r largest roots of a secular equation, found for all
+    candidates at once. For p candidates a point costs np + rpm operations.
+
+    Fewer than m points are returned where those already hold all candidates, to rounding.
+
+    Parameters
+    ----------
+    step : int
+        Points that are added before all are weighed again. More is faster; those that the
+        points just added mostly hold are left out.
+    candidates : int or None
+        Rows that points are chosen from, drawn with equal chances. None: 2000, or two for every
+        point if that is more; fewer where their kernel to all rows, n × p numbers of float64,
+        would fill more than a quarter of the memory budget.
+
+    References
+    ----------
+    Washizawa (2012), §4.1.1, Algorithm 1, which refits for every candidate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks
+    >>> from mercer.methods import Subset
+    >>> method = Subset(10, select=landmarks.Forward())
+    >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
+    >>> f"{kpca.certificate_.captured:.3f}"  # 0.685 by ten rows drawn with equal chances
+    '0.728'
+    """
+
+    name = "forward"
+
+    def __init__(self, step: int = 1, candidates: int | None = None) -> None:
+        self.step, self.candidates = step, candidates
+
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        return taken(problem, self.rows(problem, m))
+
+    def rows(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
+        """Return which rows are chosen, in the order of their choice."""
+        whole(self, "step")
+        if self.candidates is not None:
+            whole(self, "candidates")
+        among = pool(problem, self.size(problem.source.shape[0], m))
+        search = Growing(problem, among, axes_asked(problem))
+        while len(search.chosen) < m and search.grow(min(self.step, m - len(search.chosen))):
+            pass
+        return among[search.chosen]
+
+    def size(self, n: int, m: int) -> int:
+        """Return how many candidates there are."""
+        if self.candidates is not None:
+            return min(n, max(m, int(self.candidates)))
+        room = get_config().budget // 4 // (8 * n)
+        return min(n, max(m, min(max(_LEAST, _EACH * m), room)))
+
+    def work(self, n: int, d: int, m: int) -> float:
+        p = self.size(n, m)
+        return 2.0 * n * p * d + 6.0 * n * p * m + 4.0 * p * m**3 / 3.0
+
+    def memory(self, n: int, d: int, m: int) -> float:
+        p = self.size(n, m)
+        return 8.0 * p * (n + p + 4 * m)
+
+
+class Growing:
+    """A span that takes in one candidate after the other.
+
+    Attributes
+    ----------
+    chosen : list of int
+        Which of the candidates are in it.
+    far : ndarray of shape (n, p)
+        E between all rows and the candidates, centred and weighed.
+    near : ndarray of shape (p, p)
+        E between the candidates.
+    values : ndarray of shape (q,)
+        Eigenvalues ξ of the scatter in the span.
+    along : ndarray of shape (q, p)
+        Products of its eigenvectors with the columns of `far`.
+    """
+
+    def __init__(self, problem: KernelProblem, among: Rows, r: int | None) -> None:
+        n, p = problem.source.shape[0], len(among)
+        require_memory(8.0 * p * (n + p), f"the kernel between {n} rows and {p} candidates")
+        K = Columns(problem).collect(among)
+        self.r, self.chosen = r, list[int]()
+        self.near = np.asfortranarray(K[among])
+        self.near += self.near.T.copy()
+        self.near /= 2.0
+        self.far = centred(problem, K)
+        self.within = _WITHIN[problem.source.dtype] * np.diag(self.near)
+        self.values, self.along = np.zeros(0), np.zeros((0, p))
+
+    @property
+    def left(self) -> Vector:
+        """What of each candidate lies beyond the span."""
+        return np.diag(self.near)
+
+    def grow(self, many: int) -> int:
+        """Take in the candidates that add most; return how many."""
+        scores, before = self.scores(), self.left.copy()
+        start, likely = len(self.chosen), np.argsort(-scores, kind="stable")
+        for x in likely[: int(np.isfinite(scores).sum())]:
+            if len(self.chosen) - start == many:
+                break
+            if self.left[x] >= _STILL * before[x]:
+                self.add(int(x))
+        return len(self.chosen) - start
+
+    def scores(self) -> Vector:
+        """Return what each candidate would add to the criterion; −∞ of those in the span."""
+        outside = np.flatnonzero(self.left > self.within)
+        scores, left = np.full(len(self.left), -np.inf), self.left[outside]
+        c = np.einsum("ij,ij->j", self.far, self.far)[outside] / left
+        scores[outside] = gains(self.values, self.along[:, outside] / np.sqrt(left), c, self.r)
+        return scores
+
+    def add(self, x: int) -> None:
+        """Take in a candidate."""
+        root = np.sqrt(self.left[x])
+        f, f_near, b = self.far[:, x] / root, self.near[:, x] / root, self.along[:, x] / root
+        dger(-1.0, f, f_near, a=self.far, overwrite_a=1)
+        dger(-1.0, f_near, f_near, a=self.near, overwrite_a=1)
+        self.along = np.vstack([self.along - np.outer(b, f_near), f @ self.far])
+        self.values, Q = eigh(_bordered(self.values, b, float(f @ f)))
+        self.along = Q.T @ self.along
+        self.chosen.append(x)
+
+
+def _bordered(values: Vector, b: Vector, c: float) -> Matrix:
+    q = len(values)
+    A = np.zeros((q + 1, q + 1))
+    A[np.arange(q), np.arange(q)] = values
+    A[q, :q] = A[:q, q] = b
+    A[q, q] = c
+    return A
