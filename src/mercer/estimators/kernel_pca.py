@@ -22,7 +22,7 @@ from mercer.estimators.validation import (
     held,
 )
 from mercer.kernels import Kernel
-from mercer.methods import Exact, Method
+from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis
 from mercer.notices import warn
 from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
@@ -295,6 +295,15 @@ class KernelPCA(Back):
             warn(
                 f"{asked} axes were asked for, and only {self.n_components_} have a variance that "
                 f"is more than rounding: as many are returned."
+            )
+        method, found = self.plan_.method, self.certificate_
+        if self.method == "auto" and self.gap is None and isinstance(method, OnBasis):
+            warn(
+                f"kernel PCA of all {problem.sides[0]} rows takes too much memory, or time: "
+                f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
+                f"({found.gap.label}), likely within {100 * found.gap_estimate:.2g} %. gap=0.01 "
+                f'finds axes that are certified within 1 %; method="exact" takes all rows.',
+                ConvergenceWarning,
             )
         self._warn_quality("eigen_solver", "dense")
 

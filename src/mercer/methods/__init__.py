@@ -1,10 +1,13 @@
 """Methods: a problem in, a projection out; one file each."""
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
+from mercer.methods.basis import OnBasis
+from mercer.methods.cholesky import Cholesky
 from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
 from mercer.methods.frequent import FrequentDirections
+from mercer.methods.greedy import Greedy
 from mercer.methods.improved import Improved
 from mercer.methods.iterative import Iterative
 from mercer.methods.nystrom import Nystrom
@@ -16,16 +19,19 @@ from mercer.methods.within import Within
 
 __all__ = [
     "SVD",
+    "Cholesky",
     "ConvergenceWarning",
     "Cost",
     "Covariance",
     "Dot",
     "Exact",
     "FrequentDirections",
+    "Greedy",
     "Improved",
     "Iterative",
     "Method",
     "Nystrom",
+    "OnBasis",
     "Reduced",
     "Size",
     "Sketch",

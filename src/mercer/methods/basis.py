@@ -12,7 +12,7 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, eigh, is_finite, like
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.kernels.parameters import is_number
-from mercer.landmarks import Given, as_landmarks
+from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.sampled import Sample, sampled
 from mercer.problem import KernelProblem
@@ -24,6 +24,8 @@ from mercer.span import Basis, KernelMoments, Span
 _LEAST, _EACH = 1000, 4
 # Rows that tell how what lies beyond the span is spread, where no gap is asked for.
 DRAWN = 1024
+# Operations that a walk over all pairs of rows may cost where it is only to judge axes.
+AFFORDABLE = 5e11
 # Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
 _ROUNDINGS = 8.0
 
@@ -42,16 +44,25 @@ class OnBasis(Method):
     def __init__(self, n_basis: int | None = None, select: Any = "uniform") -> None:
         self.n_basis, self.select = n_basis, select
 
+    @property
+    def rule(self) -> Landmarks:
+        """How the points are chosen."""
+        return as_landmarks(self.select)
+
     def cost(self, size: Size) -> Cost:
-        m, rule = self.points(size.n, size.k), as_landmarks(self.select)
+        m, rule = self.points(size.n, size.k), self.rule
         products = 2.0 * size.n * m * size.d + float(size.n) * m * m
         products += rule.work(size.n, size.d, m)
         memory = 64.0 * m * m + 2.0 * 2**25 + rule.memory(size.n, size.d, m)
+        pairs = float(size.n) * size.n * size.d
+        if size.gap is not None and pairs <= AFFORDABLE:  # to judge the axes, if nothing else does
+            products += 2 * pairs
+            memory += 16.0 * size.n * (size.axes + size.d)
         return Cost(1, products, 12.0 * m**3, memory)
 
     def points(self, n: int, k: int | None) -> int:
         """Return how many points the basis has, of n rows and for k axes."""
-        m, rule = self.n_basis, as_landmarks(self.select)
+        m, rule = self.n_basis, self.rule
         if m is None and isinstance(rule, Given):
             shape = getattr(rule.points, "shape", None)
             return len(rule.points) if shape is None else int(shape[0])
@@ -70,7 +81,7 @@ class OnBasis(Method):
         """Choose the points."""
         n = problem.source.shape[0]
         wanted = _axes_asked(problem)
-        m, rule = self.points(n, wanted), as_landmarks(self.select)
+        m, rule = self.points(n, wanted), self.rule
         if wanted is not None and wanted > m:
             raise ValueError(
                 f"n_components={wanted} axes do not fit the span of n_basis={m} points. Take a "
@@ -346,6 +357,12 @@ def signs(scores: Matrix) -> Vector:
     largest = np.argmax(np.abs(scores), axis=0)
     found = np.sign(scores[largest, np.arange(scores.shape[1])])
     return np.where(found == 0.0, 1.0, found)
+
+
+def require_form(method: Method, on: str) -> None:
+    """Refuse what new rows cannot be compared to."""
+    if on not in ("rows", "basis"):
+        raise ValueError(f"{method!r}: on={on!r} is not one of 'rows', 'basis'.")
 
 
 def ready(problem: Any) -> KernelProblem:

@@ -8,13 +8,11 @@ import numpy as np
 
 from mercer.arrays import Vector
 from mercer.methods.base import Cost, Size
-from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, spanned
+from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, require_form, spanned
 from mercer.methods.reduced import weighed_axes
 from mercer.methods.rows import gram_cost, over_rows
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
-
-_FORMS = ("rows", "basis")
 
 
 class Nystrom(OnBasis):
@@ -70,8 +68,7 @@ class Nystrom(OnBasis):
         return gram_cost(super().cost(size), size) if self.keeps_rows else super().cost(size)
 
     def fit(self, problem: Problem) -> KernelProjection:
-        if self.on not in _FORMS:
-            raise ValueError(f"on={self.on!r} is not one of {', '.join(_FORMS)}.")
+        require_form(self, self.on)
         problem = ready(problem)
         found = spanned(problem, self.basis(problem))
         counts = self._counts(found)

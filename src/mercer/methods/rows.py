@@ -12,19 +12,16 @@ from mercer.arrays import Matrix, Vector, like, namespace, orthonormalize, to_nu
 from mercer.certificate import Figure
 from mercer.eigen import rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
-from mercer.methods.basis import DRAWN, Spanned, signs, with_notes
+from mercer.methods.basis import AFFORDABLE, DRAWN, Spanned, signs, with_notes
 from mercer.operators import Gram
 from mercer.projection import KernelProjection
-
-# Operations that one product with the kernel matrix may cost before it is left out.
-_AFFORDABLE = 5e11
 
 
 def gram_cost(cost: Cost, size: Size) -> Cost:
     """Return the cost with that of keeping all rows, and of the certificate's product."""
     pairs = float(size.n) * size.n * size.d
     held = 8.0 * size.n * (size.d + 4 * size.axes)
-    more = 3 * pairs if pairs <= _AFFORDABLE else 0.0
+    more = 3 * pairs if pairs <= AFFORDABLE else 0.0
     return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
 
 
@@ -89,7 +86,7 @@ def _certified(found: Spanned, axes: Matrix, projection: KernelProjection) -> Ke
     """Return the map with what its axes hold: by a product with the kernel matrix, or nearly."""
     problem, n = found.problem, found.problem.source.shape[0]
     width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
-    if float(n) * n * width > _AFFORDABLE:
+    if float(n) * n * width > AFFORDABLE:
         return _estimated(found, axes, projection)
     gram = Gram(problem.kernel, problem.source, center=problem.center)
     weights = like(to_numpy(gram.roots)[:, 0] ** 2, gram.reference)[:, None]

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg.lapack
 
 from mercer.arrays import eigh, like, namespace, to_numpy
+from mercer.kernels.parameters import is_number
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, spanned, with_notes
+from mercer.methods.products import best
 from mercer.methods.rows import joined
 from mercer.operators import Gram
 from mercer.problem import KernelProblem, Problem
@@ -37,6 +40,9 @@ class Subset(OnBasis, Streaming):
         What is subtracted in feature space: the projection of the rows' mean on the span; the
         mean itself, with the same axes, and distances that cost a kernel to every row; or the
         mean of the basis, which needs no rows and is farther from their mean.
+    rank : int or None
+        Replace :math:`K_{xy}^THK_{xy}` by its incomplete Cholesky decomposition GGᵀ of this rank,
+        and solve for the eigenvectors of :math:`G^TK_y^\dagger G` (washizawa (45), corrected).
 
     References
     ----------
@@ -60,10 +66,14 @@ class Subset(OnBasis, Streaming):
     name = "subset"
 
     def __init__(
-        self, n_basis: int | None = None, select: Any = "uniform", centroid: str = "span"
+        self,
+        n_basis: int | None = None,
+        select: Any = "uniform",
+        centroid: str = "span",
+        rank: int | None = None,
     ) -> None:
         super().__init__(n_basis, select)
-        self.centroid = centroid
+        self.centroid, self.rank = centroid, rank
 
     def cost(self, size: Size) -> Cost:
         cost = super().cost(size)
@@ -98,12 +108,25 @@ class Subset(OnBasis, Streaming):
             raise ValueError(f"centroid={self.centroid!r} is not one of {', '.join(_CENTROIDS)}.")
         if self.centroid == "basis" and found.problem.center:
             return _about_the_basis(found, rows)
-        xi, Z = found.pairs
-        k = found.chosen(xi)
-        values, axes = xi[:k], Z[:, :k]
-        certificate = found.certificate(values, axes, found.sample(k, rows))
-        projection = found.projection(values, axes, certificate)
+        projection = best(found, rows) if self.rank is None else _of_rank(found, self.rank, rows)
         return projection if self.centroid == "span" else _about_the_rows(found, projection)
+
+
+def _of_rank(found: Spanned, rank: int, rows: int) -> KernelProjection:
+    """Return axes of the covariance's incomplete Cholesky decomposition."""
+    m = found.span.size
+    if not (is_number(rank) and rank == int(rank) and 1 <= rank <= m):
+        raise ValueError(f"rank={rank!r} must be a whole number from 1 to the {m} points.")
+    L, pivots, there, _ = scipy.linalg.lapack.dpstrf(found.covariance, lower=1)
+    G = np.zeros((m, min(int(rank), int(there))))
+    G[pivots - 1] = np.tril(L)[:, : G.shape[1]]
+    near = found.span.inverse @ G
+    values, W = eigh(G.T @ near)
+    large = values > 1e-12 * max(float(values[0]), 0.0)
+    values, axes = values[large], near @ W[:, large] / np.sqrt(values[large])
+    k = found.chosen(values)
+    certificate = found.certificate(values[:k], axes[:, :k], found.sample(k, rows))
+    return found.projection(values[:k], axes[:, :k], certificate)
 
 
 def _about_the_basis(found: Spanned, rows: int) -> KernelProjection:

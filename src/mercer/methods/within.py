@@ -8,28 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, cast, empty, like, orthonormalize, to_numpy
-from mercer.certificate import Certificate, Figure, spacing_of, weakest
+from mercer.arrays import Array, empty
 from mercer.config import get_config
-from mercer.eigen import Spectrum, krylov
-from mercer.eigen.spectrum import Warm, lengths
 from mercer.kernels.base import Evaluate, as_precise
 from mercer.kernels.pair import Points
 from mercer.landmarks.base import taken
-from mercer.methods.base import Cost, Method, Size, certify, within_gap
+from mercer.methods.base import Cost, Method, Size
 from mercer.methods.basis import DRAWN, Spanned, ready, spanned, with_notes
-from mercer.methods.exact import Exact, in_memory, projected
-from mercer.methods.sampled import Sample, pairs_needed
+from mercer.methods.exact import Exact
+from mercer.methods.products import MORE, by_products, sharper
 from mercer.methods.subset import Subset
-from mercer.operators import Coarse, Gram
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.span import Basis
 
 # The first basis has so many points at least, or so many for every axis.
 _FIRST, _EACH = 250, 4
-# Axes beyond those wanted that products with the kernel matrix start from.
-_MORE = 24
 # The most that a basis grows at a time: what it will take is not known so far ahead.
 _GROWTH = 4.0
 
@@ -94,7 +88,7 @@ class Within(Method):
             sample = found.sample(k, DRAWN)
             certificate = found.certificate(xi[:k], Z[:, :k], sample)
             if certificate.gap > gap:
-                sample, certificate = _sharper(found, k, gap, sample, certificate)
+                sample, certificate = sharper(found, k, gap, sample, certificate)
             done = certificate.gap <= gap or m == n
             wanted = n if done else _predicted(found, k, gap)
             if done or not self._pays(problem, k, wanted):
@@ -105,7 +99,7 @@ class Within(Method):
             return fitted
         if self.store is None or not found.bounded:
             return replace(fitted, certificate=with_notes(certificate, _needed(wanted, n)))
-        return _by_products(problem, found, fitted, self.store, sample)
+        return by_products(found, fitted, self.store, sample)
 
     def _first(self, n: int, k: int | None) -> int:
         return min(n, self.n_basis or max(_FIRST, _EACH * min(k or 0, n)))
@@ -124,7 +118,7 @@ class Within(Method):
 
     def _exact(self, size: Size) -> float:
         """Return the operations of a walk over all pairs and a few products."""
-        vectors = 3.0 * (size.axes + _MORE)
+        vectors = 3.0 * (size.axes + MORE)
         pairs = float(size.n) * size.n
         return pairs * size.d * (3 if self.store == "none" else 1) + 2.0 * pairs * vectors
 
@@ -159,24 +153,6 @@ def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned,
     return spanned(problem, basis, known), h
 
 
-def _sharper(
-    found: Spanned, k: int, gap: float, sample: Sample | None, certificate: Certificate
-) -> tuple[Sample | None, Certificate]:
-    """Draw as many rows as the bound at 99.9 % needs, where that is no more than a quarter."""
-    xi, Z = found.pairs
-    if sample is None or not len(sample.shares):
-        return sample, certificate
-    allowed = gap / (1.0 - gap) * float(xi[:k].sum()) - found.loss(Z[:, :k])
-    mean = (allowed / (found.beyond * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
-    if mean <= 1.5 * float(np.mean(sample.shares)):
-        return sample, certificate
-    rows = int(3.0 * 2.0 * pairs_needed(mean) / max(sample.accepted, 1e-12))
-    if not DRAWN < rows <= found.problem.source.shape[0] // 4:
-        return sample, certificate
-    sample = found.sample(k, rows)
-    return sample, found.certificate(xi[:k], Z[:, :k], sample)
-
-
 def _predicted(found: Spanned, k: int, gap: float) -> float:
     """Predict the basis that the bound needs, from what half of this one leaves out."""
     span, m = found.span, found.span.size
@@ -192,82 +168,3 @@ def _predicted(found: Spanned, k: int, gap: float) -> float:
 def _needed(m: float, n: int) -> str:
     points = f"a basis of about {m:.2g} points" if m < n / 2 else "most of the rows as a basis"
     return f"The gap asked for takes {points}, or products with the kernel matrix of {n} rows."
-
-
-def _by_products(
-    problem: KernelProblem,
-    found: Spanned,
-    fitted: KernelProjection,
-    store: str,
-    sample: Sample | None,
-) -> KernelProjection:
-    """Go on from the axes of a basis with products of the kernel matrix."""
-    k = len(fitted.eigenvalues)
-    xi, Z = found.pairs
-    wide = min(k + _MORE, int((xi > 1e-9 * xi[0]).sum()))
-    Q = _eigenvectors(problem, found, Z[:, :wide])
-    held = in_memory(problem)
-    kept = Exact("krylov", store).kept
-    gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
-    operator = Coarse(gram, _hidden(found, wide, sample))
-    start = Warm(Q, gram.first)
-    variance = float(fitted.certificate.captured) * float(found.total)
-    certificate: Certificate | None = None
-    gap, gaps = problem.gap or 0.0, []
-
-    def enough(seen: Spectrum) -> bool:
-        """The axes of the basis, or those found by now, are within the gap."""
-        nonlocal certificate
-        now = certify(operator, seen, k, problem.rng, probe=False)
-        certificate = _judged(now, gram, variance, fitted)
-        if certificate.gap <= gap:
-            return True
-        certificate = None
-        gaps.append(float(now.gap))
-        if len(gaps) > 3 and gaps[-1] > 0.95 * gaps[-4]:
-            return True  # more products would tell no more
-        return within_gap(replace(problem, source=held.source), operator, seen)
-
-    spectrum = krylov(operator, k, tol=problem.tol, rng=problem.rng, start=start, enough=enough)
-    if certificate is None:
-        judged = certify(operator, spectrum, k, problem.rng)
-        return projected(held, gram, spectrum, k, judged)
-    residuals = lengths(to_numpy(gram.first - Q * like(xi[:wide], Q)))[:k] + operator.rounding
-    certificate = replace(certificate, residuals=residuals, spacing=spacing_of(xi[:k], xi[k:]))
-    total = gram.trace
-    rest = max(0.0, total - float(xi[:k].sum()))
-    return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
-
-
-def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:
-    """Return what products say of the basis's axes, which hold this variance."""
-    captured = Figure(variance / (gram.trace + gram.coarse))
-    note = "Axes in the span of a basis, judged by products with the kernel matrix."
-    return replace(
-        now,
-        captured=Figure(float(captured), **weakest(captured, now.captured)),
-        eigenvalues=fitted.eigenvalues,
-        notes=(note,),
-    )
-
-
-def _hidden(found: Spanned, wide: int, sample: Sample | None) -> Figure | None:
-    """Bound what the best axes of a basis do not see: ξ_{ℓ+1} + ‖E‖_F."""
-    if sample is None:
-        return None
-    xi = found.pairs[0]
-    next_one = float(xi[wide]) if wide < len(xi) else 0.0
-    norm = sample.norm(found.beyond)
-    return Figure(next_one + float(norm), "bound", norm.confidence)
-
-
-def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> Array:
-    """Return the axes' unit eigenvectors over the rows, √w times scores."""
-    source = problem.source
-    A = like(axes, source.reference)
-    mean = like(found.seen.mean * problem.center, source.reference)
-    features = found.span.features(source, np.float64)
-    rows = features.map(lambda block: (block.rows - mean) @ A, axes.shape[1]).collect()
-    if source.weights is not None:
-        rows = rows * like(np.sqrt(source.weights), rows)[:, None]
-    return orthonormalize(cast(rows, np.float64))[0]

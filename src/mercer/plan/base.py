@@ -1,0 +1,177 @@
+"""The plan: which methods could do the work, what each costs, and which one is chosen.
+
+The choice depends on shapes, the number of axes, the gap and the memory budget only, so it
+is the same on every machine; a quick measurement of this one fills the column of seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer.arrays import eigh
+from mercer.config import format_bytes, get_config, machine_memory
+from mercer.methods import Cost, Exact, Method, OnBasis, Size
+
+ASKED = "as asked for"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations in a second; bytes in a second."""
+
+    products: float
+    sparse: float
+    factor: float
+    read: float
+
+    def seconds(self, cost: Cost, size: Size) -> float:
+        """Predict the time of a method."""
+        entry = size.itemsize if size.nnz is None else 12
+        entries = size.n * size.d if size.nnz is None else size.nnz
+        double = size.itemsize / 8  # float32 products go twice as fast
+        return (
+            cost.products * double / self.products
+            + cost.sparse / self.sparse
+            + cost.factor / self.factor
+            + cost.passes * entries * entry / self.read
+        )
+
+
+# What the choice reckons with: a machine that is no one's, so that it is everyone's.
+_NOMINAL = Rates(products=6e10, sparse=2e9, factor=1.5e10, read=5e9)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that could do the work."""
+
+    method: Method
+    cost: Cost
+    fits: bool
+    nominal: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what else could have been.
+
+    Printing it gives the table.
+
+    Attributes
+    ----------
+    method : Method
+        The method chosen.
+    reason : str
+        Why.
+    candidates : tuple of Candidate
+        All that were considered.
+    size : Size
+        What the costs were reckoned for.
+    budget : int
+        Bytes that the computation may hold beside the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> plan = PCA(10).plan(np.zeros((1000, 300)))
+    >>> plan.method, plan.reason
+    (Covariance(), 'the cheapest')
+    """
+
+    method: Method
+    reason: str
+    candidates: tuple[Candidate, ...]
+    size: Size
+    budget: int
+
+    def require_fit(self) -> None:
+        """Refuse a method that was asked for by name and does not fit.
+
+        The budget where the user has set one, all of the machine's memory where not.
+        """
+        chosen = next(c for c in self.candidates if c.method is self.method)
+        others = [label(c.method, self.size) for c in self.candidates if c.fits]
+        room = self.budget if get_config().memory is not None else machine_memory()
+        solver = "eigen_solver" if self.size.square else "svd_solver"
+        if chosen.cost.memory <= room or self.reason != ASKED:
+            return
+        instead = f"choose from {', '.join(others)}, which fit" if others else "find none that fits"
+        raise MemoryError(
+            f"{label(self.method, self.size)} needs {format_bytes(chosen.cost.memory)} for "
+            f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "
+            f'{solver}="auto" would {instead}; '
+            f"config_context(memory=...) raises the budget."
+        )
+
+    def __str__(self) -> str:
+        size = self.size
+        shape = f"{size.n} × {size.d} {'float32' if size.itemsize == 4 else 'float64'}"
+        if size.nnz is not None:
+            shape += f", {size.nnz} entries"
+        axes = "as many axes as the rule finds" if size.k is None else f"{size.k} axes"
+        lines = [
+            f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
+            f"{self.method!r}, {self.reason}.",
+            "",
+            f"   {'method':<24}{'passes':>7}{'operations':>12}{'memory':>11}{'seconds':>10}",
+        ]
+        for candidate in self.candidates:
+            cost = candidate.cost
+            work = cost.products + cost.sparse + cost.factor
+            mark = "→" if candidate.method is self.method else " "
+            seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
+            lines.append(
+                f" {mark} {label(candidate.method, size):<24}{cost.passes:>7}{work:>12.1e}"
+                f"{format_bytes(cost.memory):>11}{seconds:>10}"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def reckoned(method: Method, size: Size, budget: int) -> Candidate:
+    """Return a method with what it costs."""
+    cost = method.cost(size)
+    return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
+
+
+def label(method: Method, size: Size) -> str:
+    """Return a method as the table names it."""
+    if isinstance(method, OnBasis):
+        return f"{method.name} ({method.points(size.n, size.k)} points)"
+    solver = getattr(method, "solver", "dense")
+    name = solver if isinstance(solver, str) else type(solver).__name__.lower()
+    if isinstance(method, Exact):
+        kept = "not kept" if method.store == "none" else method.store
+        return f"exact ({name}, {kept})"
+    return method.name if name == "dense" else f"{method.name} ({name})"
+
+
+@functools.cache
+def measured() -> Rates:
+    """Measure this machine, in some hundredths of a second, once."""
+    A = np.random.default_rng(0).standard_normal((384, 384))
+    product = _best(lambda: A @ A)
+    factor = _best(lambda: eigh(A[:192, :192] + A[:192, :192].T))
+    copy = _best(lambda: A + 1.0)
+    return replace(
+        _NOMINAL,
+        products=2 * 384**3 / product,
+        factor=4 * 192**3 / factor,
+        read=A.nbytes / copy,
+    )
+
+
+def _best(f: object) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        f()  # type: ignore[operator]
+        times.append(time.perf_counter() - start)
+    return max(min(times), 1e-9)

@@ -1,0 +1,148 @@
+"""Which method finds the axes of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mercer.config import format_bytes, get_config
+from mercer.eigen import Solver
+from mercer.methods import (
+    Cholesky,
+    Exact,
+    Greedy,
+    Improved,
+    Method,
+    Nystrom,
+    Reduced,
+    Size,
+    Subset,
+    Within,
+)
+from mercer.plan.base import ASKED, Candidate, Plan, reckoned
+from mercer.problem import KernelProblem
+
+_ON_BASIS: dict[str, type[Method]] = {
+    method.name: method for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within)
+}
+METHODS = ("auto", "exact", *_ON_BASIS)
+"""What `method` may be called."""
+
+# A pair of strings costs about as much as a pair of rows with so many columns.
+_STRING_COST = 10_000
+# Seconds, by the nominal machine, that a kernel matrix which is not kept may take.
+_PATIENCE = 600.0
+# Below so many rows a decomposition costs no more than a basis.
+_FEW = 2000
+
+
+def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
+    """Choose how axes in a kernel's space are found.
+
+    Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
+    float32, else computed anew for every product, unless that takes too long. Else on a basis.
+    Within a gap: what is cheapest of those and of a basis that grows.
+    """
+    size, budget = _size(problem), get_config().budget
+    if isinstance(method, str) and method in _ON_BASIS:
+        method = _ON_BASIS[method]()
+    if isinstance(method, Method):
+        return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
+    exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
+    if solver == "dense":
+        return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
+    best, reason = _best(exact, budget)
+    if method == "exact" or solver != "auto":
+        if best is None:
+            raise _too_large(exact, size, budget, others=solver == "auto")
+        return Plan(best.method, reason, tuple(exact), size, budget)
+    return _chosen(problem, exact, best, reason, size, budget)
+
+
+def _size(problem: KernelProblem) -> Size:
+    shape = problem.source.shape
+    n = shape[0]
+    return Size(
+        n=n,
+        d=shape[1] if len(shape) > 1 else _STRING_COST,
+        k=problem.rule.first_guess(n, n),
+        itemsize=problem.source.dtype.itemsize,
+        gap=problem.gap,
+        square=True,
+    )
+
+
+def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
+    """Return the ways to solve the problem of all rows."""
+    iterated = "krylov" if solver in ("auto", "dense") else solver
+    # Only Krylov iterates in float32; the others would compute the matrix anew every time.
+    stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
+    if problem.kernel is None:
+        stores = ["float64"]
+    methods: list[Method] = [Exact(iterated, store) for store in stores]
+    return [Exact("dense"), *methods] if solver in ("auto", "dense") else methods
+
+
+def _best(exact: list[Candidate], budget: int) -> tuple[Candidate | None, str]:
+    """Return the cheapest that keeps the matrix in float64, or the first of those that fit."""
+    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
+    if kept:
+        return min(kept, key=lambda c: c.nominal), "the cheapest"
+    first = next((c for c in exact if c.fits), None)
+    return first, f"the first of those that fit {format_bytes(budget)}"
+
+
+def _chosen(
+    problem: KernelProblem,
+    exact: list[Candidate],
+    best: Candidate | None,
+    reason: str,
+    size: Size,
+    budget: int,
+) -> Plan:
+    """Choose between all rows and a basis."""
+    if best is not None and getattr(best.method, "store", "") == "none":
+        best = best if best.nominal <= _PATIENCE else None
+    bounded = problem.kernel is not None and problem.kernel.psd is True
+    store = None if best is None else getattr(best.method, "store", None)
+    other: Method = Within(store=store) if size.gap is not None and bounded else Subset()
+    basis = reckoned(other, size, budget)
+    candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
+    cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
+    if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
+        return Plan(best.method, reason, candidates, size, budget)
+    if basis.fits:
+        why = "the cheapest" if best is not None else "as all rows take too much memory, or time"
+        return Plan(other, why, candidates, size, budget)
+    raise _too_large([*exact, basis], size, budget, others=False)
+
+
+def _too_large(
+    candidates: list[Candidate], size: Size, budget: int, *, others: bool
+) -> MemoryError:
+    least = min(candidates, key=lambda c: c.cost.memory)
+    basis = reckoned(Subset(), size, budget)
+    instead = ""
+    if others and basis.fits:
+        points = Subset().points(size.n, size.k)
+        instead = (
+            f'; method="auto" would take method="subset", a basis of {points} points, which fits'
+        )
+    return MemoryError(
+        f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} at least, and the "
+        f"memory budget is {format_bytes(budget)}. config_context(memory=...) raises it; a sample "
+        f"of {_rows_that_fit(least.method, size, budget)} rows fits{instead}."
+    )
+
+
+def _rows_that_fit(method: Method, size: Size, budget: int) -> int:
+    """Return how many rows fit, by halving the interval."""
+    fits, too_many = 2, size.n
+    while too_many - fits > 1:
+        n = (fits + too_many) // 2
+        k = None if size.k is None else min(size.k, n)
+        if method.cost(replace(size, n=n, k=k)).memory <= budget:
+            fits = n
+        else:
+            too_many = n
+    return fits
