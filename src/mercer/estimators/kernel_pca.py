@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
-from mercer.estimators.back import Back
+from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.kernel import resolved
 from mercer.estimators.validation import (
     check_matrix,
@@ -34,7 +34,7 @@ from mercer.sources import ArraySource, Source
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
-class KernelPCA(Back):
+class KernelPCA(Batches):
     r"""Kernel principal component analysis, exact and certified.
 
     Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
@@ -215,7 +215,11 @@ class KernelPCA(Back):
         return source
 
     def _prepared(self, source: Source) -> tuple[KernelProblem, Plan]:
-        problem = self._problem(source if self.kernel == "precomputed" else counted(source))
+        for leftover in LEFT_OVER:
+            self.__dict__.pop(leftover, None)
+        # Landmarks may be given as numbers of rows: those of no weight must stay in their places.
+        whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
+        problem = self._problem(source if whole else counted(source))
         return problem, make_kernel_plan(problem, self._solver(), self.method)
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -231,10 +235,11 @@ class KernelPCA(Back):
             return partial(arpack, max_iter=self.max_iter)
         return self.eigen_solver
 
-    def _problem(self, source: Source) -> KernelProblem:
+    def _problem(self, source: Source, kernel: Kernel | None = None) -> KernelProblem:
         n = source.shape[0]
         options = (self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
-        kernel, self.gamma_ = resolved(*options, source)
+        if kernel is None:
+            kernel, self.gamma_ = resolved(*options, source)
         asked = self.n_components
         rule = Count(min(int(asked), n)) if isinstance(asked, Integral) else as_rule(asked, n, n)
         return KernelProblem(

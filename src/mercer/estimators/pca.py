@@ -19,7 +19,7 @@ from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
-from mercer.problem import Problem, require_finite
+from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
 from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Source, check_weights
@@ -184,11 +184,7 @@ class PCA(Axes):
                 self._stream, self._seen = stream_method(self.svd_solver, batch.shape[1]), 0
                 begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count))
                 self._fold = self._stream.begin(begun)
-            part = batch.fold(self._fold.spawn())
-            require_finite(batch, *part.arrays().values())
-            fold: Any = self._fold.spawn()
-            fold.restore(self._fold.arrays())
-            fold.merge(part)
+            fold = joined(self._fold, batch)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= least:

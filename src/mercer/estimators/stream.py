@@ -15,6 +15,7 @@ from mercer.methods import (
     Streaming,
 )
 from mercer.notices import warn
+from mercer.problem import require_finite
 from mercer.sources import Source
 
 
@@ -34,6 +35,16 @@ def stream_method(solver: str | Method, d: int) -> Streaming:
         ConvergenceWarning,
     )
     return FrequentDirections()
+
+
+def joined(fold: Any, batch: Source) -> Any:
+    """Return a fold that has seen a batch more; the one given stays as it is."""
+    part = batch.fold(fold.spawn())
+    require_finite(batch, *part.arrays().values())
+    both = fold.spawn()
+    both.restore(fold.arrays())
+    both.merge(part)
+    return both
 
 
 class Seen(Source):

@@ -1,0 +1,96 @@
+"""Kernel PCA of rows that come in batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from mercer import progress
+from mercer.estimators.back import Back
+from mercer.estimators.stream import Seen, joined
+from mercer.estimators.validation import counted
+from mercer.methods import Streaming, Subset
+from mercer.plan import make_kernel_plan
+from mercer.problem import KernelProblem
+from mercer.sources import Source, check_weights
+
+LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse")
+"""What a stream leaves on the estimator; a fit of all rows takes it off."""
+
+
+class Batches(Back):
+    """Adds `partial_fit`: axes in the span of a basis that the first batch fixes."""
+
+    center: bool
+    kernel: Any
+    method: Any
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those seen so far, and find the best axes for all of them.
+
+        The axes lie in the span of a basis, which is chosen from the first batch, or given:
+        `method=Subset(select=points)`. The same as one fit of all rows on that basis. What is
+        found inside the fit, such as gamma="median", is found from the first batch too.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from mercer import KernelPCA
+        >>> from mercer.methods import Subset
+        >>> X = load_digits().data
+        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
+        >>> for batch in (X[:600], X[600:1200], X[1200:]):
+        ...     kpca = kpca.partial_fit(batch)
+        >>> kpca.transform(X).shape
+        (1797, 2)
+        """
+        with self._all_or_nothing(), progress.session():
+            first = not hasattr(self, "_fold")
+            batch = self._rows(X, reset=first)
+            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
+            self._check_batches(first)
+            if first:
+                self._begin(batch)
+            fold = joined(self._fold, batch)
+            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
+            problem = replace(self._problem(rows, self._kernel), gap=None)
+            fitted = self._stream.finish(problem, fold)
+            plan = make_kernel_plan(problem, "auto", self._stream)
+            self._publish(problem, fitted, replace(plan, reason="to which batches can be added"))
+            self._fold, self._seen = fold, rows.shape[0]
+        return self
+
+    def _begin(self, batch: Source) -> None:
+        """Choose the basis, and begin the sums."""
+        self._stream = self.method if isinstance(self.method, Streaming) else Subset()
+        problem: KernelProblem = self._problem(counted(batch))
+        problem.require_finite_rows()
+        self._kernel, self._seen = problem.kernel, 0
+        self._fold = self._stream.begin(problem)
+        self._coarse = np.dtype(np.float32)
+
+    def _check_batches(self, first: bool) -> None:
+        """Refuse what batches cannot be: another method, other parameters, a kernel matrix."""
+        now = (self.center, self.kernel, self.method)
+        if not first:
+            if now != self._begun:
+                raise ValueError(
+                    "center, kernel and method cannot change between calls of partial_fit: the "
+                    "rows seen so far are summed already. Begin again with a clone."
+                )
+            return
+        self._begun = now
+        named = isinstance(self.method, str) and self.method in ("auto", "subset")
+        if not named and not isinstance(self.method, Streaming):
+            raise ValueError(
+                f"method={self.method!r} needs all rows at once. partial_fit takes method='subset' "
+                f"or Subset(...), with a basis from the first batch or given."
+            )
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "partial_fit: batches of a precomputed kernel matrix have no columns for rows to "
+                "come. Pass the kernel itself."
+            )
