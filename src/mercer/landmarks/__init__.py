@@ -4,27 +4,55 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.landmarks.backward import Backward
 from mercer.landmarks.base import Landmarks
+from mercer.landmarks.column_norm import ColumnNorm
+from mercer.landmarks.diagonal import Diagonal
 from mercer.landmarks.forward import Forward
+from mercer.landmarks.forward_backward import ForwardBackward
 from mercer.landmarks.given import Given
+from mercer.landmarks.kernel_kmeans import KernelKMeans
+from mercer.landmarks.kmeans import KMeans
+from mercer.landmarks.leverage import Leverage
 from mercer.landmarks.pivoted_cholesky import PivotedCholesky
+from mercer.landmarks.ransac import Ransac
 from mercer.landmarks.rp_cholesky import RPCholesky
 from mercer.landmarks.uniform import Uniform
 
 __all__ = [
     "RULES",
+    "Backward",
+    "ColumnNorm",
+    "Diagonal",
     "Forward",
+    "ForwardBackward",
     "Given",
+    "KMeans",
+    "KernelKMeans",
     "Landmarks",
+    "Leverage",
     "PivotedCholesky",
     "RPCholesky",
+    "Ransac",
     "Uniform",
     "as_landmarks",
 ]
 
-RULES: dict[str, type[Landmarks]] = {
-    rule.name: rule for rule in (Uniform, Forward, PivotedCholesky, RPCholesky)
-}
+_ALL: tuple[type[Landmarks], ...] = (
+    Uniform,
+    Diagonal,
+    ColumnNorm,
+    KMeans,
+    KernelKMeans,
+    Forward,
+    Backward,
+    ForwardBackward,
+    Ransac,
+    PivotedCholesky,
+    RPCholesky,
+    Leverage,
+)
+RULES: dict[str, type[Landmarks]] = {rule.name: rule for rule in _ALL}
 """Rules by the names that `select` takes."""
 
 

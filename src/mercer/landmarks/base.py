@@ -116,3 +116,14 @@ def require_memory(nbytes: float, what: str) -> None:
             f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
             f"Take a smaller basis, select='uniform', or raise it with config_context(memory=...)."
         )
+
+
+def require_rows(problem: KernelProblem, m: int) -> None:
+    """Refuse to choose more rows than there are of a weight above zero."""
+    weights = problem.source.weights
+    there = problem.source.shape[0] if weights is None else int((weights > 0).sum())
+    if there < m:
+        raise ValueError(
+            f"only {there} rows have a weight above zero, and n_basis={m} were asked for. "
+            f"Take a smaller basis."
+        )
