@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
 from mercer.estimators.back import Back
@@ -20,13 +21,40 @@ LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
 
 
+def _streams(estimator: Any) -> bool:
+    """Tell whether rows may come in batches; say why not."""
+    method, back = estimator.method, estimator.preimage is not None
+    named = isinstance(method, str) and method in ("auto", "subset")
+    if not named and not isinstance(method, Streaming):
+        raise AttributeError(
+            f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
+            f"Subset(...), with a basis from the first batch or given."
+        )
+    if estimator.kernel == "precomputed":
+        raise AttributeError(
+            "partial_fit: batches of a precomputed kernel matrix have no columns for rows to "
+            "come. Pass the kernel itself."
+        )
+    if back or estimator.fit_inverse_transform:
+        raise AttributeError(
+            "partial_fit: the way back is learnt from all rows, and batches are gone once seen. "
+            "Leave preimage and fit_inverse_transform out."
+        )
+    return True
+
+
 class Batches(Back):
     """Adds `partial_fit`: axes in the span of a basis that the first batch fixes."""
 
     center: bool
     kernel: Any
     method: Any
+    _fold: Any
+    _seen: int
+    _begun: Any
+    _coarse: Any
 
+    @available_if(_streams)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those seen so far, and find the best axes for all of them.
 
@@ -73,7 +101,7 @@ class Batches(Back):
         self._coarse = np.dtype(np.float32)
 
     def _check_batches(self, first: bool) -> None:
-        """Refuse what batches cannot be: another method, other parameters, a kernel matrix."""
+        """Refuse to go on with other parameters than the first batch had."""
         now = (self.center, self.kernel, self.method)
         if not first:
             if now != self._begun:
@@ -83,14 +111,3 @@ class Batches(Back):
                 )
             return
         self._begun = now
-        named = isinstance(self.method, str) and self.method in ("auto", "subset")
-        if not named and not isinstance(self.method, Streaming):
-            raise ValueError(
-                f"method={self.method!r} needs all rows at once. partial_fit takes method='subset' "
-                f"or Subset(...), with a basis from the first batch or given."
-            )
-        if self.kernel == "precomputed":
-            raise ValueError(
-                "partial_fit: batches of a precomputed kernel matrix have no columns for rows to "
-                "come. Pass the kernel itself."
-            )

@@ -14,7 +14,7 @@ from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
-from mercer.estimators.stream import Seen, stream_method
+from mercer.estimators.stream import Seen, joined, stream_method
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
