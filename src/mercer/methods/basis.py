@@ -170,8 +170,15 @@ class Spanned:
 
     @cached_property
     def total(self) -> Figure:
-        """The most that the total variance can be: tr K − 1ᵀN₀1/n."""
-        return Figure(max(0.0, self.own - self.seen.weight * self.height / self.divisor))
+        """The most that the total variance can be: tr K − 1ᵀN₀1/n, and what rounding may hide.
+
+        Of the directions of the span only as many as make it least.
+        """
+        heights = np.cumsum(self.seen.weight / self.divisor * self.middle**2)
+        values = self._noise / np.sqrt(self.span.values)
+        slack = 2.0 * np.sqrt(heights) * values + values**2
+        least = float(np.min(slack - heights, initial=0.0)) if self.problem.center else 0.0
+        return Figure(max(0.0, self.own * (1.0 + _ROUNDINGS * self._eps) + least))
 
     @cached_property
     def least_total(self) -> float:
@@ -200,8 +207,11 @@ class Spanned:
     @cached_property
     def _noise(self) -> float:
         """Bound on the rounding of all kernel values, in Frobenius norm, over √c."""
-        eps = float(np.finfo(self.span.dtype).eps)
-        return _ROUNDINGS * eps * float(np.sqrt(self.own * np.trace(self.span.matrix)))
+        return _ROUNDINGS * self._eps * float(np.sqrt(self.own * np.trace(self.span.matrix)))
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.span.dtype).eps)
 
     @cached_property
     def beyond(self) -> float:
@@ -221,10 +231,15 @@ class Spanned:
         return self.own - float(np.einsum("ij,ij->", T, self.covariance[:m, :m] @ T)) - middle
 
     def captured(self, axes: Matrix) -> float:
-        """Return the variance in the span of axes that need not be orthonormal."""
-        K, C = self.span.matrix, self.covariance
-        G, inside = axes.T @ K @ axes, axes.T @ C @ axes
-        return float(np.trace(np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ inside))
+        """Bound the variance in the span of axes, which need not be orthonormal, from below."""
+        G = axes.T @ self.span.matrix @ axes
+        lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
+        there = lengths > 0
+        A, G = axes[:, there] / lengths[there], G[there][:, there]
+        values, U = eigh(G / lengths[there] / lengths[there][:, None])
+        apart = values > 1e-12
+        A = A @ (U[:, apart] / np.sqrt(values[apart]))
+        return max(0.0, float(np.einsum("ij,ij->", A, self.covariance @ A)) - self.loss(A))
 
     def loss(self, axes: Matrix) -> float:
         """Bound on what rounding may have added to the variance along orthonormal axes."""
@@ -240,7 +255,7 @@ class Spanned:
         k, total = len(values), max(float(self.total), 1e-300)
         xi, Z = self.pairs
         loss = self.loss(Z[:, :k])
-        held = max(0.0, self.captured(axes) - loss)
+        held = self.captured(axes)
         inside = float(xi[:k].sum()) + loss
         upper = Figure(min(inside + self.beyond, total))
         likely = None

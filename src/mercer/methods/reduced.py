@@ -59,7 +59,7 @@ def weighed_axes(
     centred = K - less - less[:, None] + float(shares @ less)
     root = np.sqrt(counts)
     values, V = eigh(root[:, None] * centred * root)
-    there = values > 1e-12 * max(float(values[0]), 0.0)
+    there = values > 1e-12 * np.max(values, initial=0.0)
     values, V = values[there], V[:, there]
     axes = root[:, None] * V / np.sqrt(values)
     # Axes are differences from the mean: what they weigh in all is taken off it.

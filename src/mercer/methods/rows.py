@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mercer.arrays import Matrix, Vector, like, namespace, orthonormalize, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    eigh,
+    like,
+    namespace,
+    orthonormalize,
+    to_numpy,
+)
 from mercer.certificate import Figure
 from mercer.eigen import rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
@@ -26,9 +35,9 @@ def gram_cost(cost: Cost, size: Size) -> Cost:
 
 
 def over_rows(found: Spanned, values: Vector, axes: Matrix, shares: Vector) -> KernelProjection:
-    """Return the map whose axis is Σ_i a_i Φ(x_i), a_i = w_i (h_i − K_y s)·axes.
+    """Return the map whose axis is Σ_i a_i (Φ(x_i) − c), a_i = w_i (h_i − K_y s)·axes.
 
-    Centred by Σ s_j Φ(y_j), of points of the basis.
+    About the centre c = Σ s_j Φ(y_j), of points of the basis.
     """
     problem = found.problem
     source, middle = problem.source, found.span.matrix @ shares
@@ -40,9 +49,10 @@ def over_rows(found: Spanned, values: Vector, axes: Matrix, shares: Vector) -> K
     if source.weights is not None:
         rows = rows * like(source.weights, rows)[:, None]
     turned = signs(to_numpy(rows))
+    rows = rows * like(turned, rows)
     projection = KernelProjection(
         mean=to_numpy(means)[:, 0],
-        components=rows * like(turned, rows),
+        components=rows,
         eigenvalues=values,
         total_variance=float(found.total),
         rest=0.0,
@@ -53,21 +63,29 @@ def over_rows(found: Spanned, values: Vector, axes: Matrix, shares: Vector) -> K
         shares=np.zeros(source.shape[0]),
         height=float(shares @ middle),
     )
-    return _certified(found, axes * turned, _placed(found, projection, shares))
+    sums = to_numpy(rows).sum(axis=0) if problem.center else np.zeros(len(values))
+    projection = _certified(found, axes * turned, shares, sums, projection)
+    return _placed(found, projection, shares, sums)
 
 
-def _placed(found: Spanned, projection: KernelProjection, shares: Vector) -> KernelProjection:
-    """Return the map with its centre: points that are rows, or others beside the rows."""
+def _placed(
+    found: Spanned, projection: KernelProjection, shares: Vector, sums: Vector
+) -> KernelProjection:
+    """Return the map with its centre: points that are rows, or others beside the rows.
+
+    The centre is taken off axes as often as their coefficients sum to.
+    """
     at, points = found.span.basis.at, found.span.basis.points
+    rows, centre = projection.components, -np.outer(shares, sums)
     if at is not None:
         np.add.at(projection.shares, at, shares)
-        return projection
-    k, m = projection.components.shape[1], len(shares)
-    none = like(np.zeros((m, k)), projection.components)
+        full = np.zeros(rows.shape)
+        np.add.at(full, at, centre)
+        return replace(projection, components=rows + like(full, rows))
     return replace(
         projection,
         basis=joined(points, projection.basis),
-        components=namespace(none).concat([none, projection.components]),
+        components=namespace(rows).concat([like(centre, rows), rows]),
         mean=np.concatenate([found.span.matrix @ shares, projection.mean]),
         shares=np.concatenate([shares, projection.shares]),
     )
@@ -82,36 +100,36 @@ def joined(points: Any, rows: Any) -> Any:
     return namespace(points).concat([points, rows])
 
 
-def _certified(found: Spanned, axes: Matrix, projection: KernelProjection) -> KernelProjection:
+def _certified(
+    found: Spanned, axes: Matrix, shares: Vector, sums: Vector, projection: KernelProjection
+) -> KernelProjection:
     """Return the map with what its axes hold: by a product with the kernel matrix, or nearly."""
     problem, n = found.problem, found.problem.source.shape[0]
     width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
     if float(n) * n * width > AFFORDABLE:
-        return _estimated(found, axes, projection)
+        return _estimated(found, axes, shares, projection)
     gram = Gram(problem.kernel, problem.source, center=problem.center)
-    weights = like(to_numpy(gram.roots)[:, 0] ** 2, gram.reference)[:, None]
-    b = projection.components[-n:, :] / namespace(weights).where(weights > 0, gram.roots, 1.0)
-    product = gram.times(b)
-    overlaps, k = to_numpy(b.T @ product), int(b.shape[1])
-    moved = to_numpy(gram.project(product))
-    held = float(np.trace(_inverse(overlaps) @ (moved.T @ moved))) / gram.divisor
+    k = len(sums)
+    roots = to_numpy(gram.roots)
+    b = projection.components / like(np.where(roots > 0, roots, 1.0), gram.reference)
+    overlaps, held = _held(gram, b, sums, projection)
     spectrum = rayleigh_ritz(gram, orthonormalize(gram.project(b))[0], k)
     certificate = certify(gram, spectrum, k, problem.rng, probe=False)
-    slack = gram.rounding * k**0.5
-    captured = max(float(certificate.captured), (held - slack) / (gram.trace + gram.rounding))
+    captured = min(held / (gram.trace + gram.rounding) if gram.trace > 0 else 0.0, 1.0)
     total = max(gram.trace, 0.0)
     upper, before = certificate.optimum_upper, projection.certificate.optimum_upper
     spanned = float(before) * float(found.total) / max(gram.trace - gram.rounding, 1e-300)
     if found.bounded and spanned < upper:
         upper = Figure(spanned, before.kind, before.confidence)
+    kind = "bound" if found.bounded else "estimate"
     return replace(
         projection,
         total_variance=total,
         rest=max(0.0, total - float(projection.eigenvalues.sum())),
         certificate=replace(
             certificate,
-            captured=Figure(captured, "bound"),
-            optimum_upper=upper,
+            captured=Figure(captured, kind),
+            optimum_upper=Figure(upper, kind, upper.confidence),
             eigenvalues=projection.eigenvalues,
             notes=("Axes are sums over all rows; what they hold took products with the matrix.",),
         ),
@@ -119,12 +137,36 @@ def _certified(found: Spanned, axes: Matrix, projection: KernelProjection) -> Ke
     )
 
 
-def _estimated(found: Spanned, axes: Matrix, projection: KernelProjection) -> KernelProjection:
+def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> tuple[Matrix, float]:
+    """Return the inner products of axes, and a bound on the variance in their span.
+
+    The axes are sums over the rows, less as many centres as their coefficients sum to: the
+    centre is one more row. Of an orthonormal basis Q of coefficients the inner products T are
+    off by no more than the matrix's rounding ρ: tr((T + ρ)⁻¹M) is too small, if anything.
+    """
+    less, height = projection.mean * to_numpy(gram.roots)[:, 0], projection.height
+    B = np.vstack([to_numpy(b), -sums])
+    Q, R = np.linalg.qr(B)
+    product = to_numpy(gram.times(like(Q[:-1], gram.reference))) + np.outer(less, Q[-1])
+    T = Q.T @ np.vstack([product, less @ Q[:-1] + height * Q[-1:]])
+    values, U = eigh((T + T.T) / 2)
+    moved = to_numpy(gram.project(like(product @ U, gram.reference)))
+    lengths = np.einsum("ij,ij->j", moved, moved)
+    rounding = gram.rounding * gram.divisor
+    divide = np.maximum(values, 0.0) + rounding
+    parts = lengths - 2.0 * rounding * np.sqrt(lengths)
+    held = np.divide(parts, divide, where=divide > 0, out=np.zeros_like(parts))
+    return R.T @ T @ R, max(0.0, float(held.sum())) / gram.divisor
+
+
+def _estimated(
+    found: Spanned, axes: Matrix, shares: Vector, projection: KernelProjection
+) -> KernelProjection:
     """Judge the axes by what of them lies in the span of the basis."""
     seen, span = found.seen, found.span
-    middle = span.matrix @ found.shares if found.problem.center else 0.0 * seen.mean
-    cross = seen.scatter + seen.weight * np.outer(seen.mean, seen.mean - middle)
-    near = span.inverse @ cross @ axes
+    apart = seen.mean - span.matrix @ shares
+    cross = seen.scatter + seen.weight * np.outer(seen.mean, apart)
+    near = span.inverse @ cross @ axes - np.outer(shares, seen.weight * (apart @ axes))
     certificate = found.certificate(projection.eigenvalues, near, found.sample(len(near.T), DRAWN))
     captured = Figure(float(certificate.captured), "estimate")
     note = "Axes are sums over all rows; what they hold is judged by their part in the span."
@@ -134,7 +176,3 @@ def _estimated(found: Spanned, axes: Matrix, projection: KernelProjection) -> Ke
         certificate=with_notes(replace(certificate, captured=captured), note),
         overlaps=near.T @ span.matrix @ near,
     )
-
-
-def _inverse(overlaps: Matrix) -> Matrix:
-    return np.asarray(np.linalg.pinv(overlaps, rcond=1e-12, hermitian=True))

@@ -122,7 +122,7 @@ def _of_rank(found: Spanned, rank: int, rows: int) -> KernelProjection:
     G[pivots - 1] = np.tril(L)[:, : G.shape[1]]
     near = found.span.inverse @ G
     values, W = eigh(G.T @ near)
-    large = values > 1e-12 * max(float(values[0]), 0.0)
+    large = values > 1e-12 * np.max(values, initial=0.0)
     values, axes = values[large], near @ W[:, large] / np.sqrt(values[large])
     k = found.chosen(values)
     certificate = found.certificate(values[:k], axes[:, :k], found.sample(k, rows))

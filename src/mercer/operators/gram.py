@@ -295,10 +295,12 @@ class Gram(Operator):
         self._note(fold.result[:, :1] * self.roots)
         if roots is not None:
             g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
-            rounded = fold.square * (1.0 + 8.0 * float(np.finfo(self.dtype).eps))
             with np.errstate(over="ignore", invalid="ignore"):
                 less = 2.0 * (g @ g) - (u @ g) ** 2 if self.center else 0.0
-                square = float(max(0.0, rounded - less) / self.divisor**2)
+                # What is left of a difference may be less than its rounding.
+                summed = (self.size + self._width) * float(np.finfo(np.float64).eps)
+                slack = (8.0 * float(np.finfo(self.dtype).eps) + summed) * fold.square
+                square = float(max(0.0, fold.square - less + slack) / self.divisor**2)
             self.square = square if np.isfinite(square) else None
         if along is None:
             return None
