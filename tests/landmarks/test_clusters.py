@@ -62,8 +62,8 @@ def test_fewer_different_rows_than_points(rule):
 
 def test_a_large_problem_is_sampled():
     rule = landmarks.KMeans()
-    assert rule._rows(10**7, 50, 100, 8) == 5000
-    assert rule._rows(10**7, 50, 1000, 8) == 50000
+    assert rule._rows(10**7, 400, 100) == 5000
+    assert rule._rows(10**7, 400, 1000) == 50000
     X = points(6000, 2)
     found = rule.select(problem(X), 10)
     assert len(set(found.at)) == 10
