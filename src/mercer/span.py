@@ -1,8 +1,8 @@
 """Points whose span holds the axes, and what one pass over the rows tells of it.
 
-A basis Y of m points spans a part of a kernel's space. With K_y = k(Y, Y) = UκUᵀ the map
-f(x) = κ^{-1/2}Uᵀh(x) gives orthonormal coordinates in it, h(x) = k(Y, x): what of Φ(x) lies in
-the span has the length of f(x).
+A basis Y of m points spans a part of a kernel's space. With K_y = k(Y, Y) and TᵀK_yT = I the map
+f(x) = Tᵀh(x) gives orthonormal coordinates in it, h(x) = k(Y, x): what of Φ(x) lies in the span
+has the length of f(x).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import scipy.linalg.lapack
 
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, to_numpy
 from mercer.folds import Moments
@@ -19,10 +20,15 @@ from mercer.kernels.base import Kernel, as_precise, fill
 from mercer.kernels.pair import Points
 from mercer.projection import KernelMap
 from mercer.sources import Block, Fold, Source
+from mercer.threads import serial_blas
 
 # Directions of the span below this share of its largest are left out: what is known of them
 # is rounding. Of float32 values more are.
 _CUT = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-8}
+
+
+# Where K_y is no worse conditioned than this, its Cholesky decomposition serves.
+_GOOD = 1e6
 
 
 @dataclass(frozen=True)
@@ -58,20 +64,24 @@ class Span:
     ----------
     matrix : ndarray of shape (m, m)
         K_y, float64.
-    values : ndarray of shape (p,)
-        Its eigenvalues κ that are more than rounding, largest first.
     white : ndarray of shape (m, p)
-        U κ^{-1/2}: orthonormal axes of the span.
+        T with TᵀK_yT = I, orthonormal axes of the span: from the Cholesky decomposition of K_y,
+        or where that is ill-conditioned from its eigenvectors, Uκ^{-1/2}, without those whose κ
+        is rounding.
+    parts : ndarray of int
+        Numbers of first axes for which the next two are known.
+    longest, spread : ndarray
+        ‖T‖₂² and ‖TTᵀ‖_F of that many first axes, or bounds on them.
     """
 
     def __init__(self, kernel: Kernel | None, basis: Basis, source: Source) -> None:
         self.kernel, self.basis = kernel, basis
         self.dtype, self.reference = source.dtype, source.reference
         self.matrix = self._given(source) if kernel is None else between(kernel, basis.points)
-        values, U = eigh((self.matrix + self.matrix.T) / 2)
-        large = values > _CUT[self.dtype] * max(float(values[0]), 0.0)
-        self.values = np.asarray(values[large])
-        self.white: Matrix = U[:, large] / np.sqrt(self.values)
+        self.white: Matrix
+        with serial_blas():
+            if not self._by_cholesky():
+                self._by_eigenvectors()
 
     @property
     def size(self) -> int:
@@ -81,7 +91,31 @@ class Span:
     @property
     def rank(self) -> int:
         """Directions that they span."""
-        return len(self.values)
+        return int(self.white.shape[1])
+
+    def _by_cholesky(self) -> bool:
+        """Find the axes by a triangular factor; False where that would lose digits."""
+        L, failed = scipy.linalg.lapack.dpotrf(self.matrix, lower=1, clean=1)
+        if failed:
+            return False
+        inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
+        if failed:
+            return False
+        product = inverse.T @ inverse
+        longest = float(np.abs(product).sum(axis=0).max())
+        if not longest * float(np.abs(self.matrix).sum(axis=0).max()) <= _GOOD:
+            return False
+        self.white = inverse.T
+        self.parts = np.array([self.size])
+        self.longest, self.spread = np.array([longest]), np.array([np.linalg.norm(product)])
+        return True
+
+    def _by_eigenvectors(self) -> None:
+        values, U = eigh((self.matrix + self.matrix.T) / 2)
+        values, U = (x[..., values > _CUT[self.dtype] * values[0]] for x in (values, U))
+        self.white = U / np.sqrt(values)
+        self.parts = np.arange(1, len(values) + 1)
+        self.longest, self.spread = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
 
     def features(self, source: Source, dtype: Any = None) -> Source:
         """Return h(x) of every row, computed when it is read."""

@@ -35,7 +35,7 @@ SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
 class KernelPCA(Batches):
-    r"""Kernel principal component analysis, exact and certified.
+    r"""Kernel principal component analysis, exact or on a basis, and certified.
 
     Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
     :math:`\tilde K v = \lambda v`; a row x has the score :math:`\sum_i \alpha_i \tilde k(x, x_i)`
@@ -77,11 +77,16 @@ class KernelPCA(Batches):
     random_state : int, RandomState or None
         Where the iterative solvers start.
     method : str or Method
-        "auto" and "exact" solve the problem of all rows; or a method of `mercer.methods`.
+        "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
+        "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
+        are certified within `gap`; or a method of `mercer.methods`, such as `Subset(1000)`.
+        "auto" is exact where that fits the memory, else a basis, with a warning; within a
+        gap it is what is cheapest.
     center : bool
         Subtract the mean in feature space.
     gap : float, optional
-        How far below the optimum the captured variance may be.
+        How far below the optimum the captured variance may be, as a share of it: the cheapest
+        way to axes that are certified so. Where they cannot be, a warning says what they are.
     preimage : str, Preimage or None
         The way back to rows: "fixed_point", "gradient", "ridge", "distances", or a method of
         `mercer.preimage`. None is scikit-learn's.

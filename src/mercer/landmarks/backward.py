@@ -12,6 +12,7 @@ from mercer.config import get_config
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, taken
 from mercer.landmarks.columns import Rows
+from mercer.landmarks.factor import footprint
 from mercer.landmarks.objective import axes_asked, centred, losses
 from mercer.landmarks.pivoted_cholesky import pivoted_cholesky
 from mercer.problem import KernelProblem
@@ -86,7 +87,7 @@ class Backward(Landmarks):
 
     def memory(self, n: int, d: int, m: int) -> float:
         p = self.size(n, m)
-        return 8.0 * n * (p + 128) + 48.0 * p * p
+        return footprint(n, p) + 48.0 * p * p
 
 
 def reduced(problem: KernelProblem, among: Rows, m: int, step: int | None) -> np.ndarray[Any, Any]:

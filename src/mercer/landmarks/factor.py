@@ -10,6 +10,8 @@ from mercer.landmarks.columns import Columns, Rows
 from mercer.problem import KernelProblem
 from mercer.sources import Block
 
+AHEAD = 128
+"""Columns that are made in one pass, at most."""
 # A row of which less than this share lies beyond the span adds nothing but rounding.
 _ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
@@ -31,7 +33,7 @@ class Factor:
 
     def __init__(self, problem: KernelProblem, m: int, among: Rows = None) -> None:
         n, weights = problem.source.shape[0], problem.source.weights
-        require_memory(8.0 * n * m, f"the Cholesky factor of {n} rows and {m} pivots")
+        require_memory(footprint(n, m), f"the Cholesky factor of {n} rows and {m} pivots")
         self.columns = Columns(problem)
         self.G: Matrix = np.empty((m, n)).T  # a column lies in one piece
         self.left: Vector = self.columns.own.copy()
@@ -87,3 +89,8 @@ class Factor:
         np.maximum(self.left, 0.0, out=self.left)
         self.at.extend(int(p) for p in pivots)
         self.left[self.at] = 0.0
+
+
+def footprint(n: int, m: int) -> float:
+    """Return the bytes of a factor, and of the columns that are made ahead."""
+    return 8.0 * n * (m + 2 * min(m, AHEAD))

@@ -30,7 +30,8 @@ class Forward(Landmarks):
     The criterion is the captured variance :math:`\sum_{i\le r}\xi_i` of the r axes asked for,
     for all rows. A candidate x adds to the span the direction :math:`f = E_{:,x}/\sqrt{E_{xx}}`
     with :math:`E = K - N_0`: the sum of the r largest roots of a secular equation, found for all
-    candidates at once. For p candidates a point costs np + rpm operations.
+    candidates at once. A point costs of the order of p(n + m² + rm) operations, p the number of
+    candidates.
 
     Fewer than m points are returned where those already hold all candidates, to rounding.
 
@@ -91,7 +92,7 @@ class Forward(Landmarks):
 
     def memory(self, n: int, d: int, m: int) -> float:
         p = self.size(n, m)
-        return 8.0 * p * (n + p + 4 * m)
+        return 8.0 * p * (n + 3 * p + 4 * m)
 
 
 class Growing:
@@ -113,12 +114,11 @@ class Growing:
 
     def __init__(self, problem: KernelProblem, among: Rows, r: int | None) -> None:
         n, p = problem.source.shape[0], len(among)
-        require_memory(8.0 * p * (n + p), f"the kernel between {n} rows and {p} candidates")
+        require_memory(8.0 * p * (n + 3 * p), f"the kernel between {n} rows and {p} candidates")
         K = Columns(problem).collect(among)
         self.r, self.chosen = r, list[int]()
-        self.near = np.asfortranarray(K[among])
-        self.near += self.near.T.copy()
-        self.near /= 2.0
+        near = K[among]
+        self.near = np.asfortranarray((near + near.T) / 2.0)
         self.far = centred(problem, K)
         self.within = _WITHIN[problem.source.dtype] * np.diag(self.near)
         self.values, self.along = np.zeros(0), np.zeros((0, p))

@@ -7,6 +7,7 @@ from math import ceil
 from mercer.kernels.parameters import positive
 from mercer.landmarks.backward import reduced
 from mercer.landmarks.base import Landmarks, taken
+from mercer.landmarks.factor import footprint
 from mercer.landmarks.forward import Forward
 from mercer.problem import KernelProblem
 from mercer.span import Basis
@@ -69,4 +70,4 @@ class ForwardBackward(Landmarks):
 
     def memory(self, n: int, d: int, m: int) -> float:
         q = self._more(m)
-        return max(self._forward.memory(n, d, q), 8.0 * n * (q + 128) + 48.0 * q * q)
+        return max(self._forward.memory(n, d, q), footprint(n, q) + 48.0 * q * q)

@@ -68,7 +68,9 @@ class KMeans(Landmarks):
             whole(self, "max_iter")
         source = problem.source
         require_rows(problem, m)
-        at = pool(problem, max(m, self._rows(*source.shape, m, source.dtype.itemsize)))
+        n, d = source.shape
+        row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
+        at = pool(problem, max(m, self._rows(n, row_bytes, m)))
         weights = None if source.weights is None else source.weights[at]
         centres = self._centres(_rows(source, at), weights, m, problem.rng)
         if self.nearest:
@@ -98,17 +100,17 @@ class KMeans(Landmarks):
         return float(n) * d * m > _LARGE
 
     @staticmethod
-    def _rows(n: int, d: int, m: int, itemsize: int = 8) -> int:
-        room = get_config().budget // 4 // (itemsize * d)
+    def _rows(n: int, row_bytes: int, m: int) -> int:
+        room = get_config().budget // 4 // max(1, row_bytes)
         return min(n, max(_LEAST, _EACH * m), max(1, room))
 
     def work(self, n: int, d: int, m: int) -> float:
-        some = self._rows(n, d, m)
+        some = self._rows(n, 8 * d, m)
         rounds = float(self.max_iter or (_FEW if self._large(some, d, m) else _MORE))
         return 2.0 * d * m * (some * rounds + n * self.nearest)
 
     def memory(self, n: int, d: int, m: int) -> float:
-        return 8.0 * d * (self._rows(n, d, m) + 2 * m)
+        return 8.0 * d * (self._rows(n, 8 * d, m) + 2 * m)
 
 
 def nearest(source: Source, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -20,7 +20,7 @@ _LEAST = 1e-6
 class Leverage(Landmarks):
     r"""Rows drawn with chances in proportion to their ridge leverage scores.
 
-    .. math:: \ell_i = w_i\,(K(K+\lambda W^{-1})^{-1})_{ii}
+    .. math:: \ell_i = (K(K+\lambda W^{-1})^{-1})_{ii}
 
     says how much row i counts among the directions of the kernel's space that hold more than λ:
     a row of a rare kind is likely, one of many alike is not. Scores are estimated by recursive

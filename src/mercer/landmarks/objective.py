@@ -43,7 +43,8 @@ def centred(problem: KernelProblem, features: Matrix) -> Matrix:
     """Centre features of all rows, and weigh them by the roots of the weights, in place."""
     weights = problem.source.weights
     if problem.center:
-        features -= np.average(features, axis=0, weights=weights)
+        count = problem.source.count
+        features -= features.mean(axis=0) if weights is None else weights @ features / count
     if weights is not None:
         features *= np.sqrt(weights)[:, None]
     return features

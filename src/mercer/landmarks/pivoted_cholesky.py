@@ -10,12 +10,12 @@ from mercer.arrays import Matrix, Vector
 from mercer.kernels.parameters import is_number, require
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.columns import Rows
-from mercer.landmarks.factor import Factor
+from mercer.landmarks.factor import AHEAD, Factor, footprint
 from mercer.problem import KernelProblem
 from mercer.span import Basis
 
-# Columns that are made in one pass, ahead of need: at first, and at most.
-_AHEAD, _MOST_AHEAD = 16, 128
+# Columns that are made in the first pass.
+_FIRST = 16
 
 
 class PivotedCholesky(Landmarks):
@@ -63,7 +63,7 @@ class PivotedCholesky(Landmarks):
         return 2.0 * n * m * d + 2.0 * n * m * m
 
     def memory(self, n: int, d: int, m: int) -> float:
-        return 8.0 * n * (m + _MOST_AHEAD)
+        return footprint(n, m)
 
 
 def pivoted_cholesky(
@@ -80,7 +80,7 @@ def pivoted_cholesky(
     count = problem.source.weights
     own = factor.columns.own
     least = tol * float(own.sum() if count is None else count @ own)
-    ahead = _AHEAD
+    ahead = _FIRST
     while factor.room:
         beyond = factor.beyond
         likely = np.argsort(-beyond, kind="stable")[: min(ahead, factor.room)]
@@ -90,7 +90,7 @@ def pivoted_cholesky(
         used = _follow(factor, likely, factor.residual(likely), least)
         if used == 0:
             break
-        ahead = min(_MOST_AHEAD, 2 * ahead) if used == len(likely) else max(_AHEAD, 2 * used)
+        ahead = min(AHEAD, max(_FIRST, 2 * used))
     return np.array(factor.at, np.intp), factor.G[:, : factor.size], factor.left
 
 

@@ -9,12 +9,12 @@ from mercer.arrays import Matrix, Vector
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.columns import Rows
-from mercer.landmarks.factor import Factor
+from mercer.landmarks.factor import AHEAD, Factor, footprint
 from mercer.problem import KernelProblem
 from mercer.span import Basis
 
-# Rows that are proposed at a time, where the user does not say: at first, and at most.
-_FIRST, _MOST = 16, 512
+# Rows that are proposed in the first pass.
+_FIRST = 16
 
 
 class RPCholesky(Landmarks):
@@ -31,7 +31,7 @@ class RPCholesky(Landmarks):
     Parameters
     ----------
     block : int or None
-        Rows proposed at a time. None: twice as many as were accepted before.
+        Rows proposed at a time. None: twice as many as were accepted before, 128 at most.
 
     References
     ----------
@@ -65,14 +65,14 @@ class RPCholesky(Landmarks):
                 break
             accepted = _extend(factor, sizes, many, problem.rng)
             if self.block is None:
-                many = min(_MOST, max(_FIRST, 2 * accepted))
+                many = min(AHEAD, max(_FIRST, 2 * accepted))
         return taken(problem, factor.at)
 
     def work(self, n: int, d: int, m: int) -> float:
         return 2.0 * n * m * d + 2.0 * n * m * m
 
     def memory(self, n: int, d: int, m: int) -> float:
-        return 8.0 * n * (m + min(m, self.block or _MOST))
+        return footprint(n, m)
 
 
 def _extend(factor: Factor, sizes: Vector, many: int, rng: np.random.Generator) -> int:

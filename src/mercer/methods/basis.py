@@ -19,6 +19,7 @@ from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.sources import Source
 from mercer.span import Basis, KernelMoments, Span
+from mercer.threads import serial_blas
 
 # Points of a basis of no given size: so many, or so many for every axis.
 _LEAST, _EACH = 1000, 4
@@ -26,6 +27,8 @@ _LEAST, _EACH = 1000, 4
 DRAWN = 1024
 # Operations that a walk over all pairs of rows may cost where it is only to judge axes.
 AFFORDABLE = 5e11
+# Axes beyond those asked for that are found: products with the kernel matrix start from them.
+_BEYOND = 32
 # Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
 _ROUNDINGS = 8.0
 
@@ -143,10 +146,22 @@ class Spanned:
 
     @cached_property
     def pairs(self) -> tuple[Vector, Matrix]:
-        """Variances ξ of the best axes in the span, largest first, and the axes: zᵀK_yz = 1."""
+        """Variances ξ of the best axes in the span, largest first, and the axes: zᵀK_yz = 1.
+
+        Some more than are asked for; all, where it is a rule's to say how many.
+        """
+        asked, T = _axes_asked(self.problem), self.span.white
+        with serial_blas():
+            few = None if asked is None else min(self.span.rank, asked + _BEYOND)
+            values, W = eigh(self._inner, few)
+            return np.maximum(values, 0.0), T @ W
+
+    @cached_property
+    def _inner(self) -> Matrix:
+        """Covariance of f, the rows' coordinates in the span."""
         T = self.span.white
-        values, W = eigh(T.T @ self.covariance @ T)
-        return np.maximum(values, 0.0), T @ W
+        with serial_blas():
+            return np.asarray(T.T @ self.covariance @ T)
 
     @cached_property
     def middle(self) -> Vector:
@@ -183,19 +198,16 @@ class Spanned:
     @cached_property
     def least_total(self) -> float:
         """The least it can be: tr N."""
-        return min(float(self.pairs[0].sum()), float(self.total))
+        return min(float(np.trace(self._inner)), float(self.total))
 
     @cached_property
     def _tails(self) -> tuple[Vector, Vector]:
-        """Energy of the rows along each axis of the span, and what rounding may have added.
-
-        Cumulated: entry p−1 is that of the first p axes.
-        """
-        T, kappa = self.span.white, self.span.values
-        energy = np.einsum("ij,ij->j", T, self.covariance @ T)
-        energy = np.cumsum(energy + self.seen.weight / self.divisor * self.middle**2)
-        products = self._rounding * np.sqrt(np.cumsum(kappa**-2.0))
-        values = self._noise / np.sqrt(kappa)
+        """Energy of the rows along first axes of the span, and what rounding may have added."""
+        span = self.span
+        energy = np.diag(self._inner) + self.seen.weight / self.divisor * self.middle**2
+        energy = np.cumsum(energy)[span.parts - 1]
+        values = self._noise * np.sqrt(span.longest)
+        products = self._rounding * span.spread
         return energy, products + 2.0 * np.sqrt(np.maximum(energy, 0.0)) * values
 
     @cached_property
@@ -243,7 +255,7 @@ class Spanned:
 
     def loss(self, axes: Matrix) -> float:
         """Bound on what rounding may have added to the variance along orthonormal axes."""
-        width = float(np.linalg.norm(axes, 2)) if axes.size else 0.0
+        width = math.sqrt(float(eigh(axes.T @ axes, 1)[0][0])) if axes.size else 0.0
         held = max(0.0, float(np.trace(axes.T @ self.covariance @ axes)))
         products = self._rounding * float((axes**2).sum())
         return products + 2.0 * math.sqrt(held) * self._noise * width

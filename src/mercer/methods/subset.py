@@ -18,6 +18,7 @@ from mercer.operators import Gram
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.span import KernelMoments, Span
+from mercer.threads import serial_blas
 
 _CENTROIDS = ("span", "rows", "basis")
 
@@ -135,7 +136,8 @@ def _about_the_basis(found: Spanned, rows: int) -> KernelProjection:
     mean = K.mean(axis=0)
     apart = found.seen.mean - mean
     C = found.covariance + found.seen.weight / found.divisor * np.outer(apart, apart)
-    xi, W = eigh(T.T @ C @ T)
+    with serial_blas():
+        xi, W = eigh(T.T @ C @ T)
     k = found.chosen(xi)
     values, axes = np.maximum(xi[:k], 0.0), T @ W[:, :k]
     certificate = with_notes(
