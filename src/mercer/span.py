@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg.lapack
 
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, eigh, is_finite, like, to_numpy
 from mercer.folds import Moments
 from mercer.kernels.base import Kernel, as_precise, fill
 from mercer.kernels.pair import Points
@@ -25,8 +25,6 @@ from mercer.threads import serial_blas
 # Directions of the span below this share of its largest are left out: what is known of them
 # is rounding. Of float32 values more are.
 _CUT = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-8}
-
-
 # Where K_y is no worse conditioned than this, its Cholesky decomposition serves.
 _GOOD = 1e6
 
@@ -78,6 +76,11 @@ class Span:
         self.kernel, self.basis = kernel, basis
         self.dtype, self.reference = source.dtype, source.reference
         self.matrix = self._given(source) if kernel is None else between(kernel, basis.points)
+        if not is_finite(self.matrix):
+            raise ValueError(
+                f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
+                f"or change the kernel's parameters."
+            )
         self.white: Matrix
         with serial_blas():
             if not self._by_cholesky():
@@ -95,6 +98,8 @@ class Span:
 
     def _by_cholesky(self) -> bool:
         """Find the axes by a triangular factor; False where that would lose digits."""
+        if not self.size:
+            return False
         L, failed = scipy.linalg.lapack.dpotrf(self.matrix, lower=1, clean=1)
         if failed:
             return False
@@ -112,7 +117,8 @@ class Span:
 
     def _by_eigenvectors(self) -> None:
         values, U = eigh((self.matrix + self.matrix.T) / 2)
-        values, U = (x[..., values > _CUT[self.dtype] * values[0]] for x in (values, U))
+        least = _CUT[self.dtype] * np.max(values, initial=0.0)
+        values, U = (x[..., values > least] for x in (values, U))
         self.white = U / np.sqrt(values)
         self.parts = np.arange(1, len(values) + 1)
         self.longest, self.spread = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))

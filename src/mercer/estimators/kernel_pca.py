@@ -23,6 +23,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis
+from mercer.methods.basis import require_room
 from mercer.notices import warn
 from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
@@ -225,7 +226,11 @@ class KernelPCA(Batches):
         # Landmarks may be given as numbers of rows: those of no weight must stay in their places.
         whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
         problem = self._problem(source if whole else counted(source))
-        return problem, make_kernel_plan(problem, self._solver(), self.method)
+        plan = make_kernel_plan(problem, self._solver(), self.method)
+        n, asked = problem.sides[0], self.n_components
+        if isinstance(plan.method, OnBasis) and isinstance(asked, Integral) and asked >= n:
+            require_room(min(int(asked), n), plan.method.points(n, n))
+        return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
         if not plan.method.keeps_rows:
@@ -313,6 +318,12 @@ class KernelPCA(Batches):
                 f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
                 f"({found.gap.label}), likely within {100 * found.gap_estimate:.2g} %. gap=0.01 "
                 f'finds axes that are certified within 1 %; method="exact" takes all rows.',
+                ConvergenceWarning,
+            )
+        if self.gap is not None and found.gap.kind == "estimate" and found.gap <= self.gap:
+            warn(
+                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is an estimate: "
+                f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
         self._warn_quality("eigen_solver", "dense")

@@ -71,30 +71,40 @@ class OnBasis(Method):
             return len(rule.points) if shape is None else int(shape[0])
         if m is None:
             return min(n, max(_LEAST, _EACH * (k or 0)))
-        if not (is_number(m) and m == int(m) >= 1):
-            raise ValueError(f"n_basis={m!r} must be a whole number, 1 or more.")
-        if m > n and not isinstance(rule, Given):
-            raise ValueError(
-                f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "
-                f"all rows method='exact' gives the same axes."
-            )
-        return int(m)
+        return size_of(m, None if isinstance(rule, Given) else n)
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
         n = problem.source.shape[0]
-        wanted = _axes_asked(problem)
+        wanted = axes_asked(problem)
         m, rule = self.points(n, wanted), self.rule
-        if wanted is not None and wanted > m:
-            raise ValueError(
-                f"n_components={wanted} axes do not fit the span of n_basis={m} points. Take a "
-                f"basis of at least {wanted}; some times that is better."
-            )
+        require_room(wanted, m)
         rule.check(problem)
         return rule.select(problem, m)
 
 
-def _axes_asked(problem: KernelProblem) -> int | None:
+def size_of(m: Any, n: int | None) -> int:
+    """Return the size of a basis that is asked for, if n rows have room for it."""
+    if not (is_number(m) and math.isfinite(m) and m == int(m) >= 1):
+        raise ValueError(f"n_basis={m!r} must be a whole number, 1 or more.")
+    if n is not None and m > n:
+        raise ValueError(
+            f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "
+            f"all rows method='exact' gives the same axes."
+        )
+    return int(m)
+
+
+def require_room(wanted: int | None, m: int) -> None:
+    """Refuse a basis that has fewer points than there are to be axes."""
+    if wanted is not None and wanted > m:
+        raise ValueError(
+            f"n_components={wanted} axes do not fit the span of n_basis={m} points. Take a "
+            f"basis of at least {wanted}; some times that is better."
+        )
+
+
+def axes_asked(problem: KernelProblem) -> int | None:
     """Return the number of axes asked for; None where it is a rule's to find, or all."""
     wanted = problem.rule.first_guess(*problem.sides)
     return None if wanted is None or wanted >= problem.sides[0] else wanted
@@ -150,7 +160,7 @@ class Spanned:
 
         Some more than are asked for; all, where it is a rule's to say how many.
         """
-        asked, T = _axes_asked(self.problem), self.span.white
+        asked, T = axes_asked(self.problem), self.span.white
         with serial_blas():
             few = None if asked is None else min(self.span.rank, asked + _BEYOND)
             values, W = eigh(self._inner, few)
@@ -189,8 +199,8 @@ class Spanned:
 
         Of the directions of the span only as many as make it least.
         """
-        heights = np.cumsum(self.seen.weight / self.divisor * self.middle**2)
-        values = self._noise / np.sqrt(self.span.values)
+        heights = np.cumsum(self.seen.weight / self.divisor * self.middle**2)[self.span.parts - 1]
+        values = self._noise * np.sqrt(self.span.longest)
         slack = 2.0 * np.sqrt(heights) * values + values**2
         least = float(np.min(slack - heights, initial=0.0)) if self.problem.center else 0.0
         return Figure(max(0.0, self.own * (1.0 + _ROUNDINGS * self._eps) + least))
@@ -317,7 +327,7 @@ class Spanned:
         """Return how many axes are wanted, of those that hold more than rounding."""
         problem, total = self.problem, float(self.total)
         there = int((values > 1e-12 * np.max(values, initial=0.0)).sum())
-        asked = _axes_asked(problem)
+        asked = axes_asked(problem)
         everything = problem.rule.first_guess(*problem.sides) is not None
         if asked is not None or everything:
             return min(there, there if asked is None else asked)

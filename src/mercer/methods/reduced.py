@@ -59,7 +59,8 @@ def weighed_axes(
     centred = K - less - less[:, None] + float(shares @ less)
     root = np.sqrt(counts)
     values, V = eigh(root[:, None] * centred * root)
-    there = values > 1e-12 * np.max(values, initial=0.0)
+    rounding = float(np.finfo(np.float64).eps) * len(K) * float(counts @ np.abs(np.diag(K)))
+    there = values > max(1e-12 * float(np.max(values, initial=0.0)), rounding)
     values, V = values[there], V[:, there]
     axes = root[:, None] * V / np.sqrt(values)
     # Axes are differences from the mean: what they weigh in all is taken off it.

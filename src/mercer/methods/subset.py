@@ -11,7 +11,15 @@ import scipy.linalg.lapack
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.kernels.parameters import is_number
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, spanned, with_notes
+from mercer.methods.basis import (
+    DRAWN,
+    OnBasis,
+    Spanned,
+    axes_asked,
+    ready,
+    spanned,
+    with_notes,
+)
 from mercer.methods.products import best
 from mercer.methods.rows import joined
 from mercer.operators import Gram
@@ -121,6 +129,9 @@ def _of_rank(found: Spanned, rank: int, rows: int) -> KernelProjection:
     L, pivots, there, _ = scipy.linalg.lapack.dpstrf(found.covariance, lower=1)
     G = np.zeros((m, min(int(rank), int(there))))
     G[pivots - 1] = np.tril(L)[:, : G.shape[1]]
+    wanted = axes_asked(found.problem)
+    if wanted is not None and wanted > rank:
+        raise ValueError(f"n_components={wanted} axes do not fit rank={rank}.")
     near = found.span.inverse @ G
     values, W = eigh(G.T @ near)
     large = values > 1e-12 * np.max(values, initial=0.0)

@@ -14,7 +14,15 @@ from mercer.kernels.base import Evaluate, as_precise
 from mercer.kernels.pair import Points
 from mercer.landmarks.base import taken
 from mercer.methods.base import Cost, Method, Size
-from mercer.methods.basis import DRAWN, Spanned, ready, spanned, with_notes
+from mercer.methods.basis import (
+    DRAWN,
+    Spanned,
+    ready,
+    require_room,
+    size_of,
+    spanned,
+    with_notes,
+)
 from mercer.methods.exact import Exact
 from mercer.methods.products import MORE, by_products, sharper
 from mercer.methods.subset import Subset
@@ -102,7 +110,11 @@ class Within(Method):
         return by_products(found, fitted, self.store, sample)
 
     def _first(self, n: int, k: int | None) -> int:
-        return min(n, self.n_basis or max(_FIRST, _EACH * min(k or 0, n)))
+        if self.n_basis is None:
+            return min(n, max(_FIRST, _EACH * min(k or 0, n)))
+        m = size_of(self.n_basis, n)
+        require_room(k if k is not None and k < n else None, m)
+        return m
 
     def _pays(self, problem: KernelProblem, k: int, m: float) -> bool:
         """Tell whether a basis of m points is cheaper than products with the kernel matrix."""
