@@ -216,12 +216,7 @@ class KernelProblem(Problem):
         mean, _, variance = self.treatment(np.float64)
         if float(mean @ mean) <= 10.0 * variance:
             return self
-        at = like(mean, source.reference)
-
-        def less(block: Block) -> Array:
-            return cast(block.rows, np.float64) - at
-
-        return replace(self, source=source.map(less, source.shape[1], np.float64), shift=mean)
+        return replace(self, source=less(source, mean), shift=mean)
 
     def require_finite_rows(self) -> None:
         """Refuse NaN and infinity, which a kernel may make a number of."""
@@ -230,6 +225,16 @@ class KernelProblem(Problem):
         found = self.source.fold(Search()).found
         if found is not None:
             raise not_finite(found, self.source)
+
+
+def less(source: Source, shift: Vector) -> Source:
+    """Return rows less a shift, in float64, computed when they are read."""
+    at = like(shift, source.reference)
+
+    def moved(block: Block) -> Array:
+        return cast(block.rows, np.float64) - at
+
+    return source.map(moved, source.shape[1], np.float64)
 
 
 def require_finite(source: Source, *sums: Array) -> None:

@@ -11,13 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from mercer import progress
 from mercer.estimators.back import Back
 from mercer.estimators.stream import Seen, joined
-from mercer.estimators.validation import counted
 from mercer.methods import Streaming, Subset
 from mercer.plan import make_kernel_plan
-from mercer.problem import KernelProblem
+from mercer.problem import KernelProblem, less
 from mercer.sources import Source, check_weights
 
-LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse")
+LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
 
 
@@ -53,6 +52,7 @@ class Batches(Back):
     _seen: int
     _begun: Any
     _coarse: Any
+    _shift: Any
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -81,10 +81,12 @@ class Batches(Back):
             self._check_batches(first)
             if first:
                 self._begin(batch)
-            fold = joined(self._fold, batch)
+            moved = batch if self._shift is None else less(batch, self._shift)
+            fold = joined(self._fold, moved.weighted(batch.weights))
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
-            problem = replace(self._problem(rows, self._kernel), gap=None)
+            problem = self._problem(rows, self._kernel)
+            problem = replace(problem, gap=None, shift=self._shift)
             fitted = self._stream.finish(problem, fold)
             plan = make_kernel_plan(problem, "auto", self._stream)
             self._publish(problem, fitted, replace(plan, reason="to which batches can be added"))
@@ -94,9 +96,10 @@ class Batches(Back):
     def _begin(self, batch: Source) -> None:
         """Choose the basis, and begin the sums."""
         self._stream = self.method if isinstance(self.method, Streaming) else Subset()
-        problem: KernelProblem = self._problem(counted(batch))
+        problem: KernelProblem = self._problem(batch)
         problem.require_finite_rows()
-        self._kernel, self._seen = problem.kernel, 0
+        problem = problem.moved()
+        self._kernel, self._shift, self._seen = problem.kernel, problem.shift, 0
         self._fold = self._stream.begin(problem)
         self._coarse = np.dtype(np.float32)
 

@@ -51,7 +51,7 @@ class Seen(Source):
     """Rows that have gone by: their number and weight, but not themselves."""
 
     def __init__(self, batch: Source, n: int, count: float) -> None:
-        self.shape = (n, batch.shape[1])
+        self.shape = (n, *batch.shape[1:])
         self.dtype, self.names = batch.dtype, batch.names
         self._reference, self._count = batch.reference, count
 

@@ -64,7 +64,7 @@ def as_landmarks(select: Any) -> Landmarks:
         if select not in RULES:
             raise ValueError(f"select={select!r} is not one of {', '.join(sorted(RULES))}.")
         return RULES[select]()
-    if not hasattr(select, "__len__"):
+    if not (hasattr(select, "__len__") or hasattr(select, "shape")):
         raise ValueError(
             f"select={select!r} is no rule of mercer.landmarks nor the name of one, and holds "
             f"neither points nor numbers of rows."

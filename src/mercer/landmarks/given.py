@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import cast, is_foreign, like, namespace, to_numpy
+from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.landmarks.base import Landmarks, taken
 from mercer.problem import KernelProblem
 from mercer.sources import StringSource, as_source
@@ -38,7 +38,10 @@ class Given(Landmarks):
 
     def select(self, problem: KernelProblem, m: int | None = None) -> Basis:
         at = self._rows(problem.source.shape[0])
-        basis = taken(problem, at) if at is not None else Basis(self._points(problem))
+        if at is None:
+            basis = Basis(self._points(problem))
+        else:
+            basis = taken(problem, at, _counts(problem, at))
         if m is not None and len(basis) != m:
             raise ValueError(f"n_basis={m}, and {len(basis)} points were given. Leave n_basis out.")
         return basis
@@ -79,3 +82,11 @@ class Given(Landmarks):
         if namespace(moved) is not namespace(source.reference):
             moved = like(to_numpy(rows), source.reference, source.dtype)
         return moved if problem.shift is None else moved - like(problem.shift, moved, source.dtype)
+
+
+def _counts(problem: KernelProblem, at: Any) -> Vector | None:
+    """Return how many rows each stands for: all of them, shared out by the weights."""
+    weights = problem.source.weights
+    if weights is None or not weights[at].sum() > 0:
+        return None
+    return np.asarray(weights[at] * (weights.sum() / weights[at].sum()))

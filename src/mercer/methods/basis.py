@@ -75,9 +75,11 @@ class OnBasis(Method):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
-        n = problem.source.shape[0]
-        wanted = axes_asked(problem)
-        m, rule = self.points(n, wanted), self.rule
+        n, weights = problem.source.shape[0], problem.source.weights
+        wanted, rule = axes_asked(problem), self.rule
+        if weights is not None and not isinstance(rule, Given):  # others are not drawn
+            n = int((weights > 0).sum())
+        m = self.points(n, wanted)
         require_room(wanted, m)
         rule.check(problem)
         return rule.select(problem, m)

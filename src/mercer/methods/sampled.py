@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.arrays import Matrix, Vector, like, namespace, to_numpy
 from mercer.certificate import Figure
-from mercer.kernels.base import as_precise, fill
-from mercer.kernels.pair import Points
+from mercer.kernels.base import as_precise
 from mercer.problem import KernelProblem
 from mercer.sources import Block
-from mercer.span import Span
+from mercer.span import Span, between
 
 CONFIDENCE = 0.999
 
@@ -90,10 +89,8 @@ def sampled(
     if len(kept) < 4:
         return Sample(np.zeros(0), 0.0, accepted)
     own, f, v = beyond[kept], f[kept], (h[kept] - mean * problem.center) @ V
-    kernel = np.empty((len(kept), len(kept)))
     assert problem.kernel is not None
-    x = Points(_rows(points, kept))
-    fill(problem.kernel.on, x, x, kernel)
+    kernel = between(problem.kernel, _rows(points, kept))
     E = (kernel - f @ f.T) / np.sqrt(own)[:, None] / np.sqrt(own)
     half = len(kept) // 2
     shares = np.clip(E[np.arange(half), np.arange(half, 2 * half)] ** 2, 0.0, 1.0)
@@ -106,4 +103,6 @@ def sampled(
 def _rows(points: Any, at: Any) -> Any:
     if isinstance(points, list):
         return [points[i] for i in at]
-    return points[at]
+    if isinstance(points, np.ndarray) or hasattr(points, "tocsr"):
+        return points[at]
+    return namespace(points).take(points, like(at, points), axis=0)
