@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, empty
+from mercer.certificate import Certificate
 from mercer.config import get_config
 from mercer.kernels.base import Evaluate, as_precise
 from mercer.kernels.pair import Points
@@ -85,28 +86,23 @@ class Within(Method):
 
     def fit(self, problem: Problem) -> KernelProjection:
         problem = ready(problem)
-        n, gap = problem.source.shape[0], problem.gap or 0.0
-        order = _order(problem)
-        m, kept = self._first(n, problem.rule.first_guess(*problem.sides)), None
-        while True:
-            basis = taken(problem, order[:m])
-            found, kept = _walked(problem, basis, kept)
+        gap, order, kept = problem.gap or 0.0, _order(problem), None
+        m: int | None = self._first(len(order), problem.rule.first_guess(*problem.sides))
+        while m is not None:
+            found, kept = _walked(problem, taken(problem, order[:m]), kept)
             xi, Z = found.pairs
             k = found.chosen(xi)
             sample = found.sample(k, DRAWN)
             certificate = found.certificate(xi[:k], Z[:, :k], sample)
             if certificate.gap > gap:
                 sample, certificate = sharper(found, k, gap, sample, certificate)
-            done = certificate.gap <= gap or m == n
-            wanted = n if done else _predicted(found, k, gap)
-            if done or not self._pays(problem, k, wanted):
-                break
-            m = int(min(n, max(1.5 * m, min(wanted, _GROWTH * m))))
+            m = self._next(found, k, gap, certificate, len(order))
         fitted = found.projection(xi[:k], Z[:, :k], certificate)
         if certificate.gap <= gap:
             return fitted
         if self.store is None or not found.bounded:
-            return replace(fitted, certificate=with_notes(certificate, _needed(wanted, n)))
+            note = _needed(_predicted(found, k, gap), len(order))
+            return replace(fitted, certificate=with_notes(certificate, note))
         return by_products(found, fitted, self.store, sample)
 
     def _first(self, n: int, k: int | None) -> int:
@@ -116,23 +112,43 @@ class Within(Method):
         require_room(k if k is not None and k < n else None, m)
         return m
 
-    def _pays(self, problem: KernelProblem, k: int, m: float) -> bool:
-        """Tell whether a basis of m points is cheaper than products with the kernel matrix."""
-        shape = problem.source.shape
+    def _next(
+        self, found: Spanned, k: int, gap: float, certificate: Certificate, n: int
+    ) -> int | None:
+        """Return how many of n points the next basis has; None where it need not grow, or cannot.
+
+        As many as the bound is predicted to need, where they cost less than products with the
+        kernel matrix do. Else as many as cost a tenth of those, for axes that are near enough
+        for one product to tell so.
+        """
+        m, shape = found.span.size, found.problem.source.shape
         size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, square=True)
-        if m >= size.n / 2 and self.store is not None:
-            return False
-        cost = Subset(int(min(m, size.n))).cost(size)
-        if cost.memory > get_config().budget:
-            return False
-        # LAPACK's operations take about four times as long.
-        return self.store is None or cost.products + 4 * cost.factor <= self._exact(size)
+        if certificate.gap <= gap or m >= n:
+            return None
+        wanted, most = _predicted(found, k, gap), self._exact(size)
+        if _operations(min(wanted, n), size) <= most and (wanted < n / 2 or self.store is None):
+            return int(min(n, max(1.5 * m, min(wanted, _GROWTH * m))))
+        near = certificate.gap_estimate <= gap / 2
+        points = float(m)
+        while not near and points < n / 4 and _operations(1.1 * points, size) <= most / 10:
+            points *= 1.1
+        return int(points) if points >= 1.5 * m else None
 
     def _exact(self, size: Size) -> float:
         """Return the operations of a walk over all pairs and a few products."""
+        if self.store is None:
+            return math.inf
         vectors = 3.0 * (size.axes + MORE)
         pairs = float(size.n) * size.n
         return pairs * size.d * (3 if self.store == "none" else 1) + 2.0 * pairs * vectors
+
+
+def _operations(m: float, size: Size) -> float:
+    """Return the operations of a basis of m points; infinite where it does not fit the memory."""
+    cost = Subset(int(min(m, size.n))).cost(size)
+    if cost.memory > get_config().budget:
+        return math.inf
+    return cost.products + 4 * cost.factor  # LAPACK's take about four times as long
 
 
 def _order(problem: KernelProblem) -> Any:
