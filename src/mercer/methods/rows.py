@@ -46,9 +46,10 @@ def over_rows(found: Spanned, values: Vector, axes: Matrix, shares: Vector) -> K
     means = features.map(lambda block: (block.rows @ s)[:, None], 1).collect()
     less = like(middle, source.reference)
     rows = features.map(lambda block: (block.rows - less) @ A, axes.shape[1]).collect()
-    if source.weights is not None:
-        rows = rows * like(source.weights, rows)[:, None]
     turned = signs(to_numpy(rows))
+    if source.weights is not None:  # as if each stood there as often as it counts
+        turned = signs(to_numpy(rows) * (source.weights > 0)[:, None])
+        rows = rows * like(source.weights, rows)[:, None]
     rows = rows * like(turned, rows)
     projection = KernelProjection(
         mean=to_numpy(means)[:, 0],
