@@ -1,0 +1,368 @@
+"""Certificates of kernel PCA on a basis, against the truth from the whole kernel matrix."""
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mercer import KernelPCA, config_context
+from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Tanh
+from mercer.methods import (
+    Cholesky,
+    ConvergenceWarning,
+    Greedy,
+    Improved,
+    Nystrom,
+    Reduced,
+    Subset,
+    Within,
+    rows,
+    within,
+)
+from mercer.methods.basis import ready, spanned
+from mercer.methods.sampled import CONFIDENCE, mean_bound, sampled
+from mercer.problem import KernelProblem
+from mercer.rules import Count
+from mercer.sources import as_source
+from tests.laws import plain
+
+RNG = np.random.default_rng(0)
+DATA = {
+    "normal": RNG.standard_normal((100, 5)),
+    "few columns": RNG.standard_normal((100, 2)),
+    "duplicates": np.repeat(RNG.standard_normal((25, 4)), 4, axis=0),
+    "large mean": RNG.standard_normal((90, 4)) + 1e4,
+    "clusters": np.repeat([[0.0], [20.0]], 45, axis=0) + 0.01 * RNG.standard_normal((90, 3)),
+    "constant columns": np.hstack([RNG.standard_normal((90, 2)), np.full((90, 3), 7.0)]),
+    "small": 1e-4 * RNG.standard_normal((80, 4)),
+    "outlier": RNG.standard_normal((90, 3)) * np.where(np.arange(90) == 50, 100.0, 1.0)[:, None],
+}
+KERNELS = [RBF(0.1), RBF(1e-4), RBF(10.0), Linear(), Polynomial(3), Laplacian(0.3), Matern(2.0)]
+METHODS = [
+    Subset,
+    lambda m: Subset(m, "kmeans"),
+    lambda m: Subset(m, centroid="basis"),
+    lambda m: Subset(m, rank=m - 1),
+    Reduced,
+    Improved,
+    Nystrom,
+    lambda m: Nystrom(m, "kmeans"),
+    lambda m: Nystrom(m, on="basis"),
+    Cholesky,
+    lambda m: Cholesky(m, on="rows"),
+    Greedy,
+]
+
+
+def fit(k, method, X, weights=None, kernel=RBF(0.1), **settings):  # noqa: B008
+    settings = {"random_state": 1, **settings}
+    return KernelPCA(k, kernel=kernel, method=method, **settings).fit(X, sample_weight=weights)
+
+
+def gap(model, kernel, X, weights=None, center=True):
+    """The true gap: 1 − captured/optimum."""
+    best = plain.variances(kernel, X, weights, center)[: model.n_components_].sum()
+    return 1.0 - plain.held(model, kernel, X, weights, center) / best
+
+
+@pytest.mark.filterwarnings("ignore:.*axes were asked for")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", DATA)
+def test_captured_and_bound_against_the_truth(name, dtype):
+    """The bound is never below the optimum; captured is never more than the axes hold."""
+    X = DATA[name].astype(dtype)
+    for i, kernel in enumerate(KERNELS):
+        weights = None if i % 2 else np.random.default_rng(i).integers(0, 3, len(X)).astype(float)
+        center = i % 3 != 2
+        values = plain.variances(kernel, X, weights, center)
+        own = np.abs(kernel.diag(X.astype(float))).mean()
+        for j, method in enumerate(METHODS):
+            found = fit(2, method(3 + 17 * ((i + j) % 2)), X, weights, kernel, center=center)
+            certificate, total = found.certificate_, found.projection_.total_variance
+            best, inside = values[: found.n_components_].sum(), 0.0
+            if found.n_components_:
+                inside = plain.held(found, kernel, X, weights, center)
+            captured, upper = (
+                float(f) * total for f in (certificate.captured, certificate.optimum_upper)
+            )
+            # What rounding leaves of the truth; more where axes are nearly parallel.
+            rounding = 1e-14 * own + 1e-6 * best
+            told = f"{kernel} {found.method}"
+            assert upper >= best - (1e-14 * own + 1e-9 * best), told
+            assert captured <= inside + rounding, told
+            assert total >= values.sum() * (1 - 1e-9) - 1e-14 * own, told
+            if dtype == "float64":
+                assert captured >= 0.999 * inside - 1e-10 * own, told
+            elif best > 1e-2 * own:  # float32 tells this much of it
+                assert captured >= 0.9 * inside, told
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.1), Laplacian(0.3), Polynomial(2)])
+@pytest.mark.parametrize("m", [5, 40, 100])
+def test_a_well_conditioned_certificate_is_sharp(kernel, m):
+    """Captured is what the axes hold, and all rows leave no gap."""
+    X = DATA["normal"]
+    for method in METHODS:
+        found = fit(3, method(m), X, kernel=kernel)
+        inside = plain.held(found, kernel, X)
+        captured = float(found.certificate_.captured) * found.projection_.total_variance
+        assert captured == pytest.approx(inside, rel=1e-8)
+        if m == 100 and "rank" not in repr(found.method):
+            assert found.certificate_.gap <= 1e-6
+
+
+def test_the_total_is_bracketed():
+    X, kernel = DATA["normal"], RBF(0.1)
+    truth = plain.variances(kernel, X).sum()
+    found = fit(2, Subset(20), X)
+    note = found.certificate_.notes[0]
+    least = float(note.rsplit("at least ", 1)[1].split(" %")[0]) / 100
+    total = found.projection_.total_variance
+    assert least * total * (1 - 1e-3) <= truth <= total
+    h = kernel(X, found.X_fit_)
+    h = h - h.mean(axis=0)
+    seen = np.trace(h @ np.linalg.solve(kernel(found.X_fit_), h.T)) / 99
+    assert least * total == pytest.approx(seen, rel=1e-3)  # four digits
+
+
+# The bound that rests on a sample.
+
+
+def test_empirical_bernstein_is_not_violated_more_than_chance_allows():
+    rng = np.random.default_rng(2)
+    for draw in (
+        lambda: (rng.random(300) < 0.01).astype(float),
+        lambda: (rng.random(1000) < 0.5).astype(float),
+        lambda: rng.beta(0.1, 5.0, 400),
+    ):
+        mean = np.mean([draw().mean() for _ in range(2000)])
+        missed = sum(mean_bound(draw(), 0.95) < mean for _ in range(1000))
+        assert missed <= scipy.stats.binom.ppf(0.9999, 1000, 0.05)
+    assert mean_bound(np.zeros(1)) == 1.0
+    assert mean_bound(np.zeros(10_000)) <= 0.002
+
+
+def pieces(X, kernel, at, weights=None, center=True):
+    """A span, with E = K − N₀ over c from the definition."""
+    source = as_source(X).weighted(weights)
+    problem = ready(KernelProblem(source, Count(3), center=center, kernel=kernel))
+    found = spanned(problem, Subset(select=at).basis(problem))
+    h, w = kernel(X, X[at]), plain.counts(X, weights)
+    E = kernel(X) - h @ np.linalg.pinv(kernel(X[at]), rcond=1e-11, hermitian=True) @ h.T
+    return found, np.sqrt(w)[:, None] * E * np.sqrt(w) / (w.sum() - 1)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(60) % 3 + 0.0], ids=["plain", "weighed"])
+@pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.3)])
+def test_a_sample_tells_what_lies_beyond_the_span(kernel, weights):
+    """In 500 draws the bound on ‖E‖_F holds, and the estimates are right on average."""
+    X = np.random.default_rng(3).standard_normal((60, 3))
+    found, E = pieces(X, kernel, np.arange(0, 60, 6), weights)
+    norm, trace = np.linalg.norm(E), np.trace(E)
+    assert found.beyond == pytest.approx(trace, rel=1e-8)
+    assert found.beyond >= trace
+    xi, Z = found.pairs
+    w = plain.counts(X, weights)
+    V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
+    y = (kernel(X, X[::6]) - found.seen.mean) @ V * np.sqrt(w)[:, None]
+    gain = np.einsum("ik,ij,jk->", y, E, y)
+    shares, gains, missed = [], [], 0
+    for seed in range(500):
+        problem = replace(found.problem, rng=np.random.default_rng(seed))
+        drawn = sampled(
+            problem,
+            found.span,
+            Z[:, :3] / np.sqrt(xi[:3]),
+            found.seen.mean,
+            found.seen.largest,
+            200,
+        )
+        shares.append(drawn.shares.mean())
+        gains.append(drawn.gain(found.beyond))
+        missed += drawn.norm(found.beyond) < norm
+    assert missed <= scipy.stats.binom.ppf(0.9999, 500, 1 - CONFIDENCE)
+    assert np.mean(shares) == pytest.approx((norm / trace) ** 2, rel=0.05)
+    assert np.mean(gains) == pytest.approx(gain, rel=0.1)
+
+
+def test_the_bound_at_99_9_percent_in_a_thousand_trials():
+    """Bounds at 99.9 % that say more than the one that always holds, violated hardly ever."""
+    rng, used, missed = np.random.default_rng(4), 0, 0
+    for trial in range(10):
+        X = rng.standard_normal((200, 4 + trial % 3))
+        kernel = (RBF(0.3), Laplacian(1.0), RBF(1.0))[trial % 3]
+        found, _ = pieces(X, kernel, np.arange(0, 200, 20))
+        best = plain.variances(kernel, X)[:3].sum()
+        xi, Z = found.pairs
+        for seed in range(100):
+            object.__setattr__(
+                found, "problem", replace(found.problem, rng=np.random.default_rng(seed))
+            )
+            certificate = found.certificate(xi[:3], Z[:, :3], found.sample(3, 200))
+            used += certificate.optimum_upper.confidence == CONFIDENCE
+            missed += float(certificate.optimum_upper) * float(found.total) < best
+    assert used >= 700
+    assert missed <= scipy.stats.binom.ppf(0.9999, 1000, 1 - CONFIDENCE)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.05), RBF(0.3), Laplacian(0.2), Polynomial(2)])
+@pytest.mark.parametrize("m", [30, 100])
+def test_the_likely_gap_is_near_the_truth(kernel, m):
+    X = np.random.default_rng(5).standard_normal((700, 6))
+    found = fit(4, Subset(m), X, kernel=kernel)
+    truth, likely = gap(found, kernel, X), found.certificate_.gap_estimate
+    assert likely.kind == "estimate"
+    assert truth <= found.certificate_.gap
+    assert 0.4 * truth - 0.003 <= likely <= 2.0 * truth + 0.003
+
+
+# A gap that is asked for.
+
+
+def asked(model, X, weights=None):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, sample_weight=weights)
+    return [str(w.message) for w in caught if w.category is ConvergenceWarning]
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.01])
+@pytest.mark.parametrize("kernel", [RBF(0.02), RBF(0.3), Laplacian(0.2), Polynomial(2)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        Subset(40),
+        Greedy(40),
+        Within(20),
+        Within(20, store="float64"),
+        Within(20, store="none"),
+        Within(20, store=None),
+    ],
+    ids=repr,
+)
+def test_a_gap_is_met_or_its_absence_told(method, kernel, wanted):
+    X = np.random.default_rng(6).standard_normal((250, 5))
+    weights = None if wanted == 0.1 else np.random.default_rng(7).integers(1, 4, 250).astype(float)
+    for dtype in ("float64", "float32"):
+        rows = X.astype(dtype)
+        model = KernelPCA(3, kernel=kernel, method=method, gap=wanted, random_state=0)
+        told = asked(model, rows, weights)
+        certified = model.certificate_.gap
+        assert certified.kind == "bound"
+        assert certified <= wanted or any("was asked for" in text for text in told)
+        assert certified > wanted or not told
+        assert gap(model, kernel, rows, weights) <= certified + 1e-6
+        if isinstance(method, Within) and method.store is not None:
+            assert certified <= wanted
+
+
+def test_without_products_the_note_says_what_it_takes():
+    X = np.random.default_rng(6).standard_normal((250, 5))
+    with config_context(memory="72MiB"):
+        model = KernelPCA(3, kernel=RBF(0.5), method=Within(20, store=None), gap=1e-4)
+        told = asked(model, X)
+    met = model.certificate_.gap <= 1e-4
+    assert met or "products with the kernel matrix of 250 rows" in str(model.certificate_)
+    assert met != bool(told)
+
+
+def test_within_keeps_kernels_only_where_there_is_room(monkeypatch):
+    """The same basis, axes and certificate where every kernel is computed anew."""
+    walked, kept = within._walked, []
+
+    def watched(problem, basis, known):
+        found, known = walked(problem, basis, known)
+        kept.append(0 if known is None else int(known.shape[1]))
+        return found, known
+
+    monkeypatch.setattr(within, "_walked", watched)
+    X = np.random.default_rng(8).standard_normal((20_000, 3))
+    fits, widths = [], []
+    for memory in ("1GiB", "80MiB"):
+        with config_context(memory=memory):
+            fits.append(fit(2, Within(100, store=None), X, kernel=RBF(0.2), gap=0.01))
+        widths.append(kept.copy())
+        kept.clear()
+    sizes = widths[0]
+    assert len(sizes) > 1
+    assert sizes[0] == 100 < sizes[-1] == len(fits[0].X_fit_)
+    assert widths[1] == [100] + [0] * (len(sizes) - 1)
+    assert np.array_equal(fits[0].X_fit_, fits[1].X_fit_)
+    assert np.abs(fits[0].transform(X[:50]) - fits[1].transform(X[:50])).max() <= 1e-9
+    assert fits[0].certificate_.gap == pytest.approx(fits[1].certificate_.gap, rel=1e-6)
+    again = fit(2, Subset(select=fits[0].X_fit_), X, kernel=RBF(0.2))
+    assert np.abs(fits[0].transform(X[:50]) - again.transform(X[:50])).max() <= 1e-9
+
+
+# Axes over all rows, and kernels that have no bounds.
+
+
+@pytest.mark.parametrize("method", [Nystrom(15), Nystrom(15, "kmeans"), Cholesky(15, on="rows")])
+@pytest.mark.parametrize("center", [True, False])
+def test_axes_over_too_many_rows_are_judged_by_their_part_in_the_span(method, center, monkeypatch):
+    X, kernel = DATA["normal"], RBF(0.05)
+    exactly = fit(2, method, X, kernel=kernel, center=center)
+    monkeypatch.setattr(rows, "AFFORDABLE", 0.0)
+    nearly = fit(2, method, X, kernel=kernel, center=center)
+    assert np.abs(nearly.transform(X) - exactly.transform(X)).max() <= 1e-12
+    assert nearly.certificate_.captured.kind == "estimate"
+    inside = plain.held(nearly, kernel, X, center=center)
+    captured = float(nearly.certificate_.captured) * nearly.projection_.total_variance
+    assert captured == pytest.approx(inside, rel=0.1)
+    best = plain.variances(kernel, X, center=center)[:2].sum()
+    assert float(nearly.certificate_.optimum_upper) * nearly.projection_.total_variance >= best
+
+
+@pytest.mark.parametrize("method", [m(12) for m in METHODS] + [Within(12)], ids=repr)
+def test_a_kernel_that_is_not_positive_semi_definite_has_estimates(method):
+    X = np.random.default_rng(9).standard_normal((80, 4))
+    model = KernelPCA(2, kernel=Tanh(0.5, -1.0), method=method, gap=0.5, random_state=0)
+    told = asked(model, X)
+    assert model.certificate_.gap.kind == "estimate"
+    assert model.certificate_.captured.kind == model.certificate_.optimum_upper.kind == "estimate"
+    assert any("gap=0.5 was asked for" in text for text in told)
+    assert "(estimate)" in model.certificate_.sentence
+
+
+# Memory.
+
+CHILD = """
+    import sys, warnings
+    from pathlib import Path
+    import numpy as np
+    from mercer import KernelPCA, config_context
+    from mercer.kernels import RBF
+    from mercer.methods import Subset
+
+    warnings.simplefilter("ignore")
+
+    def peak():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+    X = np.random.default_rng(0).standard_normal((3000, 20))
+    KernelPCA(3, kernel=RBF(0.02), method=Subset(100)).fit(X)
+    before = peak()
+    with config_context(memory="96MiB"):
+        kpca = KernelPCA(3, kernel=RBF(0.02), method=Subset(100, select=sys.argv[2]))
+        kpca.fit(sys.argv[1])
+        kpca.transform(sys.argv[1]).collect()
+    print((peak() - before) / 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("select", ["uniform", "kmeans"])
+def test_memory_does_not_grow_with_the_rows(tmp_path, select):
+    """A file of 61 MiB; its kernel matrix would have 1.2 TiB."""
+    path = tmp_path / "rows.npy"
+    np.save(path, np.random.default_rng(1).standard_normal((400_000, 20)))
+    child = [sys.executable, "-c", textwrap.dedent(CHILD), str(path), select]
+    run = subprocess.run(child, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout.split()[-1]) <= 96 + 28
