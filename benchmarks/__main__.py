@@ -10,7 +10,17 @@ import sys
 from benchmarks import report
 from benchmarks.harness import Row, say, warm_up
 
-NAMES = ("tall", "wide", "disk", "sparse", "memory", "kernels", "kernel_pca", "sketches")
+NAMES = (
+    "tall",
+    "wide",
+    "disk",
+    "sparse",
+    "memory",
+    "kernels",
+    "kernel_pca",
+    "sketches",
+    "basis",
+)
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,29 @@ def tall(dtype: DTypeLike, quick: bool = False) -> tuple[Array, str]:
     """Return 60000×784 rows and what they are: MNIST where there is a copy, else `decaying`."""
     n = 3000 if quick else 60_000
     try:
-        pixels = np.load(find("mnist.npz"))["X"][:n]
+        pixels = _pixels(find("mnist.npz"))[:n]
     except FileNotFoundError as absent:
         return decaying(n, 784, dtype), f"synthetic: {absent}"
     X = np.empty(pixels.shape, dtype)
     for rows in chunks(len(X)):
         X[rows] = pixels[rows]
     return X, "MNIST"
+
+
+def digits(n: int, dtype: DTypeLike) -> Array:
+    """Return the first rows of MNIST, pixels from 0 to 1."""
+    pixels = _pixels(find("mnist.npz"))[:n]
+    X = np.empty(pixels.shape, dtype)
+    for rows in chunks(len(X)):
+        X[rows] = pixels[rows] / 255.0
+    return X
+
+
+@functools.cache
+def _pixels(path: Path) -> Array:
+    """Unpack a file once: it takes seconds."""
+    with np.load(path) as archive:
+        return archive["X"]
 
 
 def wide(quick: bool = False) -> tuple[Array, str]:

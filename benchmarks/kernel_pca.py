@@ -24,7 +24,7 @@ def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
     """Race both on 8000 rows; then all rows, little memory, new rows, and ever more rows."""
     repeats = repeats or REPEATS
     try:
-        X = rows_of(800 if quick else 8000, "float64")
+        X = data.digits(800 if quick else 8000, "float64")
     except FileNotFoundError as absent:
         return [skipped("kernel PCA of MNIST", absent)]
     return [
@@ -34,12 +34,6 @@ def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
         *_alone("little memory", 1000 if quick else 20_000, "2GiB"),
         _growth(quick),
     ]
-
-
-def rows_of(n: int, dtype: str) -> data.Array:
-    """Return the first rows of MNIST, pixels from 0 to 1."""
-    with np.load(data.find("mnist.npz")) as archive:
-        return (archive["X"].reshape(-1, 784)[:n] / 255.0).astype(dtype)
 
 
 def ours(store: str | None = None) -> mercer.KernelPCA:
@@ -77,7 +71,7 @@ def _race(X: data.Array, repeats: int) -> list[Row]:
 
 
 def _transform(X: data.Array, quick: bool, repeats: int) -> list[Row]:
-    new = rows_of(11_000 if not quick else 1000, "float64")[-(10_000 if not quick else 500) :]
+    new = data.digits(11_000 if not quick else 1000, "float64")[-(10_000 if not quick else 500) :]
     mine, other = ours().fit(X), theirs("arpack").fit(X)
     race = Race(
         [Side("Mercer", lambda: mine.transform(new))],
@@ -113,7 +107,7 @@ def _alone(name: str, n: int, memory: str | None) -> list[Row]:
             Row(case, "largest residual / λ₁", notes["residual"], must=1e-6),
         ]
         if memory is not None:
-            values = ours().fit(rows_of(n, "float32")).eigenvalues_.astype(float)
+            values = ours().fit(data.digits(n, "float32")).eigenvalues_.astype(float)
             error = float(np.abs(np.array(notes["values"]) / values - 1).max())
             rows.append(Row(case, "eigenvalues, relative difference", error, must=1e-6))
     return rows
@@ -121,7 +115,7 @@ def _alone(name: str, n: int, memory: str | None) -> list[Row]:
 
 def prepare(n: int, memory: str | None, store: str | None) -> Callable[[], Any]:
     """Make the rows and return the fit."""
-    X = rows_of(n, "float32")
+    X = data.digits(n, "float32")
     ours().fit(X[:200])
 
     def fit() -> Any:
@@ -144,7 +138,7 @@ def prepare(n: int, memory: str | None, store: str | None) -> Callable[[], Any]:
 def _growth(quick: bool) -> Row:
     """Fit the exponent of the time as the rows double."""
     sizes = [500, 1000, 2000] if quick else [5000, 10_000, 20_000, 40_000]
-    X = rows_of(sizes[-1], "float64")
+    X = data.digits(sizes[-1], "float64")
     times = []
     for n in sizes:
         start = time.perf_counter()

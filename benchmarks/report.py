@@ -96,8 +96,9 @@ def _figure(x: float | None, unit: str, sign: str = "") -> str:
         return "–"
     if unit == "MiB":
         return f"{sign}{x / MIB:.0f} MiB"
-    text = {"s": f"{x:.3g} s", "×": f"{x:.2f}×"}.get(unit, f"{x:.1e}")
-    return sign + text
+    plain = f"{x:.3g}" if 0.01 <= abs(x) < 1000 else f"{x:.1e}"
+    texts = {"s": f"{x:.3g} s", "×": f"{x:.2f}×", "%": f"{100 * x:.2g} %"}
+    return sign + texts.get(unit, plain)
 
 
 def _load() -> tuple[float, ...] | None:

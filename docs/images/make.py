@@ -1,8 +1,8 @@
 """The pictures of the documentation; one set of versions gives the same bytes every time.
 
 Run with ``make images``; the files go beside this script. The data sets are those on which the
-literature shows kernel PCA: Schölkopf, Smola & Müller (1998), Worrell (2017), Aguilera &
-Antoñanzas (2019).
+literature shows kernel PCA: Schölkopf, Smola & Müller (1998), Washizawa (2012), Worrell (2017),
+Aguilera & Antoñanzas (2019).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mercer import PCA, KernelPCA
-from mercer.methods import Sketch
-from mercer.metrics import similarity
-from mercer.plotting import contours, scatter
+from mercer.methods import Nystrom, Reduced, Sketch, Subset
+from mercer.metrics import empirical_error, similarity
+from mercer.plotting import contours, projection_norms, scatter
 from mercer.sketches import Resize
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ STYLE = {
 def main() -> None:
     """Make every picture."""
     with mpl.rc_context(STYLE):
-        for picture in (two_circles, three_clusters, cassini, eigenfaces):
+        for picture in (two_circles, three_clusters, cassini, basis, eigenfaces):
             path = HERE / f"{picture.__name__}.png"
             if picture is eigenfaces and not FACES.exists():
                 print(f"{path}: left as it is, {FACES} is not there")
@@ -142,6 +142,30 @@ def cassini() -> Figure:
     return figure
 
 
+def basis() -> Figure:
+    """Norms of projections by 20 of 1000 points: washizawa Fig. 2, on two moons."""
+    X = moons(np.random.default_rng(0), 1000)
+    options = {"kernel": "rbf", "gamma": 2.0, "center": False, "random_state": 0}
+    exact = KernelPCA(5, **options).fit(X)
+    least = empirical_error(exact, X)
+    figure = Figure((9.3, 3.5))
+    rows = panels(figure, 2, 4, right=0.93, hspace=0.24)
+    heading(rows[0], "Length of the projection on five axes: of all 1000 rows, and of 20 points")
+    for axes, rule in zip(rows, ("uniform", "kmeans"), strict=True):
+        models = {f"All rows, and 20 by “{rule}”": exact}
+        for method in (Subset, Reduced, Nystrom):
+            model = KernelPCA(5, method=method(20, select=rule), **options).fit(X)
+            more = 100 * (empirical_error(model, X) / least - 1)
+            models[f"{method.__name__}: error {more:+.3g} %"] = model
+        points = list(models.values())[1].X_fit_
+        for ax in projection_norms(models, X, basis=points, ax=axes):
+            plain(ax, ax.get_title())
+    low, high = rows[1, 0].get_position(), rows[0, 0].get_position()
+    bar = figure.add_axes((0.945, low.y0, 0.01, high.y1 - low.y0))
+    figure.colorbar(rows[0, 0].collections[0], cax=bar).ax.tick_params(labelsize=7)
+    return figure
+
+
 def panels(figure: Figure, down: int, across: int, **places: float) -> np.ndarray:
     """Return panels at fixed places: a layout engine rounds differently from run to run."""
     height = figure.get_figheight()
@@ -187,6 +211,14 @@ def circles(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     X = np.where(inner, 0.3, 1.0)[:, None] * around + rng.normal(0, 0.06, (n, 2))
     return X, np.where(inner, "inner", "outer")
+
+
+def moons(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return points around two half circles of radius 1, one in the other, deviation 0.1."""
+    angle = rng.uniform(0, np.pi, n)
+    upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X = np.where((np.arange(n) % 2 == 0)[:, None], upper, np.array([1.0, 0.5]) - upper)
+    return X + rng.normal(0, 0.1, (n, 2))
 
 
 def clusters(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -42,14 +42,14 @@ def figure(width: float, height: float) -> Any:
     return make(figsize=(width, height), layout="constrained")
 
 
-def panels(ax: Any, count: int) -> Panels:
+def panels(ax: Any, count: int, what: str = "components") -> Panels:
     """Return the Axes given, or those of a new figure, in rows of equal length."""
     if ax is not None:
         given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         if len(given) != count:
             raise ValueError(
-                f"ax holds {len(given)} Axes, and {count} components are to be drawn: "
-                "give one for each, or name the components."
+                f"ax holds {len(given)} Axes, and {count} {what} are to be drawn: give one for "
+                f"each, or name the {what}."
             )
         return given
     down, across = -(-count // WIDEST), row_length(count)

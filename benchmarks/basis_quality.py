@@ -1,0 +1,146 @@
+"""How near kernel PCA on a basis comes to exact: a plane, and three tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import mercer
+from benchmarks import data
+from benchmarks.harness import Row, say, skipped
+from mercer.kernels import RBF
+from mercer.landmarks import Forward
+from mercer.methods import Improved, Method, Nystrom, OnBasis, Reduced, Subset
+from mercer.metrics import empirical_error, operator_distance
+
+_METHODS: tuple[type[OnBasis], ...] = (Subset, Reduced, Improved, Nystrom)
+# Rules, and what E_emp of Subset may be above that of exact.
+_RULES = {"uniform": 2e-2, "kmeans": 1e-3, "forward": 1e-3}
+# E_emp as a multiple of exact's, its deviation, and D²/r: washizawa Table 1.
+_SOURCE = {
+    ("uniform", Subset): (1.0025, 0.0019, 0.0045),
+    ("uniform", Reduced): (1.1420, 0.0771, 0.2279),
+    ("uniform", Improved): (4.7998, 0.0000, 0.9900),
+    ("uniform", Nystrom): (2.3693, 0.6826, 0.3583),
+    ("kmeans", Subset): (1.0001, 0.0000, 0.0002),
+    ("kmeans", Reduced): (1.0282, 0.0114, 0.0517),
+    ("kmeans", Improved): (4.7998, 0.0000, 0.9900),
+    ("kmeans", Nystrom): (1.7520, 0.2535, 0.1520),
+    ("forward", Subset): (1.0002, 0.0001, 0.0002),
+    ("forward", Reduced): (1.3786, 0.0719, 0.5773),
+    ("forward", Improved): (4.7998, 0.0000, 0.9900),
+    ("forward", Nystrom): (14.3043, 9.0850, 1.7232),
+}
+_DEVIATION = 2.2
+
+
+@dataclass
+class Table:
+    """Rows, where the search for a basis may look, and what D²/r may be."""
+
+    file: str
+    must: float | None
+    rule: Forward
+    with_y: bool = True
+
+    def rows(self) -> data.Array:
+        """Return the rows as they are, with what is to be predicted as the last column."""
+        with np.load(data.find(self.file)) as archive:
+            if not self.with_y:
+                return np.concatenate([archive["X"], archive["X_test"]]).astype(np.float64)
+            return np.column_stack([archive["X"], archive["y"]]).astype(np.float64)
+
+
+_TABLES = {
+    "concrete": Table("concrete.npz", 1e-3, Forward()),
+    "housing": Table("boston_housing.npz", 1e-2, Forward()),
+    "tic": Table("tic.npz", None, Forward(step=20, candidates=2000), with_y=False),
+}
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Measure both."""
+    return [*_plane(quick), *_tables(quick)]
+
+
+def plane(n: int, seed: int) -> data.Array:
+    """Return normal points of the plane."""
+    return np.random.default_rng(seed).normal(0.0, _DEVIATION, (n, 2))
+
+
+def _plane(quick: bool) -> list[Row]:
+    """Compare rules and methods as washizawa Table 1 does; each basis serves all methods."""
+    n, m, trials = (200, 20, 2) if quick else (1000, 50, 10)
+    found: dict[Any, list[tuple[float, float]]] = {}
+    for trial in range(trials):
+        for key, figures in _trial(plane(n, trial), m, trial):
+            found.setdefault(key, []).append(figures)
+        say(f"trial {trial + 1} of {trials}")
+    rows = []
+    for rule, must in _RULES.items():
+        means = {method: np.mean(found[rule, method], axis=0) for method in _METHODS}
+        case = f"plane {n}×2, RBF(0.1), 5 axes of {m} points, {rule}"
+        for method in _METHODS:
+            excess, apart = means[method]
+            spread = float(np.std(found[rule, method], axis=0)[0])
+            ratio, deviation, distance = _SOURCE[rule, method]
+            rows.append(
+                Row(
+                    f"{case}, {method.__name__}",
+                    "E_emp above exact's",
+                    excess,
+                    unit="%",
+                    must=must if method is Subset else None,
+                    note=f"{1 + excess:.5f} ± {spread:.5f} of it, D²/r {apart:.2e}; "
+                    f"source {ratio:.4f} ± {deviation:.4f}, {distance:.4f}",
+                )
+            )
+        order = sorted(_METHODS, key=lambda method: means[method][0])
+        share = (1 + means[Subset][0]) / (1 + min(means[other][0] for other in _METHODS[1:]))
+        told = ", ".join(method.__name__ for method in order)
+        rows.append(Row(case, "E_emp of Subset / best other", share, must=1.0, note=told))
+    return rows
+
+
+def _trial(
+    X: data.Array, m: int, seed: int
+) -> Iterator[tuple[tuple[str, type[OnBasis]], tuple[float, float]]]:
+    """Yield E_emp above exact's, and D²/r, of every method on the basis of every rule."""
+    exact = _fitted(X, 5, RBF(0.1), mercer.methods.Exact())
+    least = empirical_error(exact, X)
+    for rule in _RULES:
+        first = _fitted(X, 5, RBF(0.1), Subset(m, select=rule), seed)
+        for method in _METHODS:
+            model = _fitted(X, 5, RBF(0.1), method(select=first.X_fit_))
+            excess = empirical_error(model, X) / least - 1
+            yield (rule, method), (excess, operator_distance(model, exact) ** 2 / 5)
+
+
+def _fitted(X: data.Array, k: int, kernel: RBF, method: Method, seed: int = 0) -> mercer.KernelPCA:
+    """Fit without centring, as the source defines its errors."""
+    return mercer.KernelPCA(k, kernel=kernel, method=method, center=False, random_state=seed).fit(X)
+
+
+def _tables(quick: bool) -> list[Row]:
+    """Measure D²/r of a basis of a tenth of the rows, as many axes as columns."""
+    rows = []
+    for name, table in _TABLES.items():
+        try:
+            X = table.rows()[: 300 if quick else None]
+        except FileNotFoundError as absent:
+            rows.append(skipped(f"basis of {name}", absent))
+            continue
+        (n, d), kernel = X.shape, RBF.from_sigma(float(X.std()))
+        k = min(d, n // 20)  # as many axes as columns; fewer in a quick run only
+        exact = _fitted(X, k, kernel, mercer.methods.Exact())
+        model = _fitted(X, k, kernel, Subset(round(n / 10), select=table.rule))
+        apart = operator_distance(model, exact) ** 2 / k
+        excess = empirical_error(model, X) / empirical_error(exact, X)
+        case = f"{name} {n}×{d}, {k} axes of {len(model.X_fit_)} points, {table.rule!r}"
+        note = f"E_emp {excess:.4f} of exact's"
+        rows.append(Row(case, "D²/r", apart, unit="%", must=table.must, note=note))
+        say(case)
+    return rows
