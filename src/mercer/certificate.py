@@ -206,14 +206,16 @@ class Certificate:
     def gap_estimate(self) -> Figure:
         """The likely gap: what a sample of rows says, or what the residuals leave.
 
-        The latter if no eigenvalue was missed. NaN where neither is known.
+        The latter if no eigenvalue was missed; never above what is certain. NaN where neither is
+        known.
         """
         if self.likely is not None:
             share = 1.0 - float(self.captured) / self.likely if self.likely > 0 else 0.0
             return Figure(max(0.0, share), "estimate")
         held = float(self.eigenvalues.sum())
         share = float(self.eigenvalue_errors.sum()) / held if held > 0 else 0.0
-        return Figure(min(1.0, share), "estimate")
+        certain = self.gap if self.gap.kind == "bound" else 1.0
+        return Figure(share if math.isnan(share) else min(certain, share), "estimate")
 
     @property
     def confidence(self) -> float:
