@@ -40,7 +40,7 @@ _FILES = {
     "mice": "mice_genotypes.npz",
 }
 # Maps that are compared, each drawn so often: one draw's eigenvalues err together.
-_DRAWS = {"gaussian": 10, "hashing, 5 hashes": 10}
+_DRAWS = {"gaussian": 5, "hashing, 5 hashes": 5}
 _IMAGES = {
     "orl": (112, 92),
     **dict.fromkeys(_CLASSES, (32, 32, 3)),
