@@ -236,9 +236,11 @@ def test_batches():
         stream.partial_fit(X)
     with pytest.raises(ValueError, match="cannot change between calls"):
         stream.set_params(method__select=WORDS[:8]).partial_fit(WORDS)
-    with pytest.raises(ValueError, match="batches are gone once seen"):
-        KernelPCA(2, method=Subset(5, centroid="rows")).partial_fit(X)
-    for model in (KernelPCA(method=Nystrom(5)), KernelPCA(kernel="precomputed")):
+    for model in (
+        KernelPCA(method=Nystrom(5)),
+        KernelPCA(method=Subset(5, centroid="rows")),
+        KernelPCA(kernel="precomputed"),
+    ):
         assert not hasattr(model, "partial_fit")
         with pytest.raises(AttributeError):
             model.partial_fit(X)

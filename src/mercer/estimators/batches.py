@@ -30,6 +30,11 @@ def _streams(estimator: Any) -> bool:
             f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
             f"Subset(...), with a basis from the first batch or given."
         )
+    if isinstance(method, Streaming) and method.keeps_rows:
+        raise AttributeError(
+            f"method={method!r} keeps all rows, and batches are gone once seen. partial_fit takes "
+            f"centroid='span' or 'basis'."
+        )
     if estimator.kernel == "precomputed":
         raise AttributeError(
             "partial_fit: batches of a precomputed kernel matrix have no columns for rows to "
