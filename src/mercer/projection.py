@@ -245,7 +245,7 @@ class KernelProjection(Projection):
         A, mean = to_numpy(self.components), like(self.mean, source.reference)
         if self.overlaps is not None:
             values, U = eigh(self.overlaps)
-            there = values > 1e-12 * values[0]
+            there = values > 1e-12 * np.max(values, initial=0.0)
             A = A @ (U[:, there] / np.sqrt(values[there]))
         A = like(A, source.reference, kind)
         shares = like(self.shares, source.reference, kind)

@@ -6,7 +6,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import PCA, KernelPCA
 from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
-from mercer.methods import Covariance, Dot, Exact, FrequentDirections, Iterative
+from mercer.methods import (
+    Cholesky,
+    Covariance,
+    Dot,
+    Exact,
+    FrequentDirections,
+    Iterative,
+    Nystrom,
+    Subset,
+    Within,
+)
 
 NOT_SQUARE = "the rows it transforms have too few columns, which is said first"
 ALL_AXES = "with all axes those of the null space are arbitrary, and weights change its size"
@@ -45,4 +55,22 @@ def test_estimator(estimator, check):
     ),
 )
 def test_kernel_estimator(estimator, check):
+    check(estimator)
+
+
+ANOTHER_BASIS = "of rows in another order, or that stand there twice, another basis is chosen"
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        KernelPCA(1, kernel="rbf", method=method, random_state=0)
+        for method in (Subset(3), Nystrom(3), Cholesky(3), Within(3))
+    ],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": ANOTHER_BASIS,
+        "check_sample_weight_equivalence_on_sparse_data": ANOTHER_BASIS,
+    },
+)
+def test_kernel_estimator_on_a_basis(estimator, check):
     check(estimator)

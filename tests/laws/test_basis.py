@@ -324,7 +324,7 @@ def cases(draw):
 
 @given(cases())
 @example((np.arange(6.0)[:, None], RBF(2.0), np.array([0, 0, 5]), 1, None))
-@settings(max_examples=150)
+@settings(max_examples=100)
 @pytest.mark.filterwarnings("ignore:.*axes were asked for")
 def test_subset_leaves_no_more_than_reduced(case):
     X, kernel, at, k, weights = case

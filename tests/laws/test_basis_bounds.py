@@ -206,7 +206,7 @@ def test_the_bound_at_99_9_percent_in_a_thousand_trials():
             certificate = found.certificate(xi[:3], Z[:, :3], found.sample(3, 200))
             used += certificate.optimum_upper.confidence == CONFIDENCE
             missed += float(certificate.optimum_upper) * float(found.total) < best
-    assert used >= 700
+    assert used >= 500
     assert missed <= scipy.stats.binom.ppf(0.9999, 1000, 1 - CONFIDENCE)
 
 
@@ -259,6 +259,20 @@ def test_a_gap_is_met_or_its_absence_told(method, kernel, wanted):
         assert gap(model, kernel, rows, weights) <= certified + 1e-6
         if isinstance(method, Within) and method.store is not None:
             assert certified <= wanted
+
+
+@pytest.mark.parametrize("n", [5, 8, 15, 20, 25])
+@pytest.mark.parametrize("store", ["float64", "float32", "none"])
+def test_products_that_exhaust_few_rows_find_what_is_there(n, store):
+    """The last vectors of a Krylov space are no noise: no eigenvalue is above the truth."""
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_normal((n, 10))
+        for k in (1, 3):
+            values = plain.variances(RBF(0.1), X)[:k]
+            found = fit(k, Within(3, store=store), X, gap=1e-6 if store != "float32" else 1e-3)
+            assert np.abs(found.explained_variance_ - values).max() <= 3e-3 * values[0]
+            assert (found.explained_variance_ <= values * (1 + 1e-6)).all()
+            assert gap(found, RBF(0.1), X) <= found.certificate_.gap + 1e-9
 
 
 def test_without_products_the_note_says_what_it_takes():
@@ -359,9 +373,9 @@ CHILD = """
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("select", ["uniform", "kmeans"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, select):
-    """A file of 61 MiB; its kernel matrix would have 1.2 TiB."""
+    """A file of 31 MiB; its kernel matrix would have 298 GiB."""
     path = tmp_path / "rows.npy"
-    np.save(path, np.random.default_rng(1).standard_normal((400_000, 20)))
+    np.save(path, np.random.default_rng(1).standard_normal((200_000, 20)))
     child = [sys.executable, "-c", textwrap.dedent(CHILD), str(path), select]
     run = subprocess.run(child, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr

@@ -197,7 +197,9 @@ class Basis:
             fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
-        Q = self.operator.project(Q) if self.fresh else Q
+        # The last block completes the space: with what the operator projects away, or nothing
+        # but rounding would be left for it.
+        Q = self.operator.project(Q) if self.fresh and self.m + width < self.N else Q
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
             Q, _ = apart(self.rows[: self.m, :], Q)
         self.next, _ = orthonormalize(Q)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
@@ -28,6 +29,11 @@ def _streams(estimator: Any) -> bool:
         raise AttributeError(
             f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
             f"Subset(...), with a basis from the first batch or given."
+        )
+    if isinstance(method, Streaming) and method.keeps_rows:
+        raise AttributeError(
+            f"method={method!r} keeps all rows, and batches are gone once seen. partial_fit takes "
+            f"centroid='span' or 'basis'."
         )
     if estimator.kernel == "precomputed":
         raise AttributeError(
@@ -95,7 +101,7 @@ class Batches(Back):
 
     def _begin(self, batch: Source) -> None:
         """Choose the basis, and begin the sums."""
-        self._stream = self.method if isinstance(self.method, Streaming) else Subset()
+        self._stream = clone(self.method) if isinstance(self.method, Streaming) else Subset()
         problem: KernelProblem = self._problem(batch)
         problem.require_finite_rows()
         problem = problem.moved()
@@ -113,4 +119,5 @@ class Batches(Back):
                     "rows seen so far are summed already. Begin again with a clone."
                 )
             return
-        self._begun = now
+        # Copies: set_params changes a method where it stands.
+        self._begun = tuple(clone(each, safe=False) for each in now)

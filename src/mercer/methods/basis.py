@@ -135,7 +135,6 @@ class Spanned:
     def __post_init__(self) -> None:
         seen = self.seen
         if not is_finite(seen.scatter) or not np.isfinite(seen.within):
-            self.problem.require_finite(seen.scatter)
             raise ValueError(
                 f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
                 f"change the kernel's parameters."
@@ -249,7 +248,7 @@ class Spanned:
     def part(self, m: int) -> float:
         """Return the same of the first m points alone, without what rounding may add."""
         values, U = eigh(self.span.matrix[:m, :m])
-        there = values > 1e-10 * values[0]
+        there = values > 1e-10 * np.max(values, initial=0.0)
         T = U[:, there] / np.sqrt(values[there])
         middle = self.seen.weight / self.divisor * float(((T.T @ self.seen.mean[:m]) ** 2).sum())
         return self.own - float(np.einsum("ij,ij->", T, self.covariance[:m, :m] @ T)) - middle

@@ -96,7 +96,7 @@ def joined(points: Any, rows: Any) -> Any:
     """Return points, and rows below them."""
     if isinstance(points, list):
         return [*points, *rows]
-    if hasattr(points, "tocsr"):
+    if hasattr(points, "tocsr") or hasattr(rows, "tocsr"):
         return scipy.sparse.vstack([points, rows], format="csr")
     return namespace(points).concat([points, rows])
 

@@ -127,7 +127,7 @@ class Within(Method):
             return None
         wanted, most = _predicted(found, k, gap), self._exact(size)
         if _operations(min(wanted, n), size) <= most and (wanted < n / 2 or self.store is None):
-            return int(min(n, max(1.5 * m, min(wanted, _GROWTH * m))))
+            return int(min(n, max(m + 1.0, 1.5 * m, min(wanted, _GROWTH * m))))
         near = certificate.gap_estimate <= gap / 2
         points = float(m)
         while not near and points < n / 4 and _operations(1.1 * points, size) <= most / 10:

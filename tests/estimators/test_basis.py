@@ -1,0 +1,503 @@
+"""Kernel PCA on a basis as users meet it: forms of rows, bad input, the plan."""
+
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from mercer import KernelPCA, config_context, landmarks
+from mercer.kernels import RBF, FromFunction, Linear, Polynomial, Subsequence
+from mercer.methods import (
+    Cholesky,
+    ConvergenceWarning,
+    Exact,
+    Greedy,
+    Improved,
+    Nystrom,
+    Reduced,
+    Subset,
+    Within,
+)
+
+RNG = np.random.default_rng(0)
+X, NEW = RNG.standard_normal((60, 4)), RNG.standard_normal((10, 4))
+WORDS = ["".join(RNG.choice(list("abc"), 5)) for _ in range(40)]
+METHODS = [
+    Subset(10),
+    Subset(10, centroid="rows"),
+    Subset(10, centroid="basis"),
+    Subset(10, rank=6),
+    Reduced(10),
+    Improved(10),
+    Nystrom(10),
+    Nystrom(10, on="basis"),
+    Nystrom(10, "kmeans"),
+    Cholesky(10),
+    Cholesky(10, on="rows"),
+    Greedy(10),
+    Within(10),
+]
+NAMES = ["subset", "reduced", "improved", "nystrom", "cholesky", "greedy", "within"]
+ANYTHING = sorted(name for name, rule in landmarks.RULES.items() if rule.takes == "anything")
+
+
+def fit(method, X=X, k=2, weights=None, kernel=RBF(0.1), **settings):  # noqa: B008
+    settings = {"random_state": 0, **settings}
+    return KernelPCA(k, kernel=kernel, method=method, **settings).fit(X, sample_weight=weights)
+
+
+def told(f):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        f()
+    return [str(w.message) for w in caught]
+
+
+# Rows of every form.
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+@pytest.mark.parametrize(
+    "form", ["csr", "fortran", "pandas", "npy", "torch", "array_api_strict", "source"]
+)
+def test_forms_of_rows(method, form, tmp_path):
+    expected = fit(method).transform(NEW)
+    rows, new = X, NEW
+    if form == "csr":
+        rows, new = scipy.sparse.csr_array(X), scipy.sparse.csr_array(NEW)
+    elif form == "fortran":
+        rows = np.asfortranarray(X)
+    elif form == "pandas":
+        pandas = pytest.importorskip("pandas")
+        rows, new = (pandas.DataFrame(A, columns=list("abcd")) for A in (X, NEW))
+    elif form == "npy":
+        np.save(tmp_path / "x.npy", X)
+        np.save(tmp_path / "new.npy", NEW)
+        rows, new = tmp_path / "x.npy", str(tmp_path / "new.npy")
+    elif form == "source":
+        from mercer import as_source
+
+        rows, new = as_source(X), as_source(NEW)
+    else:
+        xp = pytest.importorskip(form)
+        rows, new = xp.asarray(X), xp.asarray(NEW)
+    found = fit(method, rows)
+    scores = found.transform(new)
+    scores = scores.collect() if hasattr(scores, "collect") else np.asarray(scores)
+    error = 1e-9 if not isinstance(method, Within) else 1e-3  # it stops where the bound is met
+    assert np.abs(scores - expected).max() <= error
+    if form in ("torch", "array_api_strict"):
+        assert type(found.eigenvalues_) is type(rows)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_float32_rows(method):
+    found, expected = fit(method, X.astype(np.float32)), fit(method)
+    assert found.eigenvalues_.dtype == found.transform(NEW.astype(np.float32)).dtype == np.float32
+    error = np.abs(found.eigenvalues_ - expected.eigenvalues_).max()
+    assert error <= 1e-5 * expected.eigenvalues_[0]
+    apart = np.abs(found.transform(NEW.astype(np.float32)) - expected.transform(NEW)).max()
+    assert apart <= (1e-4 if not isinstance(method, Within) else 1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_strings(method):
+    if getattr(method, "select", None) == "kmeans":
+        method = Nystrom(10, "kernel_kmeans")
+    kernel = Subsequence(2, 0.5)
+    found = fit(method, WORDS, kernel=kernel)
+    matrix = FromFunction(
+        lambda A, B: (
+            A[:, :1] * 0
+            + kernel([WORDS[int(i)] for i in A[:, 0]], [WORDS[int(i)] for i in B[:, 0]])
+        )
+    )
+    numbers = fit(method, np.arange(40.0)[:, None], kernel=matrix)
+    error = 1e-9 if not isinstance(method, Within) else 1e-5
+    assert np.abs(found.eigenvalues_ - numbers.eigenvalues_).max() <= error * found.eigenvalues_[0]
+    assert np.abs(found.transform(["abc", "bca"])).max() > 0
+    assert np.isfinite(found.reconstruction_error(["abc", ""])).all()
+    assert isinstance(found.X_fit_, list)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_a_precomputed_matrix(method):
+    if getattr(method, "select", None) == "kmeans":
+        method = Nystrom(10, "kernel_kmeans")
+    kernel = RBF(0.1)
+    weights = np.arange(60) % 3 + 1.0
+    for w in (None, weights):
+        expected = fit(method, weights=w)
+        found = fit(method, kernel(X), kernel="precomputed", weights=w)
+        assert found.certificate_.gap.kind == "estimate"  # of a matrix no bound is known
+        if not isinstance(method, Within):
+            assert np.abs(found.eigenvalues_ - expected.eigenvalues_).max() <= 1e-9
+            apart = np.abs(found.transform(kernel(NEW, X)) - expected.transform(NEW)).max()
+            assert apart <= 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_by_name(name):
+    """A basis of all rows, where there are few."""
+    found = fit(name, gap=0.05 if name == "within" else None)
+    assert found.plan_.method.name == name
+    exact = fit("exact")
+    assert np.allclose(
+        found.eigenvalues_, exact.eigenvalues_, rtol=0.05 if name == "within" else 1e-8
+    )
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_clone_pickle_and_repr(method):
+    kpca = KernelPCA(2, kernel=RBF(0.1), method=method, random_state=0)
+    again = clone(kpca)
+    assert again.method == method
+    assert again.method is not method
+    kpca.fit(X)
+    loaded = pickle.loads(pickle.dumps(kpca))
+    assert np.array_equal(loaded.transform(NEW), kpca.transform(NEW))
+    assert loaded.certificate_.gap == kpca.certificate_.gap
+    assert loaded.certificate_.gap.kind == kpca.certificate_.gap.kind
+    assert repr(method) in repr(kpca)
+    assert eval(repr(method)) == method
+
+
+def test_a_grid_over_the_basis():
+    y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.5).astype(int)
+    model = make_pipeline(KernelPCA(2, kernel=RBF(0.3), method=Subset(2)), LogisticRegression())
+    grid = {
+        "kernelpca__method__n_basis": [2, 20],
+        "kernelpca__method__select": ["uniform", "kmeans", landmarks.Forward()],
+    }
+    search = GridSearchCV(model, grid, cv=2).fit(X, y)
+    assert search.best_params_["kernelpca__method__n_basis"] in (2, 20)
+    rule = KernelPCA(method=Subset(9, select=landmarks.Ransac(3)))
+    assert clone(rule).set_params(method__select__trials=7).method.select.trials == 7
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.1), Polynomial(2)])
+@pytest.mark.parametrize("preimage", ["fixed_point", "gradient", "ridge"])
+def test_the_way_back(kernel, preimage):
+    """From all rows as the basis it is that of exact kernel PCA."""
+    expected = fit("exact", k=3, kernel=kernel, preimage=preimage).reconstruct(X[:5])
+    found = fit(Subset(60), k=3, kernel=kernel, preimage=preimage).reconstruct(X[:5])
+    assert np.abs(found - expected).max() <= 1e-5
+
+
+def test_the_fitted_object_stays_as_it_was_when_a_fit_fails():
+    kpca = fit(Subset(10))
+    before, expected = dict(vars(kpca)), kpca.transform(NEW)
+    bad = X.copy()
+    bad[7, 1] = np.nan
+    for broken in (lambda: kpca.fit(bad), lambda: kpca.set_params(method__n_basis=99).fit(X)):
+        with pytest.raises(ValueError, match=r"row 7, column 1|n_basis=99"):
+            broken()
+        kpca.set_params(method__n_basis=10)
+        assert vars(kpca) == before
+    stream = KernelPCA(2, kernel=RBF(0.1), method=Subset(select=X[:8])).partial_fit(X[:30])
+    scores = stream.transform(NEW)
+    with pytest.raises(ValueError, match="NaN"):
+        stream.partial_fit(np.where(np.arange(120).reshape(30, 4) == 5, np.nan, X[30:]))
+    assert np.array_equal(stream.transform(NEW), scores)
+    stream.partial_fit(X[30:])
+    whole = fit(Subset(select=X[:8]))
+    assert np.abs(stream.transform(NEW) - whole.transform(NEW)).max() <= 1e-12
+    assert np.array_equal(kpca.transform(NEW), expected)
+
+
+def test_rows_of_no_weight_are_not_in_the_basis():
+    weights = np.where(np.arange(60) % 4 == 0, 1.0, 0.0)
+    for method in (*METHODS, Subset(), Subset(select="kmeans"), "subset"):
+        basis = fit(method, weights=weights)
+        if isinstance(method, Subset) and method.centroid != "rows":
+            assert len(basis.X_fit_) <= 15
+            assert all((point == X[weights > 0]).all(axis=1).any() for point in basis.X_fit_)
+    with pytest.raises(ValueError, match="n_basis=16 is more than the 15 rows"):
+        fit(Subset(16), weights=weights)
+
+
+def test_batches():
+    """Strings, and what cannot go on."""
+    method = Subset(select=WORDS[:9])
+    kernel = Subsequence(2, 0.5)
+    stream = KernelPCA(2, kernel=kernel, method=method)
+    stream.partial_fit(WORDS[:20]).partial_fit(WORDS[20:])
+    whole = fit(method, WORDS, kernel=kernel)
+    assert np.abs(stream.transform(WORDS) - whole.transform(WORDS)).max() <= 1e-9
+    assert stream.certificate_.gap == pytest.approx(whole.certificate_.gap, abs=1e-6)
+    with pytest.raises(ValueError, match="X holds numbers, and KernelPCA was fitted to strings"):
+        stream.partial_fit(X)
+    with pytest.raises(ValueError, match="cannot change between calls"):
+        stream.set_params(method__select=WORDS[:8]).partial_fit(WORDS)
+    for model in (
+        KernelPCA(method=Nystrom(5)),
+        KernelPCA(method=Subset(5, centroid="rows")),
+        KernelPCA(kernel="precomputed"),
+    ):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError):
+            model.partial_fit(X)
+    # A fit of all rows forgets the batches.
+    stream = KernelPCA(2, kernel=RBF(0.1), method=Subset(select=X[:8])).partial_fit(X[:30]).fit(X)
+    stream.partial_fit(X[:20])
+    assert stream.projection_.total_variance != fit(Subset(select=X[:8])).projection_.total_variance
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    "method", [Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within], ids=lambda m: m.name
+)
+@pytest.mark.parametrize(
+    ("n_basis", "words"),
+    [
+        (61, "n_basis=61 is more than the 60 rows it is chosen from"),
+        (1, "n_components=2 axes do not fit the span of n_basis=1 points"),
+        (0, "n_basis=0 must be a whole number, 1 or more"),
+        (-3, "n_basis=-3 must be a whole number"),
+        (2.5, "n_basis=2.5 must be a whole number"),
+        (np.inf, "n_basis=inf must be a whole number"),
+        (np.nan, "n_basis=nan must be a whole number"),
+        ("ten", "n_basis='ten' must be a whole number"),
+        (True, "n_basis=True must be a whole number"),
+    ],
+)
+def test_sizes_that_no_basis_has(method, n_basis, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        fit(method(n_basis), gap=0.1)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        KernelPCA(2, kernel=RBF(0.1), method=method(n_basis), gap=0.1).fit(X)
+
+
+@pytest.mark.parametrize("size", [np.int64(10), 10.0, np.float32(10)])
+def test_sizes_that_are_whole_numbers(size):
+    assert len(fit(Subset(size)).X_fit_) == 10
+    assert fit(Within(size), gap=0.1).certificate_.gap <= 0.1
+
+
+@pytest.mark.parametrize("k", [11, 59, 60, 70])
+def test_more_axes_than_points(k):
+    with pytest.raises(ValueError, match=f"n_components={min(k, 60)} axes do not fit the span of"):
+        fit(Subset(10), k=k)
+    assert fit(Subset(10), k=None).n_components_ == 10
+    with pytest.raises(ValueError, match="n_components=7 axes do not fit rank=6"):
+        fit(Subset(10, rank=6), k=7)
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("nope", "select='nope' is not one of backward, column_norm, diagonal, forward"),
+        (None, "select=None is no rule of mercer.landmarks"),
+        (5, "select=5 is no rule of mercer.landmarks"),
+        ([], "do not fit the span of n_basis=0 points"),
+        (X[:5, :3], "the landmarks given have 3 columns, and X has 4"),
+        (np.full((3, 4), np.nan), "hold NaN or infinity"),
+        (np.full((3, 4), np.inf), "hold NaN or infinity"),
+        ([0, 1, 99], "row 99 was given as a landmark, and X has 60 rows"),
+        ([-1, 0, 1], "row -1 was given as a landmark"),
+        (["a", "b"], "must both be numbers, or strings"),
+        (np.array([1.5, 2.5]), "Expected 2D array"),
+        (np.zeros((3, 4, 2)), "Expected 2D array"),
+        (X[:1], "n_components=2 axes do not fit the span of n_basis=1"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", [Subset, Reduced, Nystrom], ids=lambda m: m.name)
+def test_landmarks_that_are_none(method, select, words):
+    with pytest.raises(ValueError, match=words):
+        fit(method(select=select))
+
+
+def test_landmarks_and_rows_of_different_kinds():
+    with pytest.raises(ValueError, match="must both be numbers, or strings"):
+        fit(Subset(select=X[:5]), WORDS, kernel=Subsequence(2, 0.5))
+    with pytest.raises(ValueError, match="give the numbers of rows"):
+        fit(Subset(select=X[:5]), RBF(0.1)(X), kernel="precomputed")
+    with pytest.raises(ValueError, match="n_basis=4, and 3 points were given"):
+        fit(Subset(4, select=[0, 1, 2]))
+    assert len(fit(Subset(select=[0, 3, 5]), WORDS, kernel=Subsequence(2, 0.5)).X_fit_) == 3
+
+
+@pytest.mark.parametrize("rule", [landmarks.KMeans(), landmarks.KMeans(nearest=False), "kmeans"])
+def test_rules_that_need_vectors_say_which_do_not(rule):
+    for rows, kernel, given in (
+        (WORDS, Subsequence(2, 0.5), "strings"),
+        (RBF(0.1)(X), "precomputed", "a precomputed kernel matrix"),
+    ):
+        with pytest.raises(ValueError, match=f"was given {given}.*{', '.join(ANYTHING)}"):
+            fit(Subset(8, select=rule), rows, kernel=kernel)
+
+
+@pytest.mark.parametrize("rule", ANYTHING)
+def test_rules_that_take_anything(rule):
+    for rows, kernel in ((WORDS, Subsequence(2, 0.5)), (RBF(0.1)(X), "precomputed")):
+        assert fit(Subset(8, select=rule), rows, kernel=kernel).n_components_ == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (Subset(10, centroid="mean"), "centroid='mean' is not one of span, rows, basis"),
+        (Subset(10, rank=0), "rank=0 must be a whole number from 1 to the 10 points"),
+        (Subset(10, rank=11), "rank=11 must be a whole number"),
+        (Subset(10, rank=2.5), "rank=2.5 must be a whole number"),
+        (Subset(10, rank="a"), "rank='a' must be a whole number"),
+        (Nystrom(10, on="all"), "on='all' is not one of 'rows', 'basis'"),
+        (Cholesky(10, on="all"), "on='all' is not one of 'rows', 'basis'"),
+        (Cholesky(10, tol=2), "tol=2 must be a share"),
+        (Greedy(10, tol=-1), "tol=-1 must be a share"),
+        (Within(10, store="float16"), "store='float16' is not one of float64, float32, none"),
+    ],
+    ids=repr,
+)
+def test_words_that_no_method_knows(method, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        fit(method, gap=1e-6)
+
+
+def test_names_that_no_method_has():
+    with pytest.raises(ValueError, match=r"'method' parameter.*subset"):
+        fit("nearest")
+
+
+def test_duplicate_landmarks_are_handled_and_told():
+    twice = fit(Subset(select=[0, 0, 1, 2, 2, 7]))
+    once = fit(Subset(select=[0, 1, 2, 7]))
+    assert np.abs(twice.transform(NEW) - once.transform(NEW)).max() <= 1e-9
+    assert "span 4 directions: 2 of them repeat" in str(twice.certificate_)
+    assert "repeat" not in str(once.certificate_)
+    for method in (Reduced, Improved, Nystrom):
+        found = fit(method(select=[0, 0, 1, 2, 2, 7]))
+        assert np.isfinite(found.transform(NEW)).all()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_rows_without_variance(method):
+    for rows, kernel in ((np.ones((30, 3)), RBF(0.1)), (np.zeros((30, 3)), Linear())):
+        with pytest.warns(UserWarning, match="only 0 have a variance"):
+            found = fit(method, rows, kernel=kernel)
+        assert found.transform(rows).shape == (30, 0)
+        assert np.abs(found.reconstruction_error(rows)).max() <= 1e-12
+
+
+def test_two_rows():
+    for method in (Subset(2), Reduced(2), Nystrom(2), Cholesky(2), Greedy(2), Improved(2)):
+        found, exact = fit(method, X[:2], k=1), fit("exact", X[:2], k=1)
+        assert found.eigenvalues_ == pytest.approx(exact.eigenvalues_)
+    with pytest.raises(ValueError, match="at least 2 rows"):
+        fit(Subset(1), X[:1], k=1)
+    assert fit(Within(1), X, k=1, gap=0.5).certificate_.gap <= 0.5
+
+
+def test_kernels_that_overflow():
+    for method in (Subset(5), Nystrom(5), Within(5)):
+        with pytest.raises(ValueError, match=r"Polynomial.* gives NaN or infinity between"):
+            fit(method, X * 1e200, kernel=Polynomial(3))
+    with pytest.raises(ValueError, match=r"Polynomial.* gives NaN or infinity between"):
+        fit(Subset(select=X[:5]), X * 1e200, kernel=Polynomial(3))
+
+
+def test_a_share_that_the_basis_cannot_hold():
+    with pytest.raises(
+        ValueError, match=r"Fraction\(0.99\) cannot be met.*3 points.*larger n_basis"
+    ):
+        fit(Subset(3), k=0.99)
+    found = fit(Subset(50), k=0.5)
+    shares = found.explained_variance_ratio_
+    assert shares.sum() > 0.5 >= shares[:-1].sum()
+
+
+# The plan.
+
+
+class Rows:
+    """An array of many rows that takes no memory."""
+
+    def __new__(cls, n, d, dtype=np.float64):
+        return np.broadcast_to(np.zeros(1, dtype), (n, d))
+
+
+def test_all_rows_where_they_fit():
+    plan = KernelPCA(5, kernel="rbf").plan(Rows(3000, 20))
+    assert isinstance(plan.method, Exact)
+    assert "exact (dense" in str(plan)
+
+
+def test_a_basis_where_they_do_not_fit_and_a_warning_that_names_it():
+    rows = np.random.default_rng(1).standard_normal((12_000, 3))
+    with config_context(memory="140MiB"):
+        kpca = KernelPCA(3, kernel=RBF(0.1), random_state=0)
+        plan = kpca.plan(rows)
+        assert plan.method == Subset()
+        assert "as all rows take too much memory, or time" in plan.reason
+        assert re.search(r"exact .* too large", str(plan))
+        assert re.search(r"→ subset \(1000 points\)", str(plan))
+        (message,) = told(lambda: kpca.fit(rows))
+    gap = 100 * kpca.certificate_.gap
+    assert "kernel PCA of all 12000 rows takes too much" in message
+    assert f"Subset() is what was done, within {gap:.2g} % of the best" in message
+    assert "gap=0.01" in message
+    assert not told(lambda: fit(Subset(50), rows))  # what is asked for by name is what runs
+
+
+def test_the_least_that_fits():
+    kpca = KernelPCA(3, kernel=RBF(0.1))
+    with config_context(memory="8MiB"):
+        with pytest.raises(MemoryError, match=r"6000 rows needs .* budget is 8.0 MiB.*a sample of"):
+            kpca.plan(Rows(6000, 3))
+        with pytest.raises(MemoryError, match=r"subset \(50 points\) needs .*budget of 8.0 MiB"):
+            fit(Subset(50), np.zeros((6000, 3)))
+    exact = KernelPCA(3, kernel=RBF(0.1), method="exact")
+    fits = 'method="subset", a basis of 1000 points, which fits'
+    with config_context(memory="180MiB"), pytest.raises(MemoryError, match=fits):
+        exact.plan(Rows(60_000, 3))
+
+
+def test_a_gap_takes_what_is_cheapest():
+    few = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(1500, 50))
+    assert isinstance(few.method, Exact)
+    many = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(20_000, 50))
+    assert isinstance(many.method, Within)
+    assert "within" in str(many)
+    kernels = KernelPCA(5, kernel="sigmoid", gap=0.01).plan(Rows(20_000, 50))
+    assert not isinstance(kernels.method, Within)  # no bound is known
+    with config_context(memory="180MiB"):
+        small = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(60_000, 50))
+    assert small.method == Within(store=None) or small.method.store == "none"
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_every_method_has_a_plan(method):
+    plan = KernelPCA(5, kernel="rbf", method=method).plan(Rows(5000, 20))
+    assert plan.method is method
+    assert plan.reason == "as asked for"
+    assert str(plan).count("→") == 1
+    assert len(plan.candidates) == 1
+    larger = KernelPCA(5, kernel="rbf", method=method).plan(Rows(50_000, 20))
+    cost, more = plan.candidates[0].cost, larger.candidates[0].cost
+    assert more.products > 5 * cost.products
+    if isinstance(method, Subset) and method.centroid == "span":
+        assert more.memory == cost.memory  # whatever n
+
+
+def test_what_a_plan_does_not_depend_on():
+    rows = np.random.default_rng(2).standard_normal((3000, 4))
+    for gap in (None, 0.05):
+        kpca = KernelPCA(3, kernel="rbf", gap=gap)
+        assert kpca.plan(rows).method == kpca.plan(Rows(3000, 4)).method
+
+
+def test_a_missed_gap_is_told():
+    with pytest.warns(ConvergenceWarning, match=r"gap=1e-06 was asked for, and gap=.* certified"):
+        fit(Reduced(5), gap=1e-6)
+    with pytest.warns(ConvergenceWarning, match=r"gap=0.9 was asked for, .* is an estimate"):
+        fit(Subset(5), RBF(0.1)(X), kernel="precomputed", gap=0.9)
