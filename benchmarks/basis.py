@@ -174,8 +174,8 @@ def _exponent(repeats: int, quick: bool) -> Row:
 
 
 def _memory(quick: bool) -> Row:
-    """Compare the growth of the process over files of which one is four times as long."""
-    m, d, sizes = (50, 16, (4000, 16_000)) if quick else (500, 64, (100_000, 400_000))
+    """Compare the growth of the process over files of which one is eight times as long."""
+    m, d, sizes = (50, 16, (4000, 32_000)) if quick else (500, 16, (200_000, 1_600_000))
     case = f"Subset of {m} points, files of {sizes[0]} and {sizes[1]} rows of {d} columns"
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -194,6 +194,6 @@ def _memory(quick: bool) -> Row:
 
 def prepare(path: str, m: int) -> Callable[[], Any]:
     """Return the fit of a file."""
-    kernel = RBF(1 / 64)
+    kernel = RBF(1 / 16)
     kernel_pca(10, kernel, Subset(m)).fit(np.load(path, mmap_mode="r")[: 4 * m])
     return lambda: kernel_pca(10, kernel, Subset(m)).fit(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.landmarks.base import Landmarks, drawn
+from mercer.landmarks.base import Landmarks, drawn, taken
 from mercer.problem import KernelProblem
 from mercer.span import Basis
 
@@ -25,5 +25,9 @@ class Uniform(Landmarks):
     name = "uniform"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        weights = problem.source.weights
-        return drawn(problem, np.ones(problem.source.shape[0]) if weights is None else weights, m)
+        n, weights = problem.source.shape[0], problem.source.weights
+        if weights is not None:
+            return drawn(problem, weights, m)
+        # No number for every row: there may be more of them than memory.
+        at = np.sort(problem.rng.choice(n, m, replace=False, shuffle=False))
+        return taken(problem, at, np.full(m, n / m))
