@@ -286,7 +286,7 @@ class Spanned:
             norm = sample.norm(self.beyond)
             tighter = inside + k**0.5 * norm
             upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
-            likely = float(xi[:k].sum()) + sample.gain(self.beyond)
+            likely = float(xi[:k].sum()) + sample.gain
             likely = min(max(likely, held), float(upper)) / total
         kind = "bound" if self.bounded else "estimate"
         return Certificate(

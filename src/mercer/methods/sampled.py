@@ -20,6 +20,9 @@ from mercer.sources import Block
 from mercer.span import Span, between
 
 CONFIDENCE = 0.999
+# Fewer rows than these, drawn by what lies beyond the span, tell less than all that were drawn; of
+# those so many at most.
+_FEW, _MOST = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -30,23 +33,19 @@ class Sample:
     ----------
     shares : ndarray
         ρ² of independent pairs.
-    overlaps : float
-        Mean over pairs of Σ_k v_ik v_jk E_ij / (E_ii E_jj): times (tr E)², it is Σ_k v_kᵀEv_k.
+    gain : float
+        Estimate of Σ_k v_kᵀEv_k / c: what the axes hold beyond the span.
     accepted : float
         Share of the rows drawn that were kept: tr E / (n max k(x, x)).
     """
 
     shares: Vector
-    overlaps: float
+    gain: float
     accepted: float
 
     def norm(self, trace: float) -> Figure:
         """Return a bound on ‖E‖_F, given one on tr E."""
         return Figure(trace * math.sqrt(mean_bound(self.shares)), "bound", CONFIDENCE)
-
-    def gain(self, trace: float) -> float:
-        """Return an estimate of what the axes hold beyond the span, given tr E."""
-        return max(0.0, trace**2 * self.overlaps)
 
 
 def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
@@ -86,18 +85,27 @@ def sampled(
     kept = np.flatnonzero(rng.random(rows) * largest < beyond)
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
-    if len(kept) < 4:
-        return Sample(np.zeros(0), 0.0, accepted)
-    own, f, v = beyond[kept], f[kept], (h[kept] - mean * problem.center) @ V
+    half, share = len(kept) // 2, source.count / problem.divisor
+    judged = kept if len(kept) >= _FEW else np.arange(min(rows, _MOST))
+    v = (h[judged] - mean * problem.center) @ V
+    E = _beyond(problem, points, f, judged)
+    if judged is kept:  # each drawn in proportion to E_ii: E_ii counts in the trace instead
+        v = v * (accepted * largest / beyond[kept])[:, None]
+    product = E * (v @ v.T)
+    many = len(judged)
+    gain = share**2 * float(product.sum() - np.trace(product)) / max(1, many * (many - 1))
+    if judged is not kept:
+        E = _beyond(problem, points, f, kept)
+    own = beyond[kept]
+    first, second = np.arange(half), np.arange(half, 2 * half)
+    shares = np.clip(E[first, second] ** 2 / (own[first] * own[second]), 0.0, 1.0)
+    return Sample(shares, max(0.0, gain), accepted)
+
+
+def _beyond(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:
+    """Return rows and columns of E."""
     assert problem.kernel is not None
-    kernel = between(problem.kernel, _rows(points, kept))
-    E = (kernel - f @ f.T) / np.sqrt(own)[:, None] / np.sqrt(own)
-    half = len(kept) // 2
-    shares = np.clip(E[np.arange(half), np.arange(half, 2 * half)] ** 2, 0.0, 1.0)
-    along = v / np.sqrt(own)[:, None]
-    product = E * (along @ along.T)
-    different = float(product.sum() - np.trace(product)) / (len(kept) * (len(kept) - 1))
-    return Sample(shares, different, accepted)
+    return np.asarray(between(problem.kernel, _rows(points, at)) - f[at] @ f[at].T)
 
 
 def _rows(points: Any, at: Any) -> Any:
