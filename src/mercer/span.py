@@ -19,7 +19,7 @@ from mercer.folds import Moments
 from mercer.kernels.base import Kernel, as_precise, fill
 from mercer.kernels.pair import Points
 from mercer.projection import KernelMap
-from mercer.sources import Block, Fold, Source
+from mercer.sources import Block, Fold, Source, StringSource
 from mercer.threads import serial_blas
 
 # Directions of the span below this share of its largest are left out: what is known of them
@@ -27,6 +27,9 @@ from mercer.threads import serial_blas
 _CUT = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-8}
 # Where K_y is no worse conditioned than this, its Cholesky decomposition serves.
 _GOOD = 1e6
+# Float32 kernel values that are off by more roundings than this, of some rows that are looked
+# at, are computed in float64: rows lie far apart beside the kernel's width.
+_MANY, _LOOKED_AT = 16.0, 64
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Span:
     ----------
     matrix : ndarray of shape (m, m)
         K_y, float64.
+    dtype : dtype
+        Precision of kernel values: the rows', or float64 where float32 loses their digits.
     white : ndarray of shape (m, p)
         T with TᵀK_yT = I, orthonormal axes of the span: from the Cholesky decomposition of K_y,
         or where that is ill-conditioned from its eigenvectors, Uκ^{-1/2}, without those whose κ
@@ -81,6 +86,8 @@ class Span:
                 f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
                 f"or change the kernel's parameters."
             )
+        if self.dtype == np.float32 and not self.suits_float32(source):
+            self.dtype = np.dtype(np.float64)
         self.white: Matrix
         with serial_blas():
             if not self._by_cholesky():
@@ -131,6 +138,25 @@ class Span:
         assert self.basis.at is not None  # columns of a kernel matrix
         at = self.basis.at
         return source.map(lambda block: cast(block.rows[:, at], kind), len(at), kind)
+
+    def suits_float32(self, source: Source) -> bool:
+        """Tell whether the kernel between rows and the basis keeps its digits in float32.
+
+        By some of the rows: distances that are small beside the rows' lengths lose theirs.
+        """
+        if self.kernel is None or isinstance(source, StringSource) or not self.size:
+            return True
+        n = source.shape[0]
+        at = np.unique(np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp))
+        block = Block(0, source.take(at), None)
+        near, exact = (
+            to_numpy(self.features(source, kind).f(block))  # type: ignore[attr-defined]
+            for kind in (np.float32, np.float64)
+        )
+        lengths = np.sqrt(np.abs(to_numpy(self.own(block, np.float64)))[:, None])
+        allowed = _MANY * float(np.finfo(np.float32).eps) * lengths
+        allowed = allowed * np.sqrt(np.abs(np.diag(self.matrix)))
+        return not bool(np.any(np.abs(near - exact) > allowed))
 
     def own(self, block: Block, dtype: Any = None) -> Array:
         """Return k(x, x) of the rows of a block."""

@@ -384,6 +384,7 @@ class Spanned:
 def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -> Spanned:
     """Walk the rows once, beside a basis; `known` are kernels to it, where they are there."""
     span = Span(problem.kernel, basis, problem.source)
+    known = None if known is None or known.dtype != span.dtype else known
     fold = KernelMoments(span, problem.source, center=problem.center, known=known)
     return Spanned(problem, span, problem.source.fold(fold))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from mercer.methods.sampled import Sample, pairs_needed
 from mercer.operators import Coarse, Gram
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
+from mercer.sources import ArraySource
 
 # Axes beyond those wanted that products with the kernel matrix start from.
 MORE = 24
@@ -81,8 +83,7 @@ def by_products(
     xi, Z = found.pairs
     wide = min(k + MORE, int((xi > 1e-9 * xi[0]).sum()))
     Q = _eigenvectors(problem, found, Z[:, :wide])
-    held = in_memory(problem)
-    kept = Exact("krylov", store).kept
+    held, kept = _precise(found, in_memory(problem), Exact("krylov", store).kept)
     gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
     operator = Coarse(gram, _hidden(found, wide, sample))
     start = Warm(Q, gram.first)
@@ -117,6 +118,21 @@ def by_products(
     total = gram.trace
     rest = max(0.0, total - float(xi[:k].sum()))
     return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
+
+
+def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelProblem, Any]:
+    """Return the problem and what is kept of its matrix, in float64 where float32 loses digits."""
+    source = problem.source
+    coarse = np.dtype(source.dtype if kept is None else kept) == np.float32
+    if not coarse or found.span.suits_float32(found.problem.source):
+        return problem, kept
+    n = source.shape[0]
+    if kept is not None:
+        kept = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
+    if source.dtype == np.float32:
+        rows = ArraySource(cast(source.collect(), np.float64)).weighted(source.weights)
+        problem = replace(problem, source=rows)
+    return problem, kept
 
 
 def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:

@@ -1,0 +1,51 @@
+"""Kernel PCA on a basis where it was once wrong or misleading."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from mercer import KernelPCA
+from mercer.kernels import RBF
+from mercer.methods import Cholesky, Nystrom, Subset, Within
+
+
+def _spectrum(X, gamma, center=True):
+    K = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    H = np.eye(len(X)) - center / len(X)
+    return np.linalg.eigvalsh(H @ K @ H)[::-1]
+
+
+def _true_gap(kpca, X, gamma, center=True):
+    """1 − what the span of the axes holds / the most, by the formula."""
+    Y, A = np.asarray(kpca.X_fit_, float), np.asarray(kpca.projection_.components)
+    h = np.exp(-gamma * cdist(X, Y, "sqeuclidean"))
+    h = h - center * h.mean(axis=0)
+    G = A.T @ np.exp(-gamma * cdist(Y, Y, "sqeuclidean")) @ A
+    held = np.trace(np.linalg.pinv(G) @ (A.T @ (h.T @ h) @ A))
+    return 1.0 - held / _spectrum(X, gamma, center)[: A.shape[1]].sum()
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6])
+@pytest.mark.parametrize(
+    "method", [Subset(150), Within(60), Nystrom(150), Cholesky(150)], ids=lambda m: m.name
+)
+def test_float32_rows_far_apart_keep_their_digits(rng, far, method):
+    """Distances within a cluster are small beside the rows' lengths: float32 lost them."""
+    X = rng.standard_normal((600, 4))
+    X[:300] += far
+    X[300:] -= far
+    X = X.astype(np.float32)
+    gap = 0.01 if isinstance(method, Within) else None
+    kpca = KernelPCA(5, kernel=RBF(0.2), method=method, gap=gap, random_state=0).fit(X)
+    exact, rows = _true_gap(kpca, X.astype(float), 0.2), X.astype(float)
+    assert exact - 1e-6 <= kpca.certificate_.gap
+    bound = float(kpca.certificate_.optimum_upper) * kpca.projection_.total_variance * 599
+    assert bound >= (1 - 1e-6) * _spectrum(rows, 0.2)[:5].sum()
+
+
+def test_a_large_mean_that_stays_is_not_lost_to_float32_products(rng):
+    X = rng.standard_normal((300, 4)) + 1e6
+    kpca = KernelPCA(3, kernel=RBF(1.0), method=Within(60), center=False, gap=0.01, random_state=0)
+    kpca.fit(X)
+    np.testing.assert_allclose(kpca.eigenvalues_, _spectrum(X, 1.0, False)[:3], rtol=1e-3)
+    assert _true_gap(kpca, X, 1.0, False) <= kpca.certificate_.gap
