@@ -49,3 +49,19 @@ def test_a_large_mean_that_stays_is_not_lost_to_float32_products(rng):
     kpca.fit(X)
     np.testing.assert_allclose(kpca.eigenvalues_, _spectrum(X, 1.0, False)[:3], rtol=1e-3)
     assert _true_gap(kpca, X, 1.0, False) <= kpca.certificate_.gap
+
+
+def test_no_axes_hold_nothing():
+    for method in ("subset", "reduced", "nystrom", "cholesky", "exact"):
+        with pytest.warns(UserWarning, match="only 0 have"):
+            kpca = KernelPCA(2, kernel="rbf", method=method).fit(np.ones((30, 3)))
+        assert kpca.certificate_.optimum_upper == kpca.certificate_.gap == 0.0
+
+
+def test_of_an_indefinite_kernel_directions_shorter_than_negative_ones_are_left_out(rng):
+    """Divided by their lengths, they made variances out of nothing: twice the exact ones."""
+    X = rng.standard_normal((500, 5))
+    basis = KernelPCA(2, kernel="sigmoid", method=Subset(50), random_state=0).fit(X)
+    exact = KernelPCA(2, kernel="sigmoid", method="exact").fit(X)
+    np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.1)
+    assert "negative length" in str(basis.certificate_)
