@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from mercer import KernelPCA
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Polynomial
 from mercer.methods import Cholesky, Nystrom, Subset, Within
 
 
@@ -49,6 +49,26 @@ def test_a_large_mean_that_stays_is_not_lost_to_float32_products(rng):
     kpca.fit(X)
     np.testing.assert_allclose(kpca.eigenvalues_, _spectrum(X, 1.0, False)[:3], rtol=1e-3)
     assert _true_gap(kpca, X, 1.0, False) <= kpca.certificate_.gap
+
+
+@pytest.mark.parametrize("method", [Nystrom(60), Cholesky(60, on="rows")], ids=lambda m: m.name)
+def test_one_axis_over_all_rows_is_not_said_to_be_the_best(rng, method):
+    """With one axis there was no spacing to estimate the gap from, and it was zero."""
+    X = rng.standard_normal((400, 6))
+    kpca = KernelPCA(1, kernel=RBF(1.0), method=method, random_state=0).fit(X)
+    exact, found = _true_gap(kpca, X, 1.0), kpca.certificate_
+    assert exact > 0.05
+    assert exact / 4 < found.gap_estimate <= found.gap
+
+
+def test_a_sample_that_tells_nothing_does_not_say_that_nothing_is_missing(rng):
+    X = np.r_[rng.standard_normal((3000, 4)), [[40.0, 0, 0, 0]]]
+    method = Subset(select=X[:30])
+    kpca = KernelPCA(1, kernel=Polynomial(3), method=method, random_state=0).fit(X)
+    found, K = kpca.certificate_, Polynomial(3)(X, X)
+    best = np.linalg.eigvalsh(K - K.mean(0) - K.mean(0)[:, None] + K.mean())[-1]
+    share = float(found.captured) * kpca.projection_.total_variance * 3000 / best
+    assert found.gap_estimate >= (1 - share) / 4
 
 
 def test_no_axes_hold_nothing():

@@ -32,12 +32,16 @@ class Sample:
         ρ² of independent pairs.
     overlaps : float
         Mean over pairs of Σ_k v_ik v_jk E_ij / (E_ii E_jj): times (tr E)², it is Σ_k v_kᵀEv_k.
+        Infinite where too few rows were kept to tell.
+    error : float
+        Its standard error.
     accepted : float
         Share of the rows drawn that were kept: tr E / (n max k(x, x)).
     """
 
     shares: Vector
     overlaps: float
+    error: float
     accepted: float
 
     def norm(self, trace: float) -> Figure:
@@ -45,8 +49,11 @@ class Sample:
         return Figure(trace * math.sqrt(mean_bound(self.shares)), "bound", CONFIDENCE)
 
     def gain(self, trace: float) -> float:
-        """Return an estimate of what the axes hold beyond the span, given tr E."""
-        return max(0.0, trace**2 * self.overlaps)
+        """Return an estimate of what the axes hold beyond the span, given tr E.
+
+        One standard error more than the sample says: a small one may say nothing at all.
+        """
+        return max(0.0, trace**2 * (self.overlaps + self.error)) if trace > 0 else 0.0
 
 
 def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
@@ -87,7 +94,7 @@ def sampled(
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
     if len(kept) < 4:
-        return Sample(np.zeros(0), 0.0, accepted)
+        return Sample(np.zeros(0), math.inf, 0.0, accepted)
     own, f, v = beyond[kept], f[kept], (h[kept] - mean * problem.center) @ V
     assert problem.kernel is not None
     kernel = between(problem.kernel, _rows(points, kept))
@@ -96,8 +103,9 @@ def sampled(
     shares = np.clip(E[np.arange(half), np.arange(half, 2 * half)] ** 2, 0.0, 1.0)
     along = v / np.sqrt(own)[:, None]
     product = E * (along @ along.T)
-    different = float(product.sum() - np.trace(product)) / (len(kept) * (len(kept) - 1))
-    return Sample(shares, different, accepted)
+    each = (product.sum(axis=1) - np.diag(product)) / (len(kept) - 1)
+    error = 2.0 * float(np.std(each, ddof=1)) / math.sqrt(len(kept))  # of a mean over pairs
+    return Sample(shares, float(np.mean(each)), error, accepted)
 
 
 def _rows(points: Any, at: Any) -> Any:
