@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mercer import KernelPCA
+from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Cholesky, Nystrom, Subset, Within
 
@@ -85,3 +85,31 @@ def test_of_an_indefinite_kernel_directions_shorter_than_negative_ones_are_left_
     exact = KernelPCA(2, kernel="sigmoid", method="exact").fit(X)
     np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.1)
     assert "negative length" in str(basis.certificate_)
+
+
+def test_batches_are_not_said_to_lack_memory(rng, recwarn):
+    KernelPCA(2, kernel="rbf").partial_fit(rng.standard_normal((50, 3)))
+    assert not recwarn.list
+
+
+def test_a_gap_that_was_missed_says_what_comes_nearer(rng):
+    X = rng.standard_normal((300, 5))
+    with pytest.warns(ConvergenceWarning, match="larger n_basis"):
+        KernelPCA(2, kernel=RBF(5.0), gap=0.001, method=Subset(20)).fit(X)
+
+
+def test_rank_and_the_mean_of_the_basis_are_not_silently_mixed(rng):
+    method = Subset(20, centroid="basis", rank=10)
+    with pytest.raises(ValueError, match="Leave one of them out"):
+        KernelPCA(2, kernel="rbf", method=method).fit(rng.standard_normal((60, 3)))
+
+
+def test_auto_takes_a_smaller_basis_where_the_usual_one_does_not_fit():
+    X = np.broadcast_to(np.float64(0.0), (50000, 100))
+    with config_context(memory="100MiB"):
+        plan = KernelPCA(5, kernel="rbf").plan(X)
+        assert isinstance(plan.method, Subset)
+        assert 100 <= plan.method.n_basis < 1000
+        assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "within"
+        with pytest.raises(MemoryError, match="smaller n_basis"):
+            KernelPCA(5, kernel="rbf", method=Subset(1000)).fit(X)
