@@ -1,5 +1,7 @@
 """Kernel PCA on a basis where it was once wrong or misleading."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -113,3 +115,14 @@ def test_auto_takes_a_smaller_basis_where_the_usual_one_does_not_fit():
         assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "within"
         with pytest.raises(MemoryError, match="smaller n_basis"):
             KernelPCA(5, kernel="rbf", method=Subset(1000)).fit(X)
+
+
+def test_axes_over_all_rows_stay_within_the_memory_of_the_plan(rng):
+    X = rng.standard_normal((6000, 10))
+    kpca = KernelPCA(5, kernel=RBF(0.01), method=Nystrom(200), random_state=0)
+    planned = kpca.plan(X).candidates[0].cost.memory
+    tracemalloc.start()
+    kpca.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= planned

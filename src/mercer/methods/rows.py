@@ -23,6 +23,7 @@ from mercer.eigen import Spectrum, rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import AFFORDABLE, DRAWN, Spanned, signs, with_notes
 from mercer.operators import Gram
+from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
 
 
@@ -31,6 +32,7 @@ def gram_cost(cost: Cost, size: Size) -> Cost:
     pairs = float(size.n) * size.n * size.d
     held = 8.0 * size.n * (size.d + 4 * size.axes)
     more = 3 * pairs if pairs <= AFFORDABLE else 0.0
+    held += 2 * 8.0 * size.n * strip_rows(size.n, 8) if more else 0.0
     return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
 
 
