@@ -206,8 +206,9 @@ class Certificate:
     def gap_estimate(self) -> Figure:
         """The likely gap: what a sample of rows says, or what the residuals leave.
 
-        The latter if no eigenvalue was missed; never above what is certain. NaN where neither is
-        known.
+        Both know of the directions found only: where whole directions were missed, as by a basis
+        of few points of very different rows, the gap is larger. Never above what is certain; NaN
+        where neither is known.
         """
         if self.likely is not None:
             share = 1.0 - float(self.captured) / self.likely if self.likely > 0 else 0.0

@@ -124,7 +124,9 @@ class Span:
 
     def _by_eigenvectors(self) -> None:
         values, U = eigh((self.matrix + self.matrix.T) / 2)
-        least = _CUT[self.dtype] * np.max(values, initial=0.0)
+        # Where a kernel is indefinite, directions no longer than its negative ones tell nothing.
+        largest, lowest = np.max(values, initial=0.0), np.min(values, initial=0.0)
+        least = max(_CUT[self.dtype] * largest, -lowest)
         values, U = (x[..., values > least] for x in (values, U))
         self.white = U / np.sqrt(values)
         self.parts = np.arange(1, len(values) + 1)

@@ -1,11 +1,13 @@
 """Kernel PCA on a basis where it was once wrong or misleading."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mercer import KernelPCA
-from mercer.kernels import RBF
+from mercer import ConvergenceWarning, KernelPCA, config_context
+from mercer.kernels import RBF, Polynomial
 from mercer.methods import Cholesky, Nystrom, Subset, Within
 
 
@@ -49,3 +51,78 @@ def test_a_large_mean_that_stays_is_not_lost_to_float32_products(rng):
     kpca.fit(X)
     np.testing.assert_allclose(kpca.eigenvalues_, _spectrum(X, 1.0, False)[:3], rtol=1e-3)
     assert _true_gap(kpca, X, 1.0, False) <= kpca.certificate_.gap
+
+
+@pytest.mark.parametrize("method", [Nystrom(60), Cholesky(60, on="rows")], ids=lambda m: m.name)
+def test_one_axis_over_all_rows_is_not_said_to_be_the_best(rng, method):
+    """With one axis there was no spacing to estimate the gap from, and it was zero."""
+    X = rng.standard_normal((400, 6))
+    kpca = KernelPCA(1, kernel=RBF(1.0), method=method, random_state=0).fit(X)
+    exact, found = _true_gap(kpca, X, 1.0), kpca.certificate_
+    assert exact > 0.05
+    assert exact / 4 < found.gap_estimate <= found.gap
+
+
+def test_a_sample_that_tells_nothing_does_not_say_that_nothing_is_missing(rng):
+    X = np.r_[rng.standard_normal((3000, 4)), [[40.0, 0, 0, 0]]]
+    method = Subset(select=X[:30])
+    kpca = KernelPCA(1, kernel=Polynomial(3), method=method, random_state=0).fit(X)
+    found, K = kpca.certificate_, Polynomial(3)(X, X)
+    best = np.linalg.eigvalsh(K - K.mean(0) - K.mean(0)[:, None] + K.mean())[-1]
+    share = float(found.captured) * kpca.projection_.total_variance * 3000 / best
+    assert found.gap_estimate >= (1 - share) / 4
+
+
+def test_no_axes_hold_nothing():
+    for method in ("subset", "reduced", "nystrom", "cholesky", "exact"):
+        with pytest.warns(UserWarning, match="only 0 have"):
+            kpca = KernelPCA(2, kernel="rbf", method=method).fit(np.ones((30, 3)))
+        assert kpca.certificate_.optimum_upper == kpca.certificate_.gap == 0.0
+
+
+def test_of_an_indefinite_kernel_directions_shorter_than_negative_ones_are_left_out(rng):
+    """Divided by their lengths, they made variances out of nothing: twice the exact ones."""
+    X = rng.standard_normal((500, 5))
+    basis = KernelPCA(2, kernel="sigmoid", method=Subset(50), random_state=0).fit(X)
+    exact = KernelPCA(2, kernel="sigmoid", method="exact").fit(X)
+    np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.1)
+    assert "negative length" in str(basis.certificate_)
+
+
+def test_batches_are_not_said_to_lack_memory(rng, recwarn):
+    KernelPCA(2, kernel="rbf").partial_fit(rng.standard_normal((50, 3)))
+    assert not recwarn.list
+
+
+def test_a_gap_that_was_missed_says_what_comes_nearer(rng):
+    X = rng.standard_normal((300, 5))
+    with pytest.warns(ConvergenceWarning, match="larger n_basis"):
+        KernelPCA(2, kernel=RBF(5.0), gap=0.001, method=Subset(20)).fit(X)
+
+
+def test_rank_and_the_mean_of_the_basis_are_not_silently_mixed(rng):
+    method = Subset(20, centroid="basis", rank=10)
+    with pytest.raises(ValueError, match="Leave one of them out"):
+        KernelPCA(2, kernel="rbf", method=method).fit(rng.standard_normal((60, 3)))
+
+
+def test_auto_takes_a_smaller_basis_where_the_usual_one_does_not_fit():
+    X = np.broadcast_to(np.float64(0.0), (50000, 100))
+    with config_context(memory="100MiB"):
+        plan = KernelPCA(5, kernel="rbf").plan(X)
+        assert isinstance(plan.method, Subset)
+        assert 100 <= plan.method.n_basis < 1000
+        assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "within"
+        with pytest.raises(MemoryError, match="smaller n_basis"):
+            KernelPCA(5, kernel="rbf", method=Subset(1000)).fit(X)
+
+
+def test_axes_over_all_rows_stay_within_the_memory_of_the_plan(rng):
+    X = rng.standard_normal((6000, 10))
+    kpca = KernelPCA(5, kernel=RBF(0.01), method=Nystrom(200), random_state=0)
+    planned = kpca.plan(X).candidates[0].cost.memory
+    tracemalloc.start()
+    kpca.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= planned

@@ -207,7 +207,7 @@ class Projecting(
         with progress.session():
             return rows.collect()
 
-    def _warn_quality(self, parameter: str, exact: str) -> None:
+    def _warn_quality(self, parameter: str, remedy: str) -> None:
         """Say what did not converge, and what could not be certified."""
         found = self.certificate_
         if not found.converged:
@@ -221,7 +221,7 @@ class Projecting(
         if self.gap is not None and found.gap > self.gap:
             warn(
                 f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
-                f'certified. {parameter}="{exact}" is exact.',
+                f"certified. {remedy}",
                 ConvergenceWarning,
             )
 

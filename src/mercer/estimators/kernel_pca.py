@@ -24,6 +24,7 @@ from mercer.estimators.validation import (
 from mercer.kernels import Kernel
 from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis
 from mercer.methods.basis import require_room
+from mercer.methods.within import NEEDED
 from mercer.notices import warn
 from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
@@ -312,7 +313,13 @@ class KernelPCA(Batches):
                 f"is more than rounding: as many are returned."
             )
         method, found = self.plan_.method, self.certificate_
-        if self.method == "auto" and self.gap is None and isinstance(method, OnBasis):
+        batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
+        if (
+            self.method == "auto"
+            and self.gap is None
+            and isinstance(method, OnBasis)
+            and not batches
+        ):
             warn(
                 f"kernel PCA of all {problem.sides[0]} rows takes too much memory, or time: "
                 f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
@@ -326,7 +333,16 @@ class KernelPCA(Batches):
                 f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
-        self._warn_quality("eigen_solver", "dense")
+        self._warn_quality("eigen_solver", self._nearer())
+
+    def _nearer(self) -> str:
+        """Say what would come nearer to a gap that was missed."""
+        if isinstance(self.plan_.method, Exact):
+            return 'eigen_solver="dense" is exact.'
+        if isinstance(self.plan_.method, OnBasis):
+            return 'A larger n_basis comes nearer; method="auto" finds the way.'
+        needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
+        return " ".join([*needed, 'method="exact" takes all rows.'])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -292,4 +292,4 @@ class PCA(Axes):
                 "X has no variance: every row is the same. The axes are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
-        self._warn_quality("svd_solver", "full")
+        self._warn_quality("svd_solver", 'svd_solver="full" is exact.')

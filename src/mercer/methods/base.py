@@ -204,6 +204,7 @@ def certify(
     most, least = total + operator.rounding, max(total - operator.rounding, 0.0)
     captured = held / most if most > 0 else 0.0
     best = upper / least if least > 0 else float(total > 0)
+    best = best if k else 0.0
     # Negative eigenvalues make the total smaller than what positive ones hold.
     most_there_is = 1.0 if operator.psd else np.inf
     others = spectrum.values[k:] if spectrum.ritz is None else spectrum.ritz[k:]

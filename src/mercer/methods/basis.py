@@ -280,13 +280,13 @@ class Spanned:
         loss = self.loss(Z[:, :k])
         held = self.captured(axes)
         inside = float(xi[:k].sum()) + loss
-        upper = Figure(min(inside + self.beyond, total))
+        upper = Figure(min(inside + self.beyond, total) if k else 0.0)
         likely = None
         if sample is not None:
             norm = sample.norm(self.beyond)
             tighter = inside + k**0.5 * norm
             upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
-            likely = float(xi[:k].sum()) + sample.gain
+            likely = float(xi[:k].sum()) + sample.gain + sample.error
             likely = min(max(likely, held), float(upper)) / total
         kind = "bound" if self.bounded else "estimate"
         return Certificate(
@@ -307,10 +307,11 @@ class Spanned:
             f"variance can be; it is at least {least:.4g} % of that."
         ]
         if span.rank < span.size:
-            notes.append(
-                f"The points span {span.rank} directions: {span.size - span.rank} of them repeat "
-                f"what the others hold, to the precision of the kernel."
-            )
+            others = "repeat what the others hold, to the precision of the kernel"
+            if not self.bounded:
+                others += ", or are not longer than those of negative length"
+            directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
+            notes.append(f"The points span {directions}: {span.size - span.rank} of them {others}.")
         if not self.bounded:
             notes.append("The kernel may have negative eigenvalues: figures are estimates.")
         return tuple(notes)
@@ -321,7 +322,8 @@ class Spanned:
         if not self.bounded or k == 0 or rows == 0:
             return None
         xi, Z = self.pairs
-        V = Z[:, :k] / np.sqrt(xi[:k])
+        there = xi[:k] > 0.0
+        V = Z[:, :k][:, there] / np.sqrt(xi[:k][there])
         return sampled(self.problem, self.span, V, self.seen.mean, self.seen.largest, rows)
 
     def chosen(self, values: Vector) -> int:

@@ -19,10 +19,11 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Figure
-from mercer.eigen import rayleigh_ritz
+from mercer.eigen import Spectrum, rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import AFFORDABLE, DRAWN, Spanned, signs, with_notes
 from mercer.operators import Gram
+from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
 
 
@@ -31,6 +32,7 @@ def gram_cost(cost: Cost, size: Size) -> Cost:
     pairs = float(size.n) * size.n * size.d
     held = 8.0 * size.n * (size.d + 4 * size.axes)
     more = 3 * pairs if pairs <= AFFORDABLE else 0.0
+    held += 2 * 8.0 * size.n * strip_rows(size.n, 8) if more else 0.0
     return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
 
 
@@ -123,6 +125,7 @@ def _certified(
     if found.bounded and spanned < upper:
         upper = Figure(spanned, before.kind, before.confidence)
     kind = "bound" if found.bounded else "estimate"
+    likely = _likely(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
     return replace(
         projection,
         total_variance=total,
@@ -132,10 +135,23 @@ def _certified(
             captured=Figure(captured, kind),
             optimum_upper=Figure(upper, kind, upper.confidence),
             eigenvalues=projection.eigenvalues,
+            likely=min(max(likely, captured), float(upper)),
             notes=("Axes are sums over all rows; what they hold took products with the matrix.",),
         ),
         overlaps=overlaps,
     )
+
+
+def _likely(spectrum: Spectrum, others: Vector, k: int) -> float:
+    """Estimate the most that k axes hold: θ + ‖r‖²/s, s the distance to what was left out.
+
+    That is not known of the matrix itself; on the basis it is.
+    """
+    values, residuals = spectrum.values[:k], spectrum.residuals[:k]
+    apart = values - (float(others[0]) if len(others) else 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.where(apart > residuals, residuals**2 / apart, residuals)
+    return float((values + more).sum())
 
 
 def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> tuple[Matrix, float]:

@@ -35,12 +35,15 @@ class Sample:
         ρ² of independent pairs.
     gain : float
         Estimate of Σ_k v_kᵀEv_k / c: what the axes hold beyond the span.
+    error : float
+        Its standard error.
     accepted : float
         Share of the rows drawn that were kept: tr E / (n max k(x, x)).
     """
 
     shares: Vector
     gain: float
+    error: float
     accepted: float
 
     def norm(self, trace: float) -> Figure:
@@ -85,26 +88,30 @@ def sampled(
     kept = np.flatnonzero(rng.random(rows) * largest < beyond)
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
-    half, share = len(kept) // 2, source.count / problem.divisor
-    judged = kept if len(kept) >= _FEW else np.arange(min(rows, _MOST))
-    v = (h[judged] - mean * problem.center) @ V
-    E = _beyond(problem, points, f, judged)
-    if judged is kept:  # each drawn in proportion to E_ii: E_ii counts in the trace instead
+    many = kept if len(kept) >= _FEW else np.arange(min(rows, _MOST))
+    v = (h[many] - mean * problem.center) @ V
+    if many is kept:  # drawn in proportion to E_ii, which the trace takes the place of
         v = v * (accepted * largest / beyond[kept])[:, None]
-    product = E * (v @ v.T)
-    many = len(judged)
-    gain = share**2 * float(product.sum() - np.trace(product)) / max(1, many * (many - 1))
-    if judged is not kept:
-        E = _beyond(problem, points, f, kept)
-    own = beyond[kept]
-    first, second = np.arange(half), np.arange(half, 2 * half)
-    shares = np.clip(E[first, second] ** 2 / (own[first] * own[second]), 0.0, 1.0)
-    return Sample(shares, max(0.0, gain), accepted)
+    product = _beyond(problem, points, f, many) * (v @ v.T)
+    product *= (source.count / problem.divisor) ** 2 / max(1, len(many) - 1)
+    each = product.sum(axis=1) - np.diag(product)
+    error = 2.0 * float(np.std(each)) / math.sqrt(len(many))  # of a mean over pairs
+    return Sample(_shares(problem, points, f, beyond, kept), float(each.mean()), error, accepted)
+
+
+def _shares(problem: KernelProblem, points: Any, f: Matrix, beyond: Vector, kept: Any) -> Vector:
+    """Return E_ij²/(E_ii E_jj) of pairs, each row in one of them."""
+    half = len(kept) // 2
+    first, second = kept[:half], kept[half : 2 * half]
+    E = _beyond(problem, points, f, kept)[np.arange(half), np.arange(half, 2 * half)]
+    return np.clip(E**2 / (beyond[first] * beyond[second]), 0.0, 1.0)
 
 
 def _beyond(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:
     """Return rows and columns of E."""
     assert problem.kernel is not None
+    if not len(at):
+        return np.zeros((0, 0))
     return np.asarray(between(problem.kernel, _rows(points, at)) - f[at] @ f[at].T)
 
 

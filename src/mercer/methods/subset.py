@@ -115,6 +115,11 @@ class Subset(OnBasis, Streaming):
     def _solved(self, found: Spanned, rows: int) -> KernelProjection:
         if self.centroid not in _CENTROIDS:
             raise ValueError(f"centroid={self.centroid!r} is not one of {', '.join(_CENTROIDS)}.")
+        if self.centroid == "basis" and self.rank is not None:
+            raise ValueError(
+                f"rank={self.rank!r} and centroid='basis': the decomposition is of the scatter "
+                f"about the rows' mean. Leave one of them out."
+            )
         if self.centroid == "basis" and found.problem.center:
             return _about_the_basis(found, rows)
         projection = best(found, rows) if self.rank is None else _of_rank(found, self.rank, rows)

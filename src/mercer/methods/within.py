@@ -35,6 +35,8 @@ from mercer.span import Basis
 _FIRST, _EACH = 250, 4
 # The most that a basis grows at a time: what it will take is not known so far ahead.
 _GROWTH = 4.0
+NEEDED = "The gap asked for takes"
+"""How the note begins that says what would be needed."""
 
 
 class Within(Method):
@@ -73,7 +75,7 @@ class Within(Method):
         return self.store is not None
 
     def cost(self, size: Size) -> Cost:
-        first = Subset(self._first(size.n, size.k)).cost(size)
+        first = Subset(self._first(size.n, size.k)).cost(replace(size, gap=None))
         if self.store is None:
             return first
         products = self._exact(size)
@@ -195,4 +197,4 @@ def _predicted(found: Spanned, k: int, gap: float) -> float:
 
 def _needed(m: float, n: int) -> str:
     points = f"a basis of about {m:.2g} points" if m < n / 2 else "most of the rows as a basis"
-    return f"The gap asked for takes {points}, or products with the kernel matrix of {n} rows."
+    return f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."

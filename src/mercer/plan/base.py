@@ -101,11 +101,13 @@ class Plan:
         if chosen.cost.memory <= room or self.reason != ASKED:
             return
         instead = f"choose from {', '.join(others)}, which fit" if others else "find none that fits"
+        instead = f'{solver}="auto" would {instead}'
+        if isinstance(self.method, OnBasis):
+            instead = "A smaller n_basis, or another rule to select it, takes less"
         raise MemoryError(
             f"{label(self.method, self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "
-            f'{solver}="auto" would {instead}; '
-            f"config_context(memory=...) raises the budget."
+            f"{instead}; config_context(memory=...) raises the budget."
         )
 
     def __str__(self) -> str:

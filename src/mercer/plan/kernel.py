@@ -32,6 +32,8 @@ METHODS = ("auto", "exact", *_ON_BASIS)
 _STRING_COST = 10_000
 # Seconds, by the nominal machine, that a kernel matrix which is not kept may take.
 _PATIENCE = 600.0
+# The fewest points of a basis that is chosen to fit the memory.
+_SMALLEST = 100
 # Below so many rows a decomposition costs no more than a basis.
 _FEW = 2000
 
@@ -107,6 +109,9 @@ def _chosen(
     store = None if best is None else getattr(best.method, "store", None)
     other: Method = Within(store=store) if size.gap is not None and bounded else Subset()
     basis = reckoned(other, size, budget)
+    if not basis.fits and isinstance(other, Subset):
+        other = _smaller(size, budget)
+        basis = reckoned(other, size, budget)
     candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
     cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
     if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
@@ -115,6 +120,15 @@ def _chosen(
         why = "the cheapest" if best is not None else "as all rows take too much memory, or time"
         return Plan(other, why, candidates, size, budget)
     raise _too_large([*exact, basis], size, budget, others=False)
+
+
+def _smaller(size: Size, budget: int) -> Subset:
+    """Return `Subset` on the largest basis that fits, of two points for every axis at least."""
+    m = Subset().points(size.n, size.k)
+    least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
+    while m > least and Subset(m).cost(size).memory > budget:
+        m = max(least, int(0.9 * m))
+    return Subset(m) if Subset(m).cost(size).memory <= budget else Subset()
 
 
 def _too_large(
