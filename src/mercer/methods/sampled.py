@@ -86,7 +86,7 @@ def sampled(
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
     half, share = len(kept) // 2, source.count / problem.divisor
-    judged = kept if len(kept) >= _FEW else np.arange(min(rows, _MOST))
+    judged = kept if len(kept) >= _FEW else rng.permutation(rows)[:_MOST]
     v = (h[judged] - mean * problem.center) @ V
     E = _beyond(problem, points, f, judged)
     if judged is kept:  # each drawn in proportion to E_ii: E_ii counts in the trace instead
