@@ -5,6 +5,7 @@ import sys
 import textwrap
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -167,6 +168,8 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weights):
     assert found.beyond == pytest.approx(trace, rel=1e-8)
     assert found.beyond >= trace
     xi, Z = found.pairs
+    upper = found.certificate(xi[:3], Z[:, :3]).optimum_upper
+    assert upper * float(found.total) == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
     w = plain.counts(X, weights)
     V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
     y = (kernel(X, X[::6]) - found.seen.mean) @ V * np.sqrt(w)[:, None]
@@ -275,6 +278,26 @@ def test_products_that_exhaust_few_rows_find_what_is_there(n, store):
             assert gap(found, RBF(0.1), X) <= found.certificate_.gap + 1e-9
 
 
+@pytest.mark.parametrize("weights", [None, np.arange(300) % 3 + 1.0], ids=["plain", "weighed"])
+@pytest.mark.parametrize("method", [Subset(60), Within(60), Within(60, "float64")], ids=repr)
+def test_products_tell_the_residual_of_every_axis(method, weights):
+    X, kernel = np.random.default_rng(10).standard_normal((300, 4)), RBF(0.02)
+    found = fit(2, method, X, weights, kernel, gap=2e-4)
+    assert len(found.X_fit_) == 60  # the basis's own axes, judged by products
+    certificate, w = found.certificate_, plain.counts(X, weights)
+    K, share = kernel(X), w / w.sum()
+    K = K - K @ share - (K @ share)[:, None] + share @ K @ share
+    A = np.sqrt(w)[:, None] * K * np.sqrt(w) / (w.sum() - 1)
+    q = found.transform(X) * np.sqrt(w)[:, None]
+    q /= np.linalg.norm(q, axis=0)
+    residuals = np.linalg.norm(A @ q - q * found.explained_variance_, axis=0)
+    assert (certificate.residuals >= residuals * (1 - 1e-9)).all()
+    assert (certificate.residuals <= residuals + 1e-4 * found.explained_variance_[0]).all()
+    V = np.linalg.eigh(A)[1][:, ::-1][:, :2]
+    angles = np.arccos(np.minimum(1.0, np.abs((V * q).sum(axis=0))))
+    assert (angles <= certificate.angles + 1e-6).all()
+
+
 def test_without_products_the_note_says_what_it_takes():
     X = np.random.default_rng(6).standard_normal((250, 5))
     with config_context(memory="72MiB"):
@@ -328,6 +351,14 @@ def test_axes_over_too_many_rows_are_judged_by_their_part_in_the_span(method, ce
     inside = plain.held(nearly, kernel, X, center=center)
     captured = float(nearly.certificate_.captured) * nearly.projection_.total_variance
     assert captured == pytest.approx(inside, rel=0.1)
+    # What it is: the variance along the axes' projections on the span of the basis.
+    rule = getattr(method, "select", "pivoted_cholesky")
+    spare = fit(2, Subset(15, rule), X, kernel=kernel, center=center)
+    points, A = spare.X_fit_, np.asarray(nearly.projection_.components)
+    near = np.linalg.solve(kernel(points), kernel(points, nearly.projection_.basis) @ A)
+    part = replace(spare.projection_, components=near)
+    held = plain.held(SimpleNamespace(projection_=part), kernel, X, center=center)
+    assert captured == pytest.approx(held, rel=1e-7)
     best = plain.variances(kernel, X, center=center)[:2].sum()
     assert float(nearly.certificate_.optimum_upper) * nearly.projection_.total_variance >= best
 

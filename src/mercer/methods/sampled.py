@@ -88,7 +88,7 @@ def sampled(
     kept = np.flatnonzero(rng.random(rows) * largest < beyond)
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
-    many = kept if len(kept) >= _FEW else np.arange(min(rows, _MOST))
+    many = kept if len(kept) >= _FEW else rng.permutation(rows)[:_MOST]
     v = (h[many] - mean * problem.center) @ V
     if many is kept:  # drawn in proportion to E_ii, which the trace takes the place of
         v = v * (accepted * largest / beyond[kept])[:, None]
@@ -104,7 +104,7 @@ def _shares(problem: KernelProblem, points: Any, f: Matrix, beyond: Vector, kept
     half = len(kept) // 2
     first, second = kept[:half], kept[half : 2 * half]
     E = _beyond(problem, points, f, kept)[np.arange(half), np.arange(half, 2 * half)]
-    return np.clip(E**2 / (beyond[first] * beyond[second]), 0.0, 1.0)
+    return np.asarray(np.clip(E**2 / (beyond[first] * beyond[second]), 0.0, 1.0))
 
 
 def _beyond(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:
