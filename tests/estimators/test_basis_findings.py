@@ -85,7 +85,7 @@ def test_of_an_indefinite_kernel_directions_shorter_than_negative_ones_are_left_
     X = rng.standard_normal((500, 5))
     basis = KernelPCA(2, kernel="sigmoid", method=Subset(50), random_state=0).fit(X)
     exact = KernelPCA(2, kernel="sigmoid", method="exact").fit(X)
-    np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.1)
+    np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.3)
     assert "negative length" in str(basis.certificate_)
 
 

@@ -287,6 +287,9 @@ class Spanned:
             tighter = inside + k**0.5 * norm
             upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
             likely = float(xi[:k].sum()) + sample.gain + sample.error
+            drawn = sample.accepted * self.seen.largest * self.seen.weight / self.divisor
+            if drawn < self.beyond / 2:  # a few rows hold most of it, and were not drawn
+                likely = float(upper)
             likely = min(max(likely, held), float(upper)) / total
         kind = "bound" if self.bounded else "estimate"
         return Certificate(

@@ -20,6 +20,8 @@ from mercer.sources import Block
 from mercer.span import Span, between
 
 CONFIDENCE = 0.999
+# Samples that a fit within a gap draws at most.
+_LOOKS = 16
 # Fewer rows than these, drawn by what lies beyond the span, tell less than all that were drawn; of
 # those so many at most.
 _FEW, _MOST = 64, 1024
@@ -39,16 +41,20 @@ class Sample:
         Its standard error.
     accepted : float
         Share of the rows drawn that were kept: tr E / (n max k(x, x)).
+    looks : int
+        How many samples there may be until one says what is wanted: all must hold.
     """
 
     shares: Vector
     gain: float
     error: float
     accepted: float
+    looks: int = 1
 
     def norm(self, trace: float) -> Figure:
         """Return a bound on ‖E‖_F, given one on tr E."""
-        return Figure(trace * math.sqrt(mean_bound(self.shares)), "bound", CONFIDENCE)
+        mean = mean_bound(self.shares, 1.0 - (1.0 - CONFIDENCE) / self.looks)
+        return Figure(trace * math.sqrt(mean), "bound", CONFIDENCE)
 
 
 def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
@@ -66,7 +72,7 @@ def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
 
 def pairs_needed(mean: float) -> float:
     """Return how many pairs bound a mean near zero by this."""
-    return 7.0 * math.log(2.0 / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
+    return 7.0 * math.log(2.0 * _LOOKS / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
 
 
 def sampled(
@@ -89,14 +95,19 @@ def sampled(
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
     accepted = float(np.sum(beyond)) / (rows * largest) if largest > 0 else 0.0
     many = kept if len(kept) >= _FEW else rng.permutation(rows)[:_MOST]
+    # Drawn in proportion to E_ii a row counts by one over that; else as often as any other.
+    counts = accepted * largest / beyond[many] if many is kept else np.ones(len(many))
     v = (h[many] - mean * problem.center) @ V
-    if many is kept:  # drawn in proportion to E_ii, which the trace takes the place of
-        v = v * (accepted * largest / beyond[kept])[:, None]
-    product = _beyond(problem, points, f, many) * (v @ v.T)
-    product *= (source.count / problem.divisor) ** 2 / max(1, len(many) - 1)
-    each = product.sum(axis=1) - np.diag(product)
+    share = source.count / problem.divisor
+    E = _beyond(problem, points, f, many) * (v @ v.T) * share**2
+    w = np.ones(len(many)) if weights is None else weights[at[many]]
+    own = np.diag(E) * counts * w / source.count
+    E[at[many][:, None] == at[many]] = 0.0  # a row beside itself is in `own`
+    each = own + counts * (E @ counts) / max(1, len(many) - 1)
     error = 2.0 * float(np.std(each)) / math.sqrt(len(many))  # of a mean over pairs
-    return Sample(_shares(problem, points, f, beyond, kept), float(each.mean()), error, accepted)
+    looks = 1 if problem.gap is None else _LOOKS
+    shares = _shares(problem, points, f, beyond, kept)
+    return Sample(shares, float(each.mean()), error, accepted, looks)
 
 
 def _shares(problem: KernelProblem, points: Any, f: Matrix, beyond: Vector, kept: Any) -> Vector:
