@@ -47,7 +47,8 @@ class Row:
         """Whether what must be is so; None where nothing must, or nothing was measured."""
         if self.must is None or self.ours is None:
             return None
-        return self.ours <= self.must if self.ratio is None else self.ratio >= self.must
+        # A plain bool: comparisons of NumPy numbers give theirs, which JSON does not know.
+        return bool(self.ours <= self.must if self.ratio is None else self.ratio >= self.must)
 
 
 def skipped(case: str, reason: object) -> Row:
