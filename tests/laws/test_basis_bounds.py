@@ -25,8 +25,9 @@ from mercer.methods import (
     rows,
     within,
 )
-from mercer.methods.basis import ready, spanned
+from mercer.methods.basis import ready
 from mercer.methods.sampled import CONFIDENCE, mean_bound, sampled
+from mercer.methods.spanned import spanned
 from mercer.problem import KernelProblem
 from mercer.rules import Count
 from mercer.sources import as_source

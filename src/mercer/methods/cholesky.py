@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from mercer.landmarks import Landmarks, PivotedCholesky
-from mercer.methods.base import Cost, Size
-from mercer.methods.basis import OnBasis, ready, require_form, spanned
+from mercer.methods.basis import ready
 from mercer.methods.products import best
-from mercer.methods.rows import gram_cost, over_rows
+from mercer.methods.rows import OverRows, over_rows
+from mercer.methods.spanned import spanned
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
 
 
-class Cholesky(OnBasis):
+class Cholesky(OverRows):
     r"""Eigenvectors of :math:`GG^T \approx K`, the incomplete Cholesky decomposition.
 
     With G over m pivots, eigenpairs (λ, w) of :math:`G^THG` give the eigenvectors
@@ -51,15 +51,8 @@ class Cholesky(OnBasis):
     def rule(self) -> Landmarks:
         return PivotedCholesky(self.tol)
 
-    @property
-    def keeps_rows(self) -> bool:
-        return self.on == "rows"
-
-    def cost(self, size: Size) -> Cost:
-        return gram_cost(super().cost(size), size) if self.keeps_rows else super().cost(size)
-
     def fit(self, problem: Problem) -> KernelProjection:
-        require_form(self, self.on)
+        self.require_form()
         problem = ready(problem)
         found = spanned(problem, self.basis(problem))
         if self.on == "basis":

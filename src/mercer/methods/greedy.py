@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mercer.landmarks import Landmarks, PivotedCholesky
-from mercer.methods.basis import OnBasis, ready, spanned
+from mercer.methods.basis import OnBasis, ready
 from mercer.methods.products import best
+from mercer.methods.spanned import spanned
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
 

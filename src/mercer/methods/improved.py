@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.methods.basis import DRAWN, OnBasis, ready, spanned, with_notes
+from mercer.methods.basis import OnBasis, ready
+from mercer.methods.spanned import DRAWN, spanned, with_notes
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
 

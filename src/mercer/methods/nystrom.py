@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Vector
-from mercer.methods.base import Cost, Size
-from mercer.methods.basis import DRAWN, OnBasis, Spanned, ready, require_form, spanned
+from mercer.methods.basis import ready
 from mercer.methods.reduced import weighed_axes
-from mercer.methods.rows import gram_cost, over_rows
+from mercer.methods.rows import OverRows, over_rows
+from mercer.methods.spanned import DRAWN, Spanned, spanned
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
 
 
-class Nystrom(OnBasis):
+class Nystrom(OverRows):
     r"""Eigenvectors of the basis, extended to all rows.
 
     From eigenpairs (λ, u) of the q×q matrix :math:`\Omega^{1/2}\tilde K_y\Omega^{1/2}`, centred
@@ -60,15 +60,8 @@ class Nystrom(OnBasis):
         super().__init__(n_basis, select)
         self.weigh, self.on = weigh, on
 
-    @property
-    def keeps_rows(self) -> bool:
-        return self.on == "rows"
-
-    def cost(self, size: Size) -> Cost:
-        return gram_cost(super().cost(size), size) if self.keeps_rows else super().cost(size)
-
     def fit(self, problem: Problem) -> KernelProjection:
-        require_form(self, self.on)
+        self.require_form()
         problem = ready(problem)
         found = spanned(problem, self.basis(problem))
         counts = self._counts(found)

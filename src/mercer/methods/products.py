@@ -14,9 +14,9 @@ from mercer.config import get_config
 from mercer.eigen import Spectrum, krylov
 from mercer.eigen.spectrum import Warm, lengths
 from mercer.methods.base import certify, within_gap
-from mercer.methods.basis import AFFORDABLE, DRAWN, Spanned
 from mercer.methods.exact import Exact, in_memory, projected
 from mercer.methods.sampled import Sample, pairs_needed
+from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned
 from mercer.operators import Coarse, Gram
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection

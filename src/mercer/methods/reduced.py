@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
-from mercer.methods.basis import DRAWN, OnBasis, ready, spanned
+from mercer.methods.basis import OnBasis, ready
+from mercer.methods.spanned import DRAWN, spanned
 from mercer.problem import Problem
 from mercer.projection import KernelProjection
 

@@ -21,19 +21,36 @@ from mercer.arrays import (
 from mercer.certificate import Figure
 from mercer.eigen import Spectrum, rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
-from mercer.methods.basis import AFFORDABLE, DRAWN, Spanned, signs, with_notes
+from mercer.methods.basis import OnBasis
+from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, signs, with_notes
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
 
 
-def gram_cost(cost: Cost, size: Size) -> Cost:
-    """Return the cost with that of keeping all rows, and of the certificate's product."""
-    pairs = float(size.n) * size.n * size.d
-    held = 8.0 * size.n * (size.d + 4 * size.axes)
-    more = 3 * pairs if pairs <= AFFORDABLE else 0.0
-    held += 2 * 8.0 * size.n * strip_rows(size.n, 8) if more else 0.0
-    return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
+class OverRows(OnBasis):
+    """A method on a basis whose axes may be sums over all rows, which new rows are compared to."""
+
+    on: str
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self.on == "rows"
+
+    def cost(self, size: Size) -> Cost:
+        cost = super().cost(size)
+        if not self.keeps_rows:
+            return cost
+        pairs = float(size.n) * size.n * size.d
+        held = 8.0 * size.n * (size.d + 4 * size.axes)
+        more = 3 * pairs if pairs <= AFFORDABLE else 0.0  # the certificate's products
+        held += 2 * 8.0 * size.n * strip_rows(size.n, 8) if more else 0.0
+        return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
+
+    def require_form(self) -> None:
+        """Refuse what new rows cannot be compared to."""
+        if self.on not in ("rows", "basis"):
+            raise ValueError(f"{self!r}: on={self.on!r} is not one of 'rows', 'basis'.")
 
 
 def over_rows(found: Spanned, values: Vector, axes: Matrix, shares: Vector) -> KernelProjection:

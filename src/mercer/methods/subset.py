@@ -10,18 +10,12 @@ import scipy.linalg.lapack
 
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.kernels.parameters import is_number
+from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.basis import (
-    DRAWN,
-    OnBasis,
-    Spanned,
-    axes_asked,
-    ready,
-    spanned,
-    with_notes,
-)
+from mercer.methods.basis import OnBasis, ready
 from mercer.methods.products import best
 from mercer.methods.rows import joined
+from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
 from mercer.operators import Gram
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection

@@ -15,17 +15,10 @@ from mercer.kernels.base import Evaluate, as_precise
 from mercer.kernels.pair import Points
 from mercer.landmarks.base import taken
 from mercer.methods.base import Cost, Method, Size
-from mercer.methods.basis import (
-    DRAWN,
-    Spanned,
-    ready,
-    require_room,
-    size_of,
-    spanned,
-    with_notes,
-)
+from mercer.methods.basis import ready, require_room, size_of
 from mercer.methods.exact import Exact
 from mercer.methods.products import MORE, by_products, sharper
+from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
 from mercer.methods.subset import Subset
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection

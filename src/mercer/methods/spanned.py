@@ -1,0 +1,324 @@
+"""What one pass over the rows tells of axes in the span of a basis, and of all others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, eigh, is_finite, like
+from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.landmarks.objective import axes_asked
+from mercer.methods.sampled import Sample, sampled
+from mercer.problem import KernelProblem
+from mercer.projection import KernelProjection
+from mercer.sources import Source
+from mercer.span import Basis, KernelMoments, Span
+from mercer.threads import serial_blas
+
+# Rows that tell how what lies beyond the span is spread, where no gap is asked for.
+DRAWN = 1024
+# Operations that a walk over all pairs of rows may cost where it is only to judge axes.
+AFFORDABLE = 5e11
+# Axes beyond those asked for that are found: products with the kernel matrix start from them.
+_BEYOND = 32
+# Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
+_ROUNDINGS = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Spanned:
+    r"""What one pass over the rows tells of the best axes in the span of a basis.
+
+    With h̄ and S the mean and the scatter of h(x), c the divisor and T the span's `white` axes,
+    the eigenvalues ξ of TᵀST/c are those of N/c, N = HN₀H, N₀ = K_xy K_y† K_xyᵀ; and as
+    N ⪯ K̃, what no axes can exceed is known too (methods of Washizawa 2009, bounds ours).
+
+    Attributes
+    ----------
+    problem : KernelProblem
+    span : Span
+    seen : KernelMoments
+        The pass.
+    """
+
+    problem: KernelProblem
+    span: Span
+    seen: KernelMoments
+
+    def __post_init__(self) -> None:
+        seen = self.seen
+        if not is_finite(seen.scatter) or not np.isfinite(seen.within):
+            raise ValueError(
+                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
+                f"change the kernel's parameters."
+            )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no kernel matrix has negative eigenvalues, which the bounds rest on."""
+        return self.problem.kernel is not None and self.problem.kernel.psd is True
+
+    @property
+    def divisor(self) -> float:
+        """What scatters are divided by."""
+        return self.problem.divisor
+
+    @cached_property
+    def covariance(self) -> Matrix:
+        """Covariance of h."""
+        return np.asarray(self.seen.scatter / self.divisor)
+
+    @cached_property
+    def pairs(self) -> tuple[Vector, Matrix]:
+        """Variances ξ of the best axes in the span, largest first, and the axes: zᵀK_yz = 1.
+
+        Some more than are asked for; all, where it is a rule's to say how many.
+        """
+        asked, T = axes_asked(self.problem), self.span.white
+        with serial_blas():
+            few = None if asked is None else min(self.span.rank, asked + _BEYOND)
+            values, W = eigh(self._inner, few)
+            return np.maximum(values, 0.0), T @ W
+
+    @cached_property
+    def _inner(self) -> Matrix:
+        """Covariance of f, the rows' coordinates in the span."""
+        T = self.span.white
+        with serial_blas():
+            return np.asarray(T.T @ self.covariance @ T)
+
+    @cached_property
+    def middle(self) -> Vector:
+        """Coordinates of the mean's projection on the span, in its orthonormal axes."""
+        return np.asarray(self.span.white.T @ self.seen.mean)
+
+    @cached_property
+    def shares(self) -> Vector:
+        """What each point counts in the mean's projection on the span, K_y†h̄."""
+        return np.asarray(self.span.white @ self.middle)
+
+    @cached_property
+    def height(self) -> float:
+        """Squared length of that projection."""
+        return float(self.middle @ self.middle)
+
+    @cached_property
+    def own(self) -> float:
+        """Σ k(x, x) / c."""
+        return self.seen.within / self.divisor
+
+    @cached_property
+    def total(self) -> Figure:
+        """The most that the total variance can be: tr K − 1ᵀN₀1/n, and what rounding may hide.
+
+        Of the directions of the span only as many as make it least.
+        """
+        heights = np.cumsum(self.seen.weight / self.divisor * self.middle**2)[self.span.parts - 1]
+        values = self._noise * np.sqrt(self.span.longest)
+        slack = 2.0 * np.sqrt(heights) * values + values**2
+        least = float(np.min(slack - heights, initial=0.0)) if self.problem.center else 0.0
+        return Figure(max(0.0, self.own * (1.0 + _ROUNDINGS * self._eps) + least))
+
+    @cached_property
+    def least_total(self) -> float:
+        """The least it can be: tr N."""
+        return min(float(np.trace(self._inner)), float(self.total))
+
+    @cached_property
+    def _tails(self) -> tuple[Vector, Vector]:
+        """Energy of the rows along first axes of the span, and what rounding may have added."""
+        span = self.span
+        energy = np.diag(self._inner) + self.seen.weight / self.divisor * self.middle**2
+        energy = np.cumsum(energy)[span.parts - 1]
+        values = self._noise * np.sqrt(span.longest)
+        products = self._rounding * span.spread
+        return energy, products + 2.0 * np.sqrt(np.maximum(energy, 0.0)) * values
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Bound on the rounding of the covariance, in Frobenius norm."""
+        return float(self.seen.moments.rounding[0] * np.trace(self.covariance))
+
+    @cached_property
+    def _noise(self) -> float:
+        """Bound on the rounding of all kernel values, in Frobenius norm, over √c."""
+        return _ROUNDINGS * self._eps * float(np.sqrt(self.own * np.trace(self.span.matrix)))
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.span.dtype).eps)
+
+    @cached_property
+    def beyond(self) -> float:
+        """Bound on τ₀ = tr K − tr N₀ over c: what of the rows lies beyond the span.
+
+        Directions of the span that are mostly rounding may be left out: the bound stays true.
+        """
+        energy, slack = self._tails
+        return max(0.0, float(np.min(self.own - energy + slack, initial=self.own)))
+
+    def part(self, m: int) -> float:
+        """Return the same of the first m points alone, without what rounding may add."""
+        values, U = eigh(self.span.matrix[:m, :m])
+        there = values > 1e-10 * np.max(values, initial=0.0)
+        T = U[:, there] / np.sqrt(values[there])
+        middle = self.seen.weight / self.divisor * float(((T.T @ self.seen.mean[:m]) ** 2).sum())
+        return self.own - float(np.einsum("ij,ij->", T, self.covariance[:m, :m] @ T)) - middle
+
+    def captured(self, axes: Matrix) -> float:
+        """Bound the variance in the span of axes, which need not be orthonormal, from below."""
+        G = axes.T @ self.span.matrix @ axes
+        lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
+        there = lengths > 0
+        A, G = axes[:, there] / lengths[there], G[there][:, there]
+        values, U = eigh(G / lengths[there] / lengths[there][:, None])
+        apart = values > 1e-12
+        A = A @ (U[:, apart] / np.sqrt(values[apart]))
+        return max(0.0, float(np.einsum("ij,ij->", A, self.covariance @ A)) - self.loss(A))
+
+    def loss(self, axes: Matrix) -> float:
+        """Bound on what rounding may have added to the variance along orthonormal axes."""
+        width = math.sqrt(float(eigh(axes.T @ axes, 1)[0][0])) if axes.size else 0.0
+        held = max(0.0, float(np.trace(axes.T @ self.covariance @ axes)))
+        products = self._rounding * float((axes**2).sum())
+        return products + 2.0 * math.sqrt(held) * self._noise * width
+
+    def certificate(
+        self, values: Vector, axes: Matrix, sample: Sample | None = None
+    ) -> Certificate:
+        """Say what axes in the span hold, and what none can exceed."""
+        k, total = len(values), max(float(self.total), 1e-300)
+        xi, Z = self.pairs
+        loss = self.loss(Z[:, :k])
+        held = self.captured(axes)
+        inside = float(xi[:k].sum()) + loss
+        upper = Figure(min(inside + self.beyond, total) if k else 0.0)
+        likely = None
+        if sample is not None:
+            norm = sample.norm(self.beyond)
+            tighter = inside + k**0.5 * norm
+            upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
+            likely = float(xi[:k].sum()) + sample.gain + sample.error
+            drawn = sample.accepted * self.seen.largest * self.seen.weight / self.divisor
+            if drawn < self.beyond / 2:  # a few rows hold most of it, and were not drawn
+                likely = float(upper)
+            likely = min(max(likely, held), float(upper)) / total
+        kind = "bound" if self.bounded else "estimate"
+        return Certificate(
+            captured=Figure(min(1.0, held / total), kind),
+            optimum_upper=Figure(min(1.0, upper / total), kind, upper.confidence),
+            residuals=np.full(k, np.nan),
+            eigenvalues=values,
+            spacing=spacing_of(values, xi[k:]),
+            likely=likely,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        span, total = self.span, float(self.total)
+        least = 100.0 * self.least_total / total if total > 0 else 100.0
+        notes = [
+            f"Axes in the span of {span.size} points. Shares are of the most that the total "
+            f"variance can be; it is at least {least:.4g} % of that."
+        ]
+        if span.rank < span.size:
+            others = "repeat what the others hold, to the precision of the kernel"
+            if not self.bounded:
+                others += ", or are not longer than those of negative length"
+            directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
+            notes.append(f"The points span {directions}: {span.size - span.rank} of them {others}.")
+        if not self.bounded:
+            notes.append("The kernel may have negative eigenvalues: figures are estimates.")
+        return tuple(notes)
+
+    def sample(self, k: int, rows: int) -> Sample | None:
+        """Draw rows that tell how what lies beyond the span is spread."""
+        rows = min(rows, self.problem.source.shape[0])
+        if not self.bounded or k == 0 or rows == 0:
+            return None
+        xi, Z = self.pairs
+        there = xi[:k] > 0.0
+        V = Z[:, :k][:, there] / np.sqrt(xi[:k][there])
+        return sampled(self.problem, self.span, V, self.seen.mean, self.seen.largest, rows)
+
+    def chosen(self, values: Vector) -> int:
+        """Return how many axes are wanted, of those that hold more than rounding."""
+        problem, total = self.problem, float(self.total)
+        there = int((values > 1e-12 * np.max(values, initial=0.0)).sum())
+        asked = axes_asked(problem)
+        everything = problem.rule.first_guess(*problem.sides) is not None
+        if asked is not None or everything:
+            return min(there, there if asked is None else asked)
+        found = problem.rule.choose(values, total, *problem.seen)
+        if found is None or found > there:
+            held = 100.0 * float(values.sum()) / total if total > 0 else 100.0
+            raise ValueError(
+                f"{problem.rule!r} cannot be met: all axes in the span of {self.span.size} points "
+                f"hold {held:.4g} % of the variance. Take a larger n_basis."
+            )
+        return found
+
+    def projection(
+        self,
+        values: Vector,
+        axes: Matrix,
+        certificate: Certificate,
+        shares: Vector | None = None,
+    ) -> KernelProjection:
+        """Return the fitted map: about the mean's projection on the span, or what shares make."""
+        problem = self.problem
+        mean, height = self.seen.mean * problem.center, self.height
+        if shares is not None:
+            mean = self.span.matrix @ shares
+            height = float(shares @ mean)
+        shares = self.shares if shares is None else shares
+        axes = axes * signs((self.span.matrix - mean) @ axes)
+        if problem.kernel is None:  # rows are kernels to all rows: those to others count nothing
+            axes, mean, shares = (self._among_all(part) for part in (axes, mean, shares))
+        total = float(self.total)
+        return KernelProjection(
+            mean=mean,
+            components=like(axes, problem.source.reference),
+            eigenvalues=values,
+            total_variance=total,
+            rest=max(0.0, total - float(values.sum())),
+            certificate=certificate,
+            kernel=problem.kernel,
+            basis=self.span.basis.points,
+            shift=problem.shift,
+            shares=shares * problem.center,
+            height=height * problem.center,
+        )
+
+    def _among_all(self, part: Any) -> Any:
+        at = self.span.basis.at
+        assert at is not None  # columns of a kernel matrix
+        full = np.zeros((self.problem.source.shape[0], *part.shape[1:]))
+        np.add.at(full, at, part)
+        return full
+
+
+def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -> Spanned:
+    """Walk the rows once, beside a basis; `known` are kernels to it, where they are there."""
+    span = Span(problem.kernel, basis, problem.source)
+    known = None if known is None or known.dtype != span.dtype else known
+    fold = KernelMoments(span, problem.source, center=problem.center, known=known)
+    return Spanned(problem, span, problem.source.fold(fold))
+
+
+def signs(scores: Matrix) -> Vector:
+    """Return the signs that make each column's largest entry positive, as in scikit-learn."""
+    if not scores.size:
+        return np.ones(scores.shape[1])
+    largest = np.argmax(np.abs(scores), axis=0)
+    found = np.sign(scores[largest, np.arange(scores.shape[1])])
+    return np.where(found == 0.0, 1.0, found)
+
+
+def with_notes(certificate: Certificate, *notes: str) -> Certificate:
+    """Return the certificate with more notes."""
+    return replace(certificate, notes=(*certificate.notes, *notes))
