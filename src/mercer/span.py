@@ -45,11 +45,14 @@ class Basis:
     counts : ndarray of shape (m,) or None
         How many rows each stands for: one over the probability with which it was drawn. None
         where points were not drawn.
+    sizes : ndarray of shape (m,) or None
+        Rows of the cluster that each is the centre of; None of points that are not.
     """
 
     points: Any
     at: np.ndarray[Any, Any] | None = None
     counts: Vector | None = None
+    sizes: Vector | None = None
 
     def __len__(self) -> int:
         if self.at is not None:

@@ -5,10 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris, make_blobs
 
-from mercer import ConvergenceWarning, KernelPCA, config_context
+from mercer import ConvergenceWarning, KernelPCA, config_context, landmarks
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Cholesky, Nystrom, Subset, Within
+
+IRIS = load_iris().data
 
 
 def _spectrum(X, gamma, center=True):
@@ -126,3 +129,25 @@ def test_axes_over_all_rows_stay_within_the_memory_of_the_plan(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= planned
+
+
+@pytest.mark.parametrize("rule", [landmarks.KMeans(), landmarks.KernelKMeans()])
+def test_nystrom_counts_the_rows_of_clusters(rule):
+    X, _ = make_blobs([250, 30, 20], cluster_std=0.7, random_state=0)
+    exact = KernelPCA(3, kernel="rbf", gamma=0.1).fit(X).explained_variance_
+    off = {}
+    for weigh in (True, False):
+        method = Nystrom(30, select=rule, weigh=weigh)
+        found = KernelPCA(3, kernel="rbf", gamma=0.1, method=method, random_state=0).fit(X)
+        off[weigh] = np.abs(found.explained_variance_ / exact - 1).max()
+    assert off[True] < 0.1 < 0.5 < off[False]
+
+
+def test_a_mask_is_no_landmark():
+    with pytest.raises(ValueError, match="flatnonzero"):
+        KernelPCA(2, kernel="rbf", method=Subset(select=IRIS[:, 0] > 5)).fit(IRIS)
+
+
+def test_a_solver_beside_a_basis_is_refused():
+    with pytest.raises(ValueError, match="eigen_solver='dense'"):
+        KernelPCA(2, kernel="rbf", method="subset", eigen_solver="dense").fit(IRIS)

@@ -77,7 +77,7 @@ def test_sparse_rows_are_clustered_as_they_are():
 
 def test_clusters_in_the_kernels_space_of_a_linear_kernel_are_those_of_the_rows():
     X = np.concatenate([points(30, 2, s) + 10 * s for s in range(4)])
-    apart = clustered(X @ X.T, np.ones(120), 4, 20, np.random.default_rng(1))
+    apart, _ = clustered(X @ X.T, np.ones(120), 4, 20, np.random.default_rng(1))
     labels = apart.argmin(axis=0).reshape(4, 30)
     assert (labels == labels[:, :1]).all()
     assert len(set(labels[:, 0])) == 4

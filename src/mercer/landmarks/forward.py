@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dger
 
-from mercer.arrays import Matrix, Vector, eigh
+from mercer.arrays import Vector, eigh
 from mercer.config import get_config
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, taken
@@ -106,10 +106,10 @@ class Growing:
         E between all rows and the candidates, centred and weighed.
     near : ndarray of shape (p, p)
         E between the candidates.
-    values : ndarray of shape (q,)
-        Eigenvalues ξ of the scatter in the span.
+    scatter : ndarray of shape (q, q)
+        Scatter of the rows in orthonormal coordinates of the span.
     along : ndarray of shape (q, p)
-        Products of its eigenvectors with the columns of `far`.
+        Products of the coordinates' directions with the columns of `far`.
     """
 
     def __init__(self, problem: KernelProblem, among: Rows, r: int | None) -> None:
@@ -121,7 +121,7 @@ class Growing:
         self.near = np.asfortranarray((near + near.T) / 2.0)
         self.far = centred(problem, K)
         self.within = _WITHIN[problem.source.dtype] * np.diag(self.near)
-        self.values, self.along = np.zeros(0), np.zeros((0, p))
+        self.scatter, self.along = np.zeros((0, 0)), np.zeros((0, p))
 
     @property
     def left(self) -> Vector:
@@ -141,10 +141,12 @@ class Growing:
 
     def scores(self) -> Vector:
         """Return what each candidate would add to the criterion; −∞ of those in the span."""
+        values, Q = eigh(self.scatter)
+        self.scatter, self.along = np.diag(values), Q.T @ self.along
         outside = np.flatnonzero(self.left > self.within)
         scores, left = np.full(len(self.left), -np.inf), self.left[outside]
         c = np.einsum("ij,ij->j", self.far, self.far)[outside] / left
-        scores[outside] = gains(self.values, self.along[:, outside] / np.sqrt(left), c, self.r)
+        scores[outside] = gains(values, self.along[:, outside] / np.sqrt(left), c, self.r)
         return scores
 
     def add(self, x: int) -> None:
@@ -154,15 +156,5 @@ class Growing:
         dger(-1.0, f, f_near, a=self.far, overwrite_a=1)
         dger(-1.0, f_near, f_near, a=self.near, overwrite_a=1)
         self.along = np.vstack([self.along - np.outer(b, f_near), f @ self.far])
-        self.values, Q = eigh(_bordered(self.values, b, float(f @ f)))
-        self.along = Q.T @ self.along
+        self.scatter = np.block([[self.scatter, b[:, None]], [b, f @ f]])
         self.chosen.append(x)
-
-
-def _bordered(values: Vector, b: Vector, c: float) -> Matrix:
-    q = len(values)
-    A = np.zeros((q + 1, q + 1))
-    A[np.arange(q), np.arange(q)] = values
-    A[q, :q] = A[:q, q] = b
-    A[q, q] = c
-    return A

@@ -53,6 +53,11 @@ class Given(Landmarks):
         if is_foreign(self.points) or hasattr(self.points, "tocsr"):
             return None
         at = np.asarray(self.points)
+        if at.ndim == 1 and at.dtype.kind == "b":
+            raise ValueError(
+                "landmarks are numbers of rows or points, and a mask of True and False was given. "
+                "np.flatnonzero(mask) names its rows."
+            )
         if at.ndim != 1 or at.dtype.kind not in "iu":
             return None
         bad = at[(at < 0) | (at >= n)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import Any
 
@@ -67,8 +68,11 @@ class KernelKMeans(Landmarks):
         weights = problem.source.weights
         counts = np.ones(len(at)) if weights is None else weights[at]
         K = Columns(problem).among(at)
-        apart = clustered(K, counts, m, int(self.max_iter), problem.rng)
-        return taken(problem, np.sort(at[_nearest(apart)]))
+        apart, labels = clustered(K, counts, m, int(self.max_iter), problem.rng)
+        chosen = at[_nearest(apart)]
+        order = np.argsort(chosen)
+        sizes = np.bincount(labels, weights=counts, minlength=m)
+        return replace(taken(problem, chosen[order]), sizes=np.asarray(sizes[order], np.float64))
 
     def size(self, n: int, m: int) -> int:
         """Return how many rows are clustered."""
@@ -86,8 +90,13 @@ class KernelKMeans(Landmarks):
         return 8.0 * s * (s + 3 * m)
 
 
-def clustered(K: Matrix, counts: Vector, m: int, rounds: int, rng: np.random.Generator) -> Matrix:
-    """Return squared distances of rows from the centres of m clusters, of shape (m, rows)."""
+def clustered(
+    K: Matrix, counts: Vector, m: int, rounds: int, rng: np.random.Generator
+) -> tuple[Matrix, np.ndarray[Any, Any]]:
+    """Return squared distances of rows from the centres of m clusters, of shape (m, rows).
+
+    And the cluster of each row.
+    """
     own, seeds = np.diag(K), spread(K, counts, m, rng)
     apart: Matrix = own + own[seeds][:, None] - 2.0 * K[seeds]
     labels = np.argmin(apart, axis=0)
@@ -98,7 +107,7 @@ def clustered(K: Matrix, counts: Vector, m: int, rounds: int, rng: np.random.Gen
         _fill(labels, apart, m)
         if np.array_equal(before, labels):
             break
-    return apart
+    return apart, labels
 
 
 def spread(K: Matrix, counts: Vector, m: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -140,10 +149,9 @@ def _fill(labels: Any, apart: Matrix, m: int) -> None:
 
 def _nearest(apart: Matrix) -> np.ndarray[Any, Any]:
     """Return the row nearest to each centre, every row once; the nearest choose first."""
-    free, found = np.ones(apart.shape[1], bool), []
+    free, found = np.ones(apart.shape[1], bool), np.zeros(len(apart), np.intp)
     for cluster in np.argsort(apart.min(axis=1), kind="stable"):
         row = int(np.argmin(np.where(free, apart[cluster], np.inf)))
         row = row if free[row] else int(np.argmax(free))
-        free[row] = False
-        found.append(row)
-    return np.array(found)
+        free[row], found[cluster] = False, row
+    return found

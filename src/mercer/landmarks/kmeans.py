@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -72,12 +73,15 @@ class KMeans(Landmarks):
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
         at = pool(problem, max(m, self._rows(n, row_bytes, m)))
         weights = None if source.weights is None else source.weights[at]
-        centres = self._centres(_rows(source, at), weights, m, problem.rng)
+        centres, sizes = self._centres(_rows(source, at), weights, m, problem.rng)
         if self.nearest:
-            return taken(problem, nearest(source, centres))
-        return Basis(like(centres, source.reference, source.dtype))
+            return replace(taken(problem, nearest(source, centres)), sizes=sizes)
+        return Basis(like(centres, source.reference, source.dtype), sizes=sizes)
 
-    def _centres(self, rows: Any, weights: Vector | None, m: int, rng: np.random.Generator) -> Any:
+    def _centres(
+        self, rows: Any, weights: Vector | None, m: int, rng: np.random.Generator
+    ) -> tuple[Any, Vector]:
+        """Return the centres, and how many rows each has."""
         from sklearn.cluster import KMeans as Clusters
 
         n, d = rows.shape
@@ -178,11 +182,15 @@ def _rows(source: Source, at: np.ndarray[Any, Any]) -> Any:
     return to_numpy(source.take(at))
 
 
-def _means(rows: Any, labels: Any, weights: Vector | None, centres: Any) -> Any:
-    """Return the means of clusters, summed in order: scikit-learn's depend on its threads."""
+def _means(rows: Any, labels: Any, weights: Vector | None, centres: Any) -> tuple[Any, Vector]:
+    """Return the means of clusters, summed in order: scikit-learn's depend on its threads.
+
+    And what their rows weigh.
+    """
     count = np.ones(len(labels)) if weights is None else weights
     place, shape = (labels, np.arange(len(labels))), (len(centres), len(labels))
     member = scipy.sparse.csr_array((count.astype(rows.dtype), place), shape)
     sums, total = member @ rows, member.sum(axis=1)[:, None]
     sums = sums.toarray() if hasattr(sums, "toarray") else sums
-    return np.where(total > 0, sums / np.maximum(total, np.finfo(rows.dtype).tiny), centres)
+    means = np.where(total > 0, sums / np.maximum(total, np.finfo(rows.dtype).tiny), centres)
+    return means, total[:, 0].astype(np.float64)

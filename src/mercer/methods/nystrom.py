@@ -21,8 +21,8 @@ class Nystrom(OverRows):
     From eigenpairs (λ, u) of the q×q matrix :math:`\Omega^{1/2}\tilde K_y\Omega^{1/2}`, centred
     with the mean of the basis, :math:`\hat\lambda = \lambda` and
     :math:`\hat u = \tilde K_{xy}\Omega^{1/2}u/\lambda`, where Ω counts how many rows each point
-    stands for: one over the probability it was drawn with. Drawn with equal chances that is n/q,
-    the printed form :math:`\hat\lambda = (n/q)\lambda_q`,
+    stands for: one over the probability it was drawn with, or the rows of its cluster. Drawn with
+    equal chances that is n/q, the printed form :math:`\hat\lambda = (n/q)\lambda_q`,
     :math:`\hat u = \sqrt{q/n}\,K_{xy}u_q/\lambda_q`.
 
     Parameters
@@ -32,8 +32,8 @@ class Nystrom(OverRows):
     select : str, Landmarks, points or numbers of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
     weigh : bool
-        Count points by the chances they were drawn with. False: n/q for all, as printed, which is
-        wrong for chances that differ.
+        Count points by the chances they were drawn with, or by their clusters. False: n/q for
+        all, as printed, which is wrong for chances that differ.
     on : {"rows", "basis"}
         What new rows are compared to: all rows, as in the sources; or the basis alone.
 
@@ -76,7 +76,9 @@ class Nystrom(OverRows):
         return over_rows(found, values, axes / (values * problem.divisor), shares)
 
     def _counts(self, found: Spanned) -> Vector:
-        m, counts = found.span.size, found.span.basis.counts
-        if counts is None or not self.weigh:
-            return np.full(m, found.seen.weight / m)
-        return counts
+        m, basis, weight = found.span.size, found.span.basis, found.seen.weight
+        if basis.counts is not None and self.weigh:
+            return basis.counts
+        if basis.sizes is not None and self.weigh:
+            return np.asarray(basis.sizes * (weight / basis.sizes.sum()))
+        return np.full(m, weight / m)

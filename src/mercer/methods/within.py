@@ -38,7 +38,8 @@ class Within(Method):
     A random basis, and `Subset` on it, whose bounds cost next to nothing. Where they do not do,
     the basis grows, as long as that is predicted to cost less than one product with the kernel
     matrix; then such products, from the axes found, until the bound is met. The axes are those
-    of the basis where they are good enough by then, else sums over all rows.
+    of the basis where they are good enough by then, else sums over all rows. Where no `gap` is
+    asked for, as near as products come.
 
     Parameters
     ----------

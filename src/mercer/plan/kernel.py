@@ -49,6 +49,11 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     if isinstance(method, str) and method in _ON_BASIS:
         method = _ON_BASIS[method]()
     if isinstance(method, Method):
+        if solver != "auto":
+            raise ValueError(
+                f"eigen_solver={solver!r} solves the problem of all rows, and method={method!r} "
+                f"goes its own way. Leave one of them out; Exact(solver=...) takes a solver."
+            )
         return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
     exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
     if solver == "dense":
