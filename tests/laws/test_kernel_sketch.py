@@ -484,9 +484,15 @@ def test_maps_that_mean_nothing_here(sketch, said):
             getattr(KernelPCA(2, kernel=KERNEL, method=Sketch(sketch)), method)(X)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 def test_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 axes"):
         fit(5, Sketch(Gaussian(3)))
+    with pytest.raises(ValueError, match=r"Gaussian\(20\) makes 20 columns, too few for 89 axes"):
+        fit(500, Sketch(Gaussian(20)))
+    with pytest.raises(ValueError, match="squares overflow"):
+        fit(2, Sketch(Gaussian(10)), X * 1e100, kernel=Linear())
+    assert fit(2, Sketch(Gaussian(10)), X * 1e80, kernel=Linear()).certificate_.gap <= 1e-10
     with pytest.raises(ValueError, match="q=100 is more than the 90 rows"):
         fit(5, Sketch(Gaussian(100)))
     with pytest.raises(ValueError, match=r"fitted to 5 columns|was fitted to 5"):

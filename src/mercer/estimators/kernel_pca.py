@@ -232,6 +232,8 @@ class KernelPCA(Batches):
         n, asked = problem.sides[0], self.n_components
         if isinstance(plan.method, OnBasis) and isinstance(asked, Integral) and asked >= n:
             require_room(min(int(asked), n), plan.method.points(n, n))
+        if isinstance(plan.method, Sketch) and isinstance(asked, Integral) and asked >= n:
+            plan.method.require_room(n, n - self.center)
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:

@@ -50,12 +50,7 @@ def fitted(
         whole = Exact("dense").fit(problem)
         note = "The sketch has as many columns as there are rows: it is the matrix itself."
         return replace(whole, certificate=with_notes(whole.certificate, note))
-    wanted = axes_asked(problem)
-    if wanted is not None and wanted > drawn.q:
-        raise ValueError(
-            f"{sketch!r} makes {drawn.q} columns, too few for {wanted} axes. Take a q of at least "
-            f"{wanted}; a few times that is better."
-        )
+    require_columns(sketch, drawn.q, axes_asked(problem) or 0)
     return (_polished if polish else _plain)(_twice(problem, drawn))
 
 
@@ -74,6 +69,15 @@ def memory(size: Size, q: int) -> float:
         return Exact("dense").cost(size).memory
     strips = 4 * 8.0 * size.n * strip_rows(size.n, 8)  # two for each of two workers
     return 8.0 * size.n * q * _COPIES + 64.0 * q * q + strips + 20.0 * size.n * size.d
+
+
+def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
+    """Refuse a sketch that has fewer columns than there are to be axes."""
+    if wanted > q:
+        raise ValueError(
+            f"{sketch!r} makes {q} columns, too few for {wanted} axes. Take a q of at least "
+            f"{wanted}; a few times that is better."
+        )
 
 
 def require_kernel_map(sketch: SketchMap | None) -> None:
@@ -219,7 +223,7 @@ def _polished(found: Twice) -> KernelProjection | None:
     overlaps = to_numpy(Y.T @ Y)[np.ix_(found.above, found.above)]
     del found  # its vectors
     Y = orthonormalize(Y)[0]
-    spectrum = rayleigh_ritz(gram, Y, len(sizes))
+    spectrum = _ritz(gram, Y, len(sizes))
     k = _chosen(problem, gram, spectrum.values, whole=whole)
     if k is None:
         return None
@@ -228,9 +232,9 @@ def _polished(found: Twice) -> KernelProjection | None:
     certificate = replace(certificate, negative=_below(gram, spectrum))
     if gram.psd:
         assert spectrum.coupling is not None
-        theta = spectrum.values[:k]
-        held = inside(theta, theta**2 + np.diag(spectrum.coupling)[:k], gram.rounding)
-        certificate = replace(certificate, captured=_share(gram, held))
+        beside = np.sqrt(np.diag(spectrum.coupling)[:k])
+        sizes = np.hypot(spectrum.values[:k], beside)
+        certificate = replace(certificate, captured=_held(gram, spectrum.values[:k], sizes))
     both = min(k, len(before))
     note = changed(before[:both], spectrum.values[:both], overlaps[:both, :both])
     return projected(problem, gram, spectrum, k, with_notes(certificate, note))
@@ -258,15 +262,13 @@ def _judged(found: Twice, k: int) -> Certificate:
     is an estimate.
     """
     gram, values = found.gram, found.values
-    spectrum = rayleigh_ritz(gram, found.left, k, found.product)
+    spectrum = _ritz(gram, found.left, k, found.product)
     certificate = certify(gram, spectrum, k, found.problem.rng, probe=False)
     at = found.above[:k]
     captured = _share(gram, float(np.diag(found.inner)[at].sum()), "estimate")
     if gram.psd:
         theta, S = eigh(found.inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
-        Y = to_numpy(found.product)[:, at] @ S
-        held = inside(theta, np.einsum("ij,ij->j", Y, Y), gram.rounding)
-        captured = _share(gram, held)
+        captured = _held(gram, theta, lengths(to_numpy(found.product)[:, at] @ S))
     upper, total = certificate.optimum_upper, gram.trace
     assert spectrum.ritz is not None
     likely = likely_optimum(spectrum, spectrum.ritz[k:], k) / total if total > 0 else 0.0
@@ -280,6 +282,28 @@ def _judged(found: Twice, k: int) -> Certificate:
         notes=("Axes from a sketch, not polished: variances are the sketch's.",),
         negative=_below(gram, spectrum),
     )
+
+
+def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
+    """Return what the span of Q holds; refuse what float64 cannot square."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spectrum = rayleigh_ritz(gram, Q, k, product)
+    assert spectrum.coupling is not None
+    if not np.isfinite(spectrum.coupling).all():
+        raise ValueError(
+            "The kernel's values are too large: their squares overflow. Scale the rows, or change "
+            "the kernel's parameters."
+        )
+    return spectrum
+
+
+def _held(gram: Gram, values: Vector, sizes: Vector) -> Figure:
+    """Bound the share in the span of axes, of these inner products and lengths of AV.
+
+    In units of the largest: squares may overflow.
+    """
+    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    return _share(gram, unit * inside(values / unit, (sizes / unit) ** 2, gram.rounding / unit))
 
 
 def _share(gram: Gram, held: float, kind: str = "bound") -> Figure:

@@ -101,9 +101,8 @@ class Sketch(Method):
         self.check()
         if size.square:
             kernel_sketch.require_kernel_map(self.sketch)
-            q = self._size(size.n, size.k)
-            return kernel_sketch.cost(size, q, polish=self.polish)
-        q = self._size(size.d, size.k)
+            return kernel_sketch.cost(size, self.columns(size.n, size.k), polish=self.polish)
+        q = self.columns(size.d, size.k)
         p = _count(size.n, size.d, q, size.k)
         entries = float(size.n * size.d if size.nnz is None else size.nnz)
         sketching = 2.0 * entries * q if isinstance(self._map(size.d, size.k), Gaussian) else 0.0
@@ -131,6 +130,11 @@ class Sketch(Method):
                 )
             sketch = larger
 
+    def require_room(self, n: int, k: int) -> None:
+        """Refuse to find k axes of a kernel between n rows in fewer columns."""
+        if self.sketch is not None:
+            kernel_sketch.require_columns(self.sketch, self.columns(n, k), k)
+
     def check(self) -> None:
         """Refuse parameters that make no sense."""
         fine = self.sketch is None or isinstance(self.sketch, SketchMap)
@@ -147,9 +151,10 @@ class Sketch(Method):
     def _map(self, d: int, k: int | None) -> SketchMap:
         if self.sketch is not None:
             return self.sketch
-        return Gaussian(self._size(d, k), identity=True)
+        return Gaussian(self.columns(d, k), identity=True)
 
-    def _size(self, d: int, k: int | None) -> int:
+    def columns(self, d: int, k: int | None) -> int:
+        """Return how many columns the sketch of d columns has, for k axes."""
         if isinstance(self.sketch, ImageMap):
             return self.sketch.drawn(d).q
         q = getattr(self.sketch, "q", None)
