@@ -20,6 +20,7 @@ NAMES = (
     "kernel_pca",
     "sketches",
     "basis",
+    "faces",
 )
 
 

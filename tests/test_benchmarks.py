@@ -14,3 +14,16 @@ def test_basis():
     assert len(best) == 3
     assert all(row.ours <= 1.0 for row in best)
     assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_faces():
+    from benchmarks import faces, report
+
+    rows = faces.run(quick=True)
+    if rows[0].measure == "skipped":
+        pytest.skip(rows[0].note)
+    assert len(rows) == 4 * 10
+    printed = [row.ours for row in rows if "hashing, as printed" in row.case]
+    assert max(abs(diff - 0.55) for diff in printed) <= 0.1
+    assert len(report.table(rows).splitlines()) == len(rows) + 1

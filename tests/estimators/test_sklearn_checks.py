@@ -14,9 +14,11 @@ from mercer.methods import (
     FrequentDirections,
     Iterative,
     Nystrom,
+    Sketch,
     Subset,
     Within,
 )
+from mercer.sketches import Gaussian
 
 NOT_SQUARE = "the rows it transforms have too few columns, which is said first"
 ALL_AXES = "with all axes those of the null space are arbitrary, and weights change its size"
@@ -73,4 +75,26 @@ ANOTHER_BASIS = "of rows in another order, or that stand there twice, another ba
     },
 )
 def test_kernel_estimator_on_a_basis(estimator, check):
+    check(estimator)
+
+
+ANOTHER_MAP = "rows in another order, or that stand there twice, are sketched by other columns"
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        KernelPCA(2, kernel="rbf", method=method, random_state=0)
+        for method in ("sketch", Sketch(Gaussian(5, identity=True), polish=False))
+    ],
+    expected_failed_checks=lambda estimator: (
+        {
+            "check_sample_weight_equivalence_on_dense_data": ANOTHER_MAP,
+            "check_sample_weight_equivalence_on_sparse_data": ANOTHER_MAP,
+        }
+        if estimator.method != "sketch"
+        else {}
+    ),
+)
+def test_kernel_estimator_of_a_sketch(estimator, check):
     check(estimator)

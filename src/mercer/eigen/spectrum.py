@@ -112,10 +112,13 @@ def target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
     return np.maximum(tol * np.abs(values), least * largest)
 
 
-def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
-    """Return the best k eigenpairs within the span of orthonormal columns Q: one product."""
+def rayleigh_ritz(operator: Operator, Q: Array, k: int, product: Array = None) -> Spectrum:
+    """Return the best k eigenpairs within the span of orthonormal columns Q.
+
+    By one product, or none where it is known.
+    """
     Q = cast(Q, np.float64)
-    AQ = operator.matmat(Q)
+    AQ = operator.matmat(Q) if product is None else product
     T = to_numpy(Q.T @ AQ)
     ritz, S = eigh((T + T.T) / 2)
     S = like(S, Q)

@@ -22,7 +22,7 @@ from mercer.estimators.validation import (
     held,
 )
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis
+from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis, Sketch
 from mercer.methods.basis import require_room
 from mercer.methods.within import NEEDED
 from mercer.notices import warn
@@ -81,7 +81,8 @@ class KernelPCA(Batches):
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
-        are certified within `gap`; or a method of `mercer.methods`, such as `Subset(1000)`.
+        are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
+        which is never formed; or a method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
@@ -231,6 +232,8 @@ class KernelPCA(Batches):
         n, asked = problem.sides[0], self.n_components
         if isinstance(plan.method, OnBasis) and isinstance(asked, Integral) and asked >= n:
             require_room(min(int(asked), n), plan.method.points(n, n))
+        if isinstance(plan.method, Sketch) and isinstance(asked, Integral) and asked >= n:
+            plan.method.require_room(n, n - self.center)
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -280,7 +283,8 @@ class KernelPCA(Batches):
         self.__dict__.pop("eigenvectors_", None)
         if isinstance(plan.method, Exact):
             self.eigenvectors_ = here(_eigenvectors(problem, fitted))
-        self.X_fit_ = source.whole() if isinstance(plan.method, Exact) else _points(fitted, source)
+        every = isinstance(plan.method, (Exact, Sketch))
+        self.X_fit_ = source.whole() if every else _points(fitted, source)
         self.certificate_ = fitted.certificate
         self.plan_ = plan
         self._fit_back(problem)

@@ -102,7 +102,7 @@ class Exact(Method):
         problem = in_memory(problem)
         source = problem.source
         gram = Gram(problem.kernel, source, center=problem.center, store=self.kept)
-        _require_finite_kernel(problem, gram)
+        require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
         if solver is power and not gram.psd:
             raise ValueError(
@@ -110,7 +110,7 @@ class Exact(Method):
                 f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
             )
         spectrum, k = solve(problem, gram, solver)
-        k = _positive(gram, spectrum, k)
+        k = positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
         if not gram.psd:
             certificate = replace(certificate, negative=_negative(gram, spectrum))
@@ -123,7 +123,7 @@ def projected(
     """Return the map that the first k eigenvectors of the kernel matrix make."""
     source, values, total = problem.source, spectrum.values[:k], gram.trace
     V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
-    V = V * _signs(V, gram.roots)
+    V = V * facing(V, gram.roots)
     lengths = like(np.sqrt(values * gram.divisor), V)
     shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
     return KernelProjection(
@@ -150,7 +150,7 @@ def in_memory(problem: KernelProblem) -> KernelProblem:
     return replace(moved, source=rows)
 
 
-def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
+def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
     """Refuse a kernel that makes NaN or infinity of finite rows."""
     bad = np.flatnonzero(~np.isfinite(gram.means + gram.own))
     if len(bad):
@@ -161,7 +161,7 @@ def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
         )
 
 
-def _positive(gram: Gram, spectrum: Spectrum, k: int) -> int:
+def positive(gram: Gram, spectrum: Spectrum, k: int) -> int:
     """Return how many of the first k eigenvalues are more than rounding."""
     values = spectrum.values[:k]
     least = max(_ZERO * float(np.max(values, initial=0.0)), gram.rounding)
@@ -182,7 +182,7 @@ def _named(kernel: Kernel | None) -> str:
     return "a precomputed matrix" if kernel is None else repr(kernel)
 
 
-def _signs(V: Array, roots: Array) -> Array:
+def facing(V: Array, roots: Array) -> Array:
     """Return the signs that make each vector's largest entry positive, as in scikit-learn.
 
     Of what a row's entry would be if it stood there as often as its weight says.

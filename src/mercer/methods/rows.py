@@ -142,7 +142,7 @@ def _certified(
     if found.bounded and spanned < upper:
         upper = Figure(spanned, before.kind, before.confidence)
     kind = "bound" if found.bounded else "estimate"
-    likely = _likely(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
+    likely = likely_optimum(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
     return replace(
         projection,
         total_variance=total,
@@ -159,7 +159,7 @@ def _certified(
     )
 
 
-def _likely(spectrum: Spectrum, others: Vector, k: int) -> float:
+def likely_optimum(spectrum: Spectrum, others: Vector, k: int) -> float:
     """Estimate the most that k axes hold: θ + ‖r‖²/s, s the distance to what was left out.
 
     That is not known of the matrix itself; on the basis it is.
@@ -186,11 +186,18 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     values, U = eigh((T + T.T) / 2)
     moved = to_numpy(gram.project(like(product @ U, gram.reference)))
     lengths = np.einsum("ij,ij->j", moved, moved)
-    rounding = gram.rounding * gram.divisor
+    return R.T @ T @ R, inside(values, lengths, gram.rounding * gram.divisor) / gram.divisor
+
+
+def inside(values: Vector, lengths: Vector, rounding: float) -> float:
+    """Bound tr(T⁻¹M) from below, where T = diag(values) and M has the diagonal `lengths`.
+
+    Each column of the product that M is made of, and all of T, are off by the rounding at most.
+    """
     divide = np.maximum(values, 0.0) + rounding
     parts = lengths - 2.0 * rounding * np.sqrt(lengths)
     held = np.divide(parts, divide, where=divide > 0, out=np.zeros_like(parts))
-    return R.T @ T @ R, max(0.0, float(held.sum())) / gram.divisor
+    return max(0.0, float(held.sum()))
 
 
 def _estimated(

@@ -1,4 +1,4 @@
-"""Axes from a sketch of the rows that keeps their dot products (marukatat Alg. 4)."""
+"""Axes from a sketch that keeps dot products: of rows (marukatat Alg. 4) or kernels (Alg. 6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer.arrays import (
     Array,
-    Matrix,
     Vector,
     cast,
     eigh,
@@ -23,11 +22,13 @@ from mercer.config import get_config
 from mercer.eigen import rayleigh_ritz
 from mercer.folds import Centre, Moments
 from mercer.kernels.parameters import require
+from mercer.methods import kernel_sketch
 from mercer.methods.base import FLOOR, Cost, Method, Size, certify
 from mercer.methods.iterative import BLIND, from_scores
+from mercer.methods.polish import changed
 from mercer.methods.svd import SVD
 from mercer.operators import Covariance
-from mercer.problem import Problem
+from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.folds import Lifted, Shifted, Sketched
@@ -50,6 +51,13 @@ class Sketch(Method):
     The axes so found are not orthogonal: a Rayleigh–Ritz step on the rows themselves, one more
     pass, makes them the best of their span, with true variances and a certificate.
 
+    For kernel PCA the rows that are sketched are those of the centred kernel matrix,
+    :math:`Z = \tilde KW` with the map's n×q matrix W, :math:`E[WW^T] = I`. From the eigenpairs
+    (λ, u) of :math:`Z^TZ` the eigenvalues of :math:`\tilde K` are :math:`\pm\sqrt\lambda`, with
+    the sign of :math:`(Zu)^T\tilde K(Zu)`, and the eigenvectors are in proportion to
+    :math:`\tilde KZu`. Two products with the kernel matrix, which is never formed, three with the
+    polish; nq memory.
+
     Parameters
     ----------
     sketch : SketchMap or None
@@ -57,8 +65,13 @@ class Sketch(Method):
         a Gaussian one of a size that suits the number of axes, or that grows until a share of
         the variance is reached, drawn by the `random_state` of the estimator.
     polish : bool
-        Whether to make that last step. Without it nothing is certified: the variances are
-        estimates.
+        Whether to make that last step. Without it the variances are the sketch's, estimates,
+        and nothing is certified, but what the two products of a kernel tell.
+
+    References
+    ----------
+    S. Marukatat, Tutorial on PCA and approximate PCA and approximate kernel PCA, Artificial
+    Intelligence Review 56 (2023), Algorithms 4 and 6.
 
     Examples
     --------
@@ -69,6 +82,10 @@ class Sketch(Method):
     >>> X = load_digits().data
     >>> PCA(2, svd_solver=Sketch(Gaussian(40))).fit(X).explained_variance_ratio_.round(2)
     array([0.15, 0.13])
+    >>> from mercer import KernelPCA
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Sketch(Gaussian(100))).fit(X)
+    >>> kpca.explained_variance_ratio_.round(2)
+    array([0.05, 0.05])
     """
 
     name = "sketch"
@@ -76,9 +93,16 @@ class Sketch(Method):
     def __init__(self, sketch: SketchMap | None = None, polish: bool = True) -> None:
         self.sketch, self.polish = sketch, polish
 
+    @property
+    def keeps_rows(self) -> bool:
+        return True  # of a kernel: what new rows are compared to
+
     def cost(self, size: Size) -> Cost:
         self.check()
-        q = self._size(size.d, size.k)
+        if size.square:
+            kernel_sketch.require_kernel_map(self.sketch)
+            return kernel_sketch.cost(size, self.columns(size.n, size.k), polish=self.polish)
+        q = self.columns(size.d, size.k)
         p = _count(size.n, size.d, q, size.k)
         entries = float(size.n * size.d if size.nnz is None else size.nnz)
         sketching = 2.0 * entries * q if isinstance(self._map(size.d, size.k), Gaussian) else 0.0
@@ -96,15 +120,20 @@ class Sketch(Method):
             if found is not None and self._is_enough(problem, found):
                 return found
             grows = self.sketch is None or problem.gap is not None
-            larger = _larger(problem, sketch) if grows else None
+            larger = self._larger(problem, sketch) if grows else None
             if larger is None and found is not None:
                 return found
             if larger is None:
                 raise ValueError(
-                    f"{problem.rule!r} cannot tell from the axes of {sketch!r} how many to keep. "
-                    f"Take a larger q."
+                    f"{problem.rule!r} cannot be met: the axes of {sketch!r} are too few, or too "
+                    f"few of positive variance. Take a larger q."
                 )
             sketch = larger
+
+    def require_room(self, n: int, k: int) -> None:
+        """Refuse to find k axes of a kernel between n rows in fewer columns."""
+        if self.sketch is not None:
+            kernel_sketch.require_columns(self.sketch, self.columns(n, k), k)
 
     def check(self) -> None:
         """Refuse parameters that make no sense."""
@@ -122,9 +151,10 @@ class Sketch(Method):
     def _map(self, d: int, k: int | None) -> SketchMap:
         if self.sketch is not None:
             return self.sketch
-        return Gaussian(self._size(d, k), identity=True)
+        return Gaussian(self.columns(d, k), identity=True)
 
-    def _size(self, d: int, k: int | None) -> int:
+    def columns(self, d: int, k: int | None) -> int:
+        """Return how many columns the sketch of d columns has, for k axes."""
         if isinstance(self.sketch, ImageMap):
             return self.sketch.drawn(d).q
         q = getattr(self.sketch, "q", None)
@@ -132,9 +162,11 @@ class Sketch(Method):
 
     def _fit(self, problem: Problem, sketch: SketchMap) -> Projection | None:
         """Return axes from a sketch; None where it has too few for the rule to tell."""
+        rng = problem.rng if self.sketch is None else None
+        if isinstance(problem, KernelProblem):
+            return kernel_sketch.fitted(problem, sketch, rng, polish=self.polish)
         source, d = problem.source, problem.source.shape[1]
         deviation = problem.standard[1] if problem.scale else np.ones(d)
-        rng = problem.rng if self.sketch is None else None
         drawn = sketch.drawn_from(_treated(problem, deviation), rng)
         shifted = Shifted(drawn, _shift(problem), deviation)
         fold = Sketched(
@@ -171,6 +203,27 @@ class Sketch(Method):
             return problem.projection(mean, deviation, axes[:, :k], values[:k], total, certificate)
         operator = Covariance(source, mean, deviation, problem.divisor, total)
         return _polished(problem, operator, axes, values)
+
+    def _larger(self, problem: Problem, sketch: SketchMap) -> SketchMap | None:
+        """Return the map with twice the columns; None where more do not serve, or do not fit."""
+        q = getattr(sketch, "q", None)
+        kernel = isinstance(problem, KernelProblem)
+        # Images and groups by their bound have their size; groups of rows are learnt already.
+        if q is None or (kernel and not isinstance(sketch, RandomMap)):
+            return None
+        n, d = problem.sides
+        more, wanted = min(2 * int(q), d), problem.rule.first_guess(n, d)
+        if kernel:
+            width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
+            needed = kernel_sketch.memory(Size(n, width, wanted, square=True), more)
+        else:
+            needed = _memory(d, more, _count(n, d, more, wanted))
+        if more <= q or needed > get_config().budget:
+            return None
+        settings: dict[str, Any] = {"q": more}
+        if isinstance(sketch, RandomMap):
+            settings["identity"] = True
+        return type(sketch)(**(sketch.get_params(deep=False) | settings))
 
     def _axes(self, problem: Problem, sketch: SketchMap, values: Vector) -> int:
         """Return how many axes to make of those that the sketch tells from rounding."""
@@ -241,7 +294,7 @@ def _polished(
     k = min(k, p)
     spectrum = spectrum.head(k)
     certificate = certify(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
-    note = _note(before[:k], spectrum.values, to_numpy(axes[:, :k]))
+    note = changed(before[:k], spectrum.values, to_numpy(axes[:, :k].T @ axes[:, :k]))
     certificate = replace(certificate, notes=(note,))
     values, vectors = spectrum.values, spectrum.vectors
     depth = spectrum.depth(k)
@@ -277,22 +330,6 @@ def _shift(problem: Problem) -> Vector:
     return np.asarray(rows.mean(axis=0))
 
 
-def _larger(problem: Problem, sketch: SketchMap) -> SketchMap | None:
-    """Return the same map with twice the columns; None where more do not serve, or do not fit."""
-    q = getattr(sketch, "q", None)
-    if q is None:  # images, and groups by their bound
-        return None
-    n, d = problem.sides
-    more = min(2 * int(q), d)
-    wanted = problem.rule.first_guess(n, d)
-    if more <= q or _memory(d, more, _count(n, d, more, wanted)) > get_config().budget:
-        return None
-    settings: dict[str, Any] = {"q": more}
-    if isinstance(sketch, RandomMap):
-        settings["identity"] = True
-    return type(sketch)(**(sketch.get_params(deep=False) | settings))
-
-
 def _estimated(values: Vector, k: int, total: float) -> Certificate:
     """Return what the sketch alone tells: an estimate of what is held, and no bound but all."""
     share = float(values[:k].sum()) / total if total > 0 else 0.0
@@ -303,15 +340,4 @@ def _estimated(values: Vector, k: int, total: float) -> Certificate:
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),
         notes=("Axes from a sketch, not polished: variances are the sketch's.",),
-    )
-
-
-def _note(before: Vector, after: Vector, axes: Matrix) -> str:
-    """Say what the polish changed."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = float(np.max(np.abs(before / after - 1.0), initial=0.0))
-    overlap = np.abs(axes.T @ axes - np.eye(axes.shape[1])).max(initial=0.0)
-    return (
-        f"Before the polish the sketch's variances were off by up to {100 * off:.2g} %, and its "
-        f"axes overlapped by up to {overlap:.2g}."
     )

@@ -179,6 +179,8 @@ class Gram(Operator):
         Precision in which K is kept.
     along : array of shape (n, b) or None
         Vectors whose product is made on the first walk over all pairs.
+    dtype : dtype or None
+        Precision of that walk where nothing is kept; None is the rows' own.
 
     Attributes
     ----------
@@ -198,11 +200,12 @@ class Gram(Operator):
         center: bool = True,
         store: Any = None,
         along: Array = None,
+        dtype: Any = None,
     ) -> None:
         self.kernel, self.source, self.center = kernel, source, center
         self.size = source.shape[0]
         self.divisor = source.count - 1.0
-        self.dtype = np.dtype(store if store is not None else source.dtype)
+        self.dtype = np.dtype(store if store is not None else dtype or source.dtype)
         self.psd = kernel is not None and kernel.psd is True
         self.strips = self._strips(self.dtype, keep=store is not None)
         weights = np.ones(self.size) if source.weights is None else source.weights

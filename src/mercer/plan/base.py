@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
-from mercer.methods import Cost, Exact, Method, OnBasis, Size
+from mercer.methods import Cost, Exact, Method, OnBasis, Size, Sketch
 
 ASKED = "as asked for"
 
@@ -104,6 +104,8 @@ class Plan:
         instead = f'{solver}="auto" would {instead}'
         if isinstance(self.method, OnBasis):
             instead = "A smaller n_basis, or another rule to select it, takes less"
+        elif self.size.square and isinstance(self.method, Sketch):
+            instead = "A sketch of fewer columns takes less, a basis least"
         raise MemoryError(
             f"{label(self.method, self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "

@@ -16,6 +16,7 @@ from mercer.methods import (
     Nystrom,
     Reduced,
     Size,
+    Sketch,
     Subset,
     Within,
 )
@@ -23,7 +24,8 @@ from mercer.plan.base import ASKED, Candidate, Plan, reckoned
 from mercer.problem import KernelProblem
 
 _ON_BASIS: dict[str, type[Method]] = {
-    method.name: method for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within)
+    method.name: method
+    for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within, Sketch)
 }
 METHODS = ("auto", "exact", *_ON_BASIS)
 """What `method` may be called."""

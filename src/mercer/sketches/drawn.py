@@ -61,6 +61,14 @@ class Drawn(ABC):
     def block(self, first: int, stop: int) -> Matrix:
         """Return rows `first` to `stop` - 1 of its d×q matrix; `step` divides `first`."""
 
+    def matrix(self, dtype: Any = np.float64) -> Array:
+        """Return its d×q matrix."""
+        whole = np.empty((self.d, self.q), dtype)
+        for first in range(0, self.d, self.step):
+            stop = min(first + self.step, self.d)
+            whole[first:stop] = self.block(first, stop)
+        return whole
+
     @property
     def nbytes(self) -> int:
         """Bytes that it holds while it is applied to rows of float64, at most."""
@@ -136,11 +144,7 @@ class Drawn(ABC):
         with _making:
             if self._kept[0] != place:  # one at a time: two would not fit
                 self._kept = (None, None)
-                whole = np.empty((self.d, self.q), dtype)
-                for first in range(0, self.d, self.step):
-                    stop = min(first + self.step, self.d)
-                    whole[first:stop] = self.block(first, stop)
-                self._kept = (place, like(whole, reference))
+                self._kept = (place, like(self.matrix(dtype), reference))
             return self._kept[1]
 
     def _on_host(self, rows: Array) -> Array:
