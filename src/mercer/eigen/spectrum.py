@@ -115,7 +115,11 @@ def target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
 def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
     """Return the best k eigenpairs within the span of orthonormal columns Q: one product."""
     Q = cast(Q, np.float64)
-    AQ = operator.matmat(Q)
+    return ritz_pairs(operator, Q, operator.matmat(Q), k)
+
+
+def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
+    """Return the same where the product AQ is there already."""
     T = to_numpy(Q.T @ AQ)
     ritz, S = eigh((T + T.T) / 2)
     S = like(S, Q)

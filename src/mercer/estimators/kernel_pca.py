@@ -21,8 +21,9 @@ from mercer.estimators.validation import (
     counted,
     held,
 )
+from mercer.fourier import FourierProjection
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis
+from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis, RandomFeatures
 from mercer.methods.basis import require_room
 from mercer.methods.within import NEEDED
 from mercer.notices import warn
@@ -81,7 +82,8 @@ class KernelPCA(Batches):
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
-        are certified within `gap`; or a method of `mercer.methods`, such as `Subset(1000)`.
+        are certified within `gap`; "features" takes random Fourier features instead of the
+        kernel; or a method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
@@ -101,8 +103,8 @@ class KernelPCA(Batches):
         Its eigenvectors; there where the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
         Variance along each axis, λ/(n−1), and its share of the total.
-    X_fit_ : rows
-        What the kernel of new rows is taken to.
+    X_fit_ : rows or None
+        What the kernel of new rows is taken to; None where that is no rows.
     kernel_ : Kernel or None
         The kernel, with what was found inside the fit.
     gamma_ : float
@@ -112,7 +114,7 @@ class KernelPCA(Batches):
         that is not positive semi-definite.
     plan_ : Plan
         What was done, what else could have been.
-    projection_ : KernelProjection
+    projection_ : Projection
         The fitted map.
 
     References
@@ -231,6 +233,8 @@ class KernelPCA(Batches):
         n, asked = problem.sides[0], self.n_components
         if isinstance(plan.method, OnBasis) and isinstance(asked, Integral) and asked >= n:
             require_room(min(int(asked), n), plan.method.points(n, n))
+        if isinstance(plan.method, RandomFeatures):
+            self._refuse_preimage()
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -339,6 +343,8 @@ class KernelPCA(Batches):
         """Say what would come nearer to a gap that was missed."""
         if isinstance(self.plan_.method, Exact):
             return 'eigen_solver="dense" is exact.'
+        if isinstance(self.plan_.method, RandomFeatures):
+            return 'A larger q comes nearer; method="auto" finds the way.'
         if isinstance(self.plan_.method, OnBasis):
             return 'A larger n_basis comes nearer; method="auto" finds the way.'
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
@@ -352,8 +358,10 @@ class KernelPCA(Batches):
         return tags
 
 
-def _points(fitted: KernelProjection, source: Source) -> Any:
-    """Return the points of the basis as the user's rows are."""
+def _points(fitted: KernelProjection | FourierProjection, source: Source) -> Any:
+    """Return the points of the basis as the user's rows are; None where there is none."""
+    if isinstance(fitted, FourierProjection):
+        return None
     points = fitted.basis
     if points is None or fitted.shift is None:
         return source.whole() if points is None else points

@@ -45,8 +45,8 @@ class Product(Composed):
         self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
     ) -> Frequencies:
         self._draws(d, q)
-        both = (part.spectrum(d, q, rng, orthogonal=orthogonal) for part in (self.k1, self.k2))
-        return _product(*both, rng)
+        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
+        return _product(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
 
     def height(self, d: int) -> float:
         return self.k1.height(d) * self.k2.height(d)

@@ -23,7 +23,7 @@ from mercer.eigen import Spectrum, rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import OnBasis
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, signs, with_notes
-from mercer.operators import Gram
+from mercer.operators import Gram, held_by
 from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
 
@@ -142,7 +142,7 @@ def _certified(
     if found.bounded and spanned < upper:
         upper = Figure(spanned, before.kind, before.confidence)
     kind = "bound" if found.bounded else "estimate"
-    likely = _likely(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
+    likely = likely_optimum(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
     return replace(
         projection,
         total_variance=total,
@@ -159,7 +159,7 @@ def _certified(
     )
 
 
-def _likely(spectrum: Spectrum, others: Vector, k: int) -> float:
+def likely_optimum(spectrum: Spectrum, others: Vector, k: int) -> float:
     """Estimate the most that k axes hold: θ + ‖r‖²/s, s the distance to what was left out.
 
     That is not known of the matrix itself; on the basis it is.
@@ -175,8 +175,7 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     """Return the inner products of axes, and a bound on the variance in their span.
 
     The axes are sums over the rows, less as many centres as their coefficients sum to: the
-    centre is one more row. Of an orthonormal basis Q of coefficients the inner products T are
-    off by no more than the matrix's rounding ρ: tr((T + ρ)⁻¹M) is too small, if anything.
+    centre is one more row.
     """
     less, height = projection.mean * to_numpy(gram.roots)[:, 0], projection.height
     B = np.vstack([to_numpy(b), -sums])
@@ -186,11 +185,8 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     values, U = eigh((T + T.T) / 2)
     moved = to_numpy(gram.project(like(product @ U, gram.reference)))
     lengths = np.einsum("ij,ij->j", moved, moved)
-    rounding = gram.rounding * gram.divisor
-    divide = np.maximum(values, 0.0) + rounding
-    parts = lengths - 2.0 * rounding * np.sqrt(lengths)
-    held = np.divide(parts, divide, where=divide > 0, out=np.zeros_like(parts))
-    return R.T @ T @ R, max(0.0, float(held.sum())) / gram.divisor
+    held = held_by(values, lengths, gram.rounding * gram.divisor)
+    return R.T @ T @ R, held / gram.divisor
 
 
 def _estimated(

@@ -14,6 +14,7 @@ from mercer.methods import (
     Improved,
     Method,
     Nystrom,
+    RandomFeatures,
     Reduced,
     Size,
     Subset,
@@ -25,7 +26,8 @@ from mercer.problem import KernelProblem
 _ON_BASIS: dict[str, type[Method]] = {
     method.name: method for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within)
 }
-METHODS = ("auto", "exact", *_ON_BASIS)
+_NAMED = _ON_BASIS | {RandomFeatures.name: RandomFeatures}
+METHODS = ("auto", "exact", *_NAMED)
 """What `method` may be called."""
 
 # A pair of strings costs about as much as a pair of rows with so many columns.
@@ -46,8 +48,8 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     Within a gap: what is cheapest of those and of a basis that grows.
     """
     size, budget = _size(problem), get_config().budget
-    if isinstance(method, str) and method in _ON_BASIS:
-        method = _ON_BASIS[method]()
+    if isinstance(method, str) and method in _NAMED:
+        method = _NAMED[method]()
     if isinstance(method, Method):
         return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
     exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
