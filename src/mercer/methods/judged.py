@@ -14,6 +14,7 @@ from mercer.eigen.spectrum import lengths
 from mercer.fourier import FourierProjection
 from mercer.methods.base import certify
 from mercer.methods.exact import in_memory
+from mercer.methods.products import MORE
 from mercer.methods.rows import likely_optimum
 from mercer.methods.spanned import AFFORDABLE
 from mercer.metrics.kernel_axes import scores_over
@@ -36,8 +37,8 @@ _BY_FEATURES = (
 
 def affordable(n: int, d: int, k: int) -> bool:
     """Tell whether k axes may be judged by two walks over all pairs of rows."""
-    fits = 16.0 * n * (d + 6 * k) <= get_config().budget / 2
-    return fits and float(n) * n * (d + 4 * k) <= AFFORDABLE
+    fits = 16.0 * n * (d + 6 * (k + MORE)) <= get_config().budget / 2
+    return fits and float(n) * n * (d + 4 * (k + MORE)) <= AFFORDABLE
 
 
 def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjection:
@@ -48,16 +49,18 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
     plain = replace(fitted, map=replace(fitted.map, shift=None))  # the rows are moved already
     Q, R = scores_over(plain, problem.source)
     problem = in_memory(problem)
-    gram = Gram(problem.kernel, problem.source, center=problem.center, along=Q)
-    Q = gram.project(Q)
-    product = gram.first if gram.dtype == np.float64 else gram.matmat(Q)
-    held, total = best_in_span(Q, product, gram.rounding)[2], max(gram.trace, 0.0)
+    W = _widened(Q, problem)
+    gram = Gram(problem.kernel, problem.source, center=problem.center, along=W)
+    W = gram.project(W)
+    product = gram.first if gram.dtype == np.float64 else gram.matmat(W)
+    Q, along = W[:, :k], product[:, :k]
+    held, total = best_in_span(Q, along, gram.rounding)[2], max(gram.trace, 0.0)
     captured = min(held / (total + gram.rounding) if total > 0 else 0.0, 1.0)
-    spectrum, certificate = _bounded(problem, gram, Q, product, captured)
+    spectrum, certificate = _bounded(problem, gram, W, product, k, captured)
     assert spectrum.ritz is not None
     likely = likely_optimum(spectrum, spectrum.ritz[k:], k) / total if total > 0 else 0.0
     upper = float(certificate.optimum_upper)
-    residuals = _residuals(to_numpy(Q), to_numpy(product), R, fitted) + gram.rounding
+    residuals = _residuals(to_numpy(Q), to_numpy(along), R, fitted) + gram.rounding
     return replace(
         fitted,
         total_variance=total,
@@ -75,14 +78,30 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
     )
 
 
+def _widened(Q: Array, problem: KernelProblem) -> Array:
+    """Return orthonormal columns, and random ones beside them, which see what those have missed."""
+    n, k = (int(size) for size in Q.shape)
+    more = max(0, min(MORE, n - 1 - k))
+    if not more:
+        return Q
+    random = like(problem.rng.standard_normal((n, more)), Q)
+    weights = problem.source.weights
+    if problem.center:  # the mean is no direction of the centred matrix
+        u = np.ones(n) if weights is None else np.sqrt(weights)
+        unit = like(u / np.linalg.norm(u), Q)[:, None]
+        random = random - unit @ (unit.T @ random)
+    added = _added(Q, random)
+    return Q if added is None else namespace(Q).concat([Q, added], axis=1)
+
+
 def _bounded(
-    problem: KernelProblem, gram: Gram, Q: Array, product: Array, captured: float
+    problem: KernelProblem, gram: Gram, Q: Array, product: Array, k: int, captured: float
 ) -> tuple[Spectrum, Certificate]:
     """Return what is known of the best axes: by a step towards them, by some where a gap asks.
 
     The steps are those of a block Krylov space.
     """
-    k, xp, last = int(Q.shape[1]), namespace(Q), product
+    xp, last = namespace(Q), product
     spectrum = ritz_pairs(gram, Q, product, k)
     certificate = certify(gram, spectrum, k, problem.rng, probe=False)
     for _ in range(1 if problem.gap is None else _STEPS):
