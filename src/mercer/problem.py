@@ -214,7 +214,7 @@ class KernelProblem(Problem):
         movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
         if source.sparse or not (movable or always):
             return self
-        mean, _, variance = self.treatment(np.float64)
+        mean, _, variance = replace(self, center=True).treatment(np.float64)
         if float(mean @ mean) <= 10.0 * variance:
             return self
         return replace(self, source=less(source, mean), shift=mean)

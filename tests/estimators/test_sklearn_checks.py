@@ -14,6 +14,7 @@ from mercer.methods import (
     FrequentDirections,
     Iterative,
     Nystrom,
+    RandomFeatures,
     Subset,
     Within,
 )
@@ -73,4 +74,15 @@ ANOTHER_BASIS = "of rows in another order, or that stand there twice, another ba
     },
 )
 def test_kernel_estimator_on_a_basis(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        KernelPCA(2, kernel="rbf", method=method, random_state=0)
+        for method in ("features", RandomFeatures(8, orthogonal=True, linear=Iterative()))
+    ]
+)
+def test_kernel_estimator_of_features(estimator, check):
     check(estimator)

@@ -30,6 +30,11 @@ def _streams(estimator: Any) -> bool:
             f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
             f"Subset(...), with a basis from the first batch or given, and method='features'."
         )
+    if isinstance(method, RandomFeatures) and not method.streams:
+        raise AttributeError(
+            f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
+            f"linear=Covariance(), SVD() or FrequentDirections()."
+        )
     if isinstance(method, Streaming) and method.keeps_rows:
         raise AttributeError(
             f"method={method!r} keeps all rows, and batches are gone once seen. partial_fit takes "

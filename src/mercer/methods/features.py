@@ -21,7 +21,7 @@ from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
 from mercer.methods.iterative import Iterative
-from mercer.methods.judged import affordable, judged, supposed
+from mercer.methods.judged import affordable, judged, supposed, walks
 from mercer.methods.within import Within
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
@@ -96,13 +96,13 @@ class RandomFeatures(Streaming):
         q, n, d = self.frequencies(size.k), size.n, size.d
         seen = self._size(size.n, size.k, size.itemsize)
         linear = self._linear(seen)
-        cost = linear.cost(seen)
         kept = self._kept(linear, seen)
+        # Features that are not kept are not read by columns: few rows spare nothing.
+        cost = linear.cost(seen if kept else replace(seen, n=max(seen.n, seen.d)))
         memory = cost.memory + 24.0 * d * q + (_bytes(seen) if kept else 0.0)
         products = cost.products + 2.0 * n * d * q * (1 if kept else cost.passes + 1)
-        pairs = float(n) * n * d
         if affordable(n, d, size.axes):
-            products += 2 * pairs
+            products += walks(n, d, size.axes)
             memory = max(memory, 16.0 * n * (d + 4 * size.axes))
         return Cost(cost.passes + 1, products, cost.factor, memory)
 
@@ -150,13 +150,14 @@ class RandomFeatures(Streaming):
         return supposed(_fitted(problem, fold.features, found))
 
     @property
+    def streams(self) -> bool:
+        """Whether rows may come in batches."""
+        return self.linear is None or isinstance(self.linear, Streaming)
+
+    @property
     def _stream(self) -> Streaming:
         linear = Covariance() if self.linear is None else self.linear
-        if not isinstance(linear, Streaming):
-            raise ValueError(
-                f"{self!r}: {linear!r} needs all rows at once. Batches take Covariance(), SVD() "
-                f"or FrequentDirections()."
-            )
+        assert isinstance(linear, Streaming)  # partial_fit is not offered else
         return linear
 
     def _drawn(self, problem: KernelProblem) -> FourierMap:

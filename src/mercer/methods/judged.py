@@ -21,6 +21,8 @@ from mercer.metrics.kernel_axes import scores_over
 from mercer.operators import Gram, best_in_span
 from mercer.problem import KernelProblem
 
+# A kernel value costs as much as the products of so many columns.
+_VALUE = 300
 # Directions below this share of a product, squared, are rounding.
 _NEW = 1e-16
 # Steps towards the best axes that are made at most to certify a gap.
@@ -38,7 +40,12 @@ _BY_FEATURES = (
 def affordable(n: int, d: int, k: int) -> bool:
     """Tell whether k axes may be judged by two walks over all pairs of rows."""
     fits = 16.0 * n * (d + 6 * (k + MORE)) <= get_config().budget / 2
-    return fits and float(n) * n * (d + 4 * (k + MORE)) <= AFFORDABLE
+    return fits and walks(n, d, k) <= AFFORDABLE
+
+
+def walks(n: int, d: int, k: int) -> float:
+    """Return the operations of those."""
+    return 2.0 * n * n * (d + _VALUE + 2 * (k + MORE))
 
 
 def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjection:
