@@ -14,6 +14,10 @@ from mercer.kernels.slopes import Frequencies
 from mercer.projection import LinearProjection, Projection, require_finite_rows
 from mercer.sources import Block, Fold, Source
 
+_TURN = 2.0 * math.pi
+# Beyond these a whole number of turns is not known to a turn: waves take angles as they are.
+_MANY_TURNS = 1e12
+
 
 @dataclass(frozen=True)
 class FourierMap:
@@ -73,16 +77,16 @@ def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, kind: np.dty
     """Return cosines, and sines beside them.
 
     Angles are float64 whatever the rows: of one of 1e5 in float32 a wave would keep two digits.
-    What whole turns leave of them is then as good in float32.
+    What whole turns leave of them is then as good in float32, and a wave of it quicker.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # judged by who asked
         angles, xp = _angles(as_precise(rows, np.float64), omega, shift), namespace(omega)
-        if kind != np.float64:
-            angles = cast(angles - (2.0 * math.pi) * xp.round(angles / (2.0 * math.pi)), kind)
+        if kind != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
+            angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), kind)
         q, a = int(angles.shape[1]), cast(amplitude, kind)
         out = empty((int(angles.shape[0]), 2 * q), omega, kind)
-        out[:, :q] = xp.cos(angles)
-        out[:, q:] = xp.sin(angles)
+        out[:, :q] = cast(xp.cos(angles), kind)
+        out[:, q:] = cast(xp.sin(angles), kind)
         out[:, :q] *= a
         out[:, q:] *= a
     return out

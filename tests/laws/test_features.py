@@ -278,6 +278,16 @@ def test_float32_rows(kernel):
     assert np.abs(scores - expected.transform(NEW)).max() <= 1e-4 * size
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_frequencies_of_any_size(dtype):
+    rough = fit(3, RandomFeatures(400), X.astype(dtype), kernel=Matern(1.0, nu=0.01))
+    omega = rough.projection_.map.frequencies.omega
+    assert np.abs(omega).max() > 1e60
+    assert np.isfinite(rough.transform(NEW.astype(dtype))).all()
+    Z = rough.projection_.map(X[:3].astype(dtype), dtype)
+    assert np.abs(Z @ Z.T - np.eye(3)).max() <= 0.3
+
+
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("kernel", [KERNEL, RBF(0.05) * Matern(3.0)], ids=repr)
 def test_a_large_mean_costs_no_digits(kernel, center):

@@ -235,7 +235,7 @@ class KernelPCA(Batches):
             require_room(min(int(asked), n), plan.method.points(n, n))
         if isinstance(plan.method, RandomFeatures):
             self._refuse_preimage()
-            plan.method.require_room(min(int(asked), n) if isinstance(asked, Integral) else None)
+            plan.method.require_room(n, min(int(asked), n) if isinstance(asked, Integral) else None)
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:

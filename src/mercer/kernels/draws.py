@@ -25,9 +25,10 @@ def normal(d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
 def student(
     d: int, q: int, freedom: float, rng: np.random.Generator, *, orthogonal: bool = False
 ) -> Frequency:
-    """Draw q vectors of d entries from the multivariate t distribution."""
+    """Draw q vectors of d entries from the multivariate t distribution; never infinite ones."""
     drawn = normal(d, q, rng, orthogonal=orthogonal)
-    return drawn / np.sqrt(rng.chisquare(freedom, q) / freedom)
+    divide = rng.chisquare(freedom, q) / freedom
+    return drawn / np.sqrt(np.maximum(divide, np.finfo(np.float64).tiny))
 
 
 def _directions(d: int, count: int, rng: np.random.Generator) -> Frequency:

@@ -22,6 +22,7 @@ from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
 from mercer.methods.iterative import Iterative
 from mercer.methods.judged import affordable, judged, supposed, walks
+from mercer.methods.products import MORE
 from mercer.methods.within import Within
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
@@ -93,7 +94,7 @@ class RandomFeatures(Streaming):
 
     def cost(self, size: Size) -> Cost:
         self.check()
-        q, n, d = self.frequencies(size.k), size.n, size.d
+        q, n, d = self.frequencies(size.n, size.k), size.n, size.d
         seen = self._size(size.n, size.k, size.itemsize)
         linear = self._linear(seen)
         kept = self._kept(linear, seen)
@@ -103,12 +104,13 @@ class RandomFeatures(Streaming):
         products = cost.products + 2.0 * n * d * q * (1 if kept else cost.passes + 1)
         if affordable(n, d, size.axes):
             products += walks(n, d, size.axes)
-            memory = max(memory, 16.0 * n * (d + 4 * size.axes))
+            memory = max(memory, 16.0 * n * (d + 6 * (size.axes + MORE)))
         return Cost(cost.passes + 1, products, cost.factor, memory)
 
-    def frequencies(self, k: int | None) -> int:
-        """Return how many frequencies there are, for k axes."""
-        return max(_LEAST, _EACH * (k or 0)) if self.q is None else int(self.q)
+    def frequencies(self, n: int, k: int | None) -> int:
+        """Return how many frequencies there are, for k axes of n rows; n axes are all there are."""
+        few = 0 if k is None or k >= n else k
+        return max(_LEAST, _EACH * few) if self.q is None else int(self.q)
 
     def check(self) -> None:
         """Refuse parameters that make no sense."""
@@ -164,8 +166,9 @@ class RandomFeatures(Streaming):
         """Draw the frequencies."""
         kernel, d, asked = problem.kernel, problem.source.shape[1], axes_asked(problem)
         assert kernel is not None
-        q = self.frequencies(asked)
-        self.require_room(asked)
+        n = problem.sides[0]
+        q = self.frequencies(n, asked)
+        self.require_room(n, asked)
         waves, constant = _parts(kernel)
         drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
@@ -175,9 +178,9 @@ class RandomFeatures(Streaming):
             )
         return FourierMap(drawn)  # of rows that are moved already
 
-    def require_room(self, asked: int | None) -> None:
+    def require_room(self, n: int, asked: int | None) -> None:
         """Refuse more axes than there are features."""
-        q = self.frequencies(asked)
+        q = self.frequencies(n, asked)
         if asked is not None and asked > 2 * q:
             raise ValueError(
                 f"n_components={asked} axes do not fit the {2 * q} features of q={q} frequencies. "
@@ -186,7 +189,7 @@ class RandomFeatures(Streaming):
 
     def _size(self, n: int, k: int | None, itemsize: int) -> Size:
         """Return the size of the linear problem."""
-        width = 2 * self.frequencies(k)
+        width = 2 * self.frequencies(n, k)
         return Size(n, width, None if k is None else min(k, n, width), itemsize)
 
     def _linear(self, seen: Size) -> Method:

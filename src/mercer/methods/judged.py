@@ -25,6 +25,8 @@ from mercer.problem import KernelProblem
 _VALUE = 300
 # Directions below this share of a product, squared, are rounding.
 _NEW = 1e-16
+# A bound so near to what is held, as a share of it, needs no other.
+_NEAR = 1e-6
 # Steps towards the best axes that are made at most to certify a gap.
 _STEPS = 6
 _BY_SPAN = (
@@ -108,12 +110,12 @@ def _bounded(
 
     The steps are those of a block Krylov space.
     """
-    xp, last = namespace(Q), product
+    xp, last, near = namespace(Q), product, 1.0 - max(problem.gap or 0.0, _NEAR)
     spectrum = ritz_pairs(gram, Q, product, k)
     certificate = certify(gram, spectrum, k, problem.rng, probe=False)
     for _ in range(1 if problem.gap is None else _STEPS):
-        new = _added(Q, last)
-        if captured >= (1.0 - (problem.gap or 0.0)) * certificate.optimum_upper or new is None:
+        new = None if captured >= near * certificate.optimum_upper else _added(Q, last)
+        if new is None:
             break
         last = gram.matmat(new)
         Q, product = xp.concat([Q, new], axis=1), xp.concat([product, last], axis=1)

@@ -150,7 +150,7 @@ def label(method: Method, size: Size) -> str:
     if isinstance(method, OnBasis):
         return f"{method.name} ({method.points(size.n, size.k)} points)"
     if isinstance(method, RandomFeatures):
-        return f"{method.name} ({method.frequencies(size.k)} waves)"
+        return f"{method.name} ({method.frequencies(size.n, size.k)} waves)"
     solver = getattr(method, "solver", "dense")
     name = solver if isinstance(solver, str) else type(solver).__name__.lower()
     if isinstance(method, Exact):
