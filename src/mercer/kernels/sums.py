@@ -165,10 +165,7 @@ class Sum(Composed):
             term.spectrum(d, int(n), rng, orthogonal=orthogonal)
             for term, n in zip(terms, shares, strict=True)
         ]
-        return Frequencies(
-            np.hstack([part.omega for part in parts]),
-            np.concatenate([part.amplitude for part in parts]),
-        )
+        return Frequencies.joined(parts)
 
     def __repr__(self) -> str:
         first, *rest = self._chain

@@ -172,10 +172,7 @@ class RandomFeatures(Streaming):
         waves, constant = _parts(kernel)
         drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
-            still = np.zeros((d, 1)), [math.sqrt(constant)]
-            drawn = Frequencies(
-                np.hstack([drawn.omega, still[0]]), np.concatenate([drawn.amplitude, still[1]])
-            )
+            drawn = Frequencies.joined([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # of rows that are moved already
 
     def require_room(self, n: int, asked: int | None) -> None:
