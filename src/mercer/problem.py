@@ -204,16 +204,17 @@ class KernelProblem(Problem):
         n, _ = super().seen
         return n, n
 
-    def moved(self) -> KernelProblem:
+    def moved(self, *, always: bool = False) -> KernelProblem:
         """Return the problem of rows less their mean, where that keeps digits.
 
-        For kernels whose centred matrix stays the same when all rows are shifted.
+        For kernels whose centred matrix stays the same when all rows are shifted; `always` for
+        those whose matrix does, centred or not.
         """
         source, kernel = self.source, self.kernel
         movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
-        if source.sparse or not movable:
+        if source.sparse or not (movable or always):
             return self
-        mean, _, variance = self.treatment(np.float64)
+        mean, _, variance = replace(self, center=True).treatment(np.float64)
         if float(mean @ mean) <= 10.0 * variance:
             return self
         return replace(self, source=less(source, mean), shift=mean)

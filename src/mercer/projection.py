@@ -157,7 +157,7 @@ class KernelMap:
         kernel, basis = self.kernel, Points(as_precise(self._near(source), kind))
 
         def between(block: Block) -> Array:
-            _require_finite(block, source)
+            require_finite_rows(block, source)
             h = empty((block.length, len(basis)), source.reference, kind)
             fill(kernel.on, self.points(block, kind), basis, h)
             return h
@@ -281,16 +281,16 @@ def _finite(result: Array, block: Block, source: Source) -> Array:
     """Return what was made of a block, or say which of its entries is not finite."""
     if is_finite(result):
         return result
-    _require_finite(block, source)
+    require_finite_rows(block, source)
     raise not_finite(None, source)
 
 
 def _dense(block: Block, source: Source, kind: Any) -> Array:
-    _require_finite(block, source)
+    require_finite_rows(block, source)
     return block.dense(kind)
 
 
-def _require_finite(block: Block, source: Source) -> None:
+def require_finite_rows(block: Block, source: Source) -> None:
     """Refuse rows with NaN or infinity: a kernel may make a number of them."""
     search = Search()
     if not isinstance(block.rows, list):

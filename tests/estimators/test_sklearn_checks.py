@@ -14,6 +14,7 @@ from mercer.methods import (
     FrequentDirections,
     Iterative,
     Nystrom,
+    RandomFeatures,
     Sketch,
     Subset,
     Within,
@@ -97,4 +98,15 @@ ANOTHER_MAP = "rows in another order, or that stand there twice, are sketched by
     ),
 )
 def test_kernel_estimator_of_a_sketch(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        KernelPCA(2, kernel="rbf", method=method, random_state=0)
+        for method in ("features", RandomFeatures(8, orthogonal=True, linear=Iterative()))
+    ]
+)
+def test_kernel_estimator_of_features(estimator, check):
     check(estimator)

@@ -7,7 +7,7 @@ from mercer.eigen.krylov import krylov
 from mercer.eigen.power import power
 from mercer.eigen.probe import unseen
 from mercer.eigen.randomized import Randomized
-from mercer.eigen.spectrum import Enough, Solver, Spectrum, rayleigh_ritz
+from mercer.eigen.spectrum import Enough, Solver, Spectrum, rayleigh_ritz, ritz_pairs
 
 __all__ = [
     "SOLVERS",
@@ -21,6 +21,7 @@ __all__ = [
     "krylov",
     "power",
     "rayleigh_ritz",
+    "ritz_pairs",
     "unseen",
 ]
 

@@ -112,13 +112,14 @@ def target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
     return np.maximum(tol * np.abs(values), least * largest)
 
 
-def rayleigh_ritz(operator: Operator, Q: Array, k: int, product: Array = None) -> Spectrum:
-    """Return the best k eigenpairs within the span of orthonormal columns Q.
-
-    By one product, or none where it is known.
-    """
+def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
+    """Return the best k eigenpairs within the span of orthonormal columns Q: one product."""
     Q = cast(Q, np.float64)
-    AQ = operator.matmat(Q) if product is None else product
+    return ritz_pairs(operator, Q, operator.matmat(Q), k)
+
+
+def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
+    """Return the same where the product AQ is there already."""
     T = to_numpy(Q.T @ AQ)
     ritz, S = eigh((T + T.T) / 2)
     S = like(S, Q)

@@ -131,6 +131,15 @@ class Back(Projecting):
         with progress.session():
             return self.projection_.residuals(source).collect(label="residuals")[:, 0]
 
+    def _refuse_preimage(self) -> None:
+        """Refuse to look for rows whose images are near what features keep of others."""
+        if self.preimage is not None:
+            raise ValueError(
+                f"preimage={self.preimage!r} needs axes in the kernel's space, and random features "
+                f"have none. Use fit_inverse_transform=True, which learns from scores, or "
+                f'method="subset".'
+            )
+
     def _fit_back(self, problem: KernelProblem) -> None:
         """Learn what the way back needs, of rows and their scores."""
         for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer import progress
 from mercer.estimators.back import Back
 from mercer.estimators.stream import Seen, joined
-from mercer.methods import Streaming, Subset
+from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less
 from mercer.sources import Source, check_weights
@@ -24,11 +24,16 @@ LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shif
 def _streams(estimator: Any) -> bool:
     """Tell whether rows may come in batches; say why not."""
     method, back = estimator.method, estimator.preimage is not None
-    named = isinstance(method, str) and method in ("auto", "subset")
+    named = isinstance(method, str) and method in ("auto", "subset", "features")
     if not named and not isinstance(method, Streaming):
         raise AttributeError(
             f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
-            f"Subset(...), with a basis from the first batch or given."
+            f"Subset(...), with a basis from the first batch or given, and method='features'."
+        )
+    if isinstance(method, RandomFeatures) and not method.streams:
+        raise AttributeError(
+            f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
+            f"linear=Covariance(), SVD() or FrequentDirections()."
         )
     if isinstance(method, Streaming) and method.keeps_rows:
         raise AttributeError(
@@ -101,7 +106,8 @@ class Batches(Back):
 
     def _begin(self, batch: Source) -> None:
         """Choose the basis, and begin the sums."""
-        self._stream = clone(self.method) if isinstance(self.method, Streaming) else Subset()
+        named = RandomFeatures() if self.method == "features" else Subset()
+        self._stream = clone(self.method) if isinstance(self.method, Streaming) else named
         problem: KernelProblem = self._problem(batch)
         problem.require_finite_rows()
         problem = problem.moved()

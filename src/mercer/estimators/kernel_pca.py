@@ -21,8 +21,16 @@ from mercer.estimators.validation import (
     counted,
     held,
 )
+from mercer.fourier import FourierProjection
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact, Method, OnBasis, Sketch
+from mercer.methods import (
+    ConvergenceWarning,
+    Exact,
+    Method,
+    OnBasis,
+    RandomFeatures,
+    Sketch,
+)
 from mercer.methods.basis import require_room
 from mercer.methods.within import NEEDED
 from mercer.notices import warn
@@ -82,7 +90,8 @@ class KernelPCA(Batches):
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
-        which is never formed; or a method of `mercer.methods`, such as `Subset(1000)`.
+        which is never formed, "features" from random Fourier features instead of the kernel;
+        or a method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
@@ -102,8 +111,8 @@ class KernelPCA(Batches):
         Its eigenvectors; there where the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
         Variance along each axis, λ/(n−1), and its share of the total.
-    X_fit_ : rows
-        What the kernel of new rows is taken to.
+    X_fit_ : rows or None
+        What the kernel of new rows is taken to; None where that is no rows.
     kernel_ : Kernel or None
         The kernel, with what was found inside the fit.
     gamma_ : float
@@ -113,7 +122,7 @@ class KernelPCA(Batches):
         that is not positive semi-definite.
     plan_ : Plan
         What was done, what else could have been.
-    projection_ : KernelProjection
+    projection_ : Projection
         The fitted map.
 
     References
@@ -234,6 +243,9 @@ class KernelPCA(Batches):
             require_room(min(int(asked), n), plan.method.points(n, n))
         if isinstance(plan.method, Sketch) and isinstance(asked, Integral) and asked >= n:
             plan.method.require_room(n, n - self.center)
+        if isinstance(plan.method, RandomFeatures):
+            self._refuse_preimage()
+            plan.method.require_room(n, min(int(asked), n) if isinstance(asked, Integral) else None)
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -343,6 +355,8 @@ class KernelPCA(Batches):
         """Say what would come nearer to a gap that was missed."""
         if isinstance(self.plan_.method, Exact):
             return 'eigen_solver="dense" is exact.'
+        if isinstance(self.plan_.method, RandomFeatures):
+            return 'A larger q comes nearer; method="auto" finds the way.'
         if isinstance(self.plan_.method, OnBasis):
             return 'A larger n_basis comes nearer; method="auto" finds the way.'
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
@@ -356,8 +370,10 @@ class KernelPCA(Batches):
         return tags
 
 
-def _points(fitted: KernelProjection, source: Source) -> Any:
-    """Return the points of the basis as the user's rows are."""
+def _points(fitted: KernelProjection | FourierProjection, source: Source) -> Any:
+    """Return the points of the basis as the user's rows are; None where there is none."""
+    if isinstance(fitted, FourierProjection):
+        return None
     points = fitted.basis
     if points is None or fitted.shift is None:
         return source.whole() if points is None else points

@@ -41,9 +41,12 @@ class Product(Composed):
             *(slope.times(first) for slope in self.k2.slopes(pair)),
         )
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        return _product(self.k1.spectrum(d, q, rng), self.k2.spectrum(d, q, rng), rng)
+        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
+        return _product(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
 
     def height(self, d: int) -> float:
         return self.k1.height(d) * self.k2.height(d)
@@ -89,9 +92,11 @@ class Scaled(Composed):
     def height(self, d: int) -> float:
         return self.scale * self.kernel.height(d)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        found = self.kernel.spectrum(d, q, rng)
+        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         return replace(found, amplitude=found.amplitude * math.sqrt(self.scale))
 
     @property
@@ -129,11 +134,14 @@ class Power(Composed):
     def height(self, d: int) -> float:
         return float(self.kernel.height(d) ** int(self.power))
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        found = self.kernel.spectrum(d, q, rng)
+        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         for _ in range(int(self.power) - 1):
-            found = _product(found, self.kernel.spectrum(d, q, rng), rng)
+            other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+            found = _product(found, other, rng)
         return found
 
     def __repr__(self) -> str:
@@ -170,10 +178,12 @@ class Normalized(Composed):
     def height(self, d: int) -> float:
         return 1.0 if self.kernel.height(d) > 0 else 0.0
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        found, height = self.kernel.spectrum(d, q, rng), self.kernel.height(d)
-        return replace(found, amplitude=found.amplitude / math.sqrt(height or 1.0))
+        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        return replace(found, amplitude=found.amplitude / math.sqrt(self.kernel.height(d) or 1.0))
 
     @property
     def psd(self) -> bool | None:

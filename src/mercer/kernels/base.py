@@ -68,8 +68,10 @@ class Kernel(Params, ABC):
         """
         self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
-        """Draw q Fourier frequencies for rows of d columns.
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
+        """Draw q Fourier frequencies for rows of d columns; `orthogonal`: d at a time (Yu 2016).
 
         Examples
         --------

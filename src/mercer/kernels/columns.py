@@ -68,10 +68,12 @@ class OnColumns(Composed):
     def height(self, d: int) -> float:
         return self.kernel.height(len(self.columns))
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
         self._refuse_beyond(d)
-        found = self.kernel.spectrum(len(self.columns), q, rng)
+        found = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
         omega = np.zeros((d, q))
         omega[[int(c) for c in self.columns]] = found.omega
         return replace(found, omega=omega)

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
+from mercer.kernels.draws import normal, student
 from mercer.kernels.pair import Beside, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.slopes import Frequencies, Slopes
@@ -119,9 +120,12 @@ class RBF(Stationary):
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        return self._drawn(math.sqrt(2.0 * self.gamma) * rng.standard_normal((d, q)))
+        drawn = normal(d, q, rng, orthogonal=orthogonal)
+        return self._drawn(math.sqrt(2.0 * self.gamma) * drawn)
 
 
 class Laplacian(Stationary):
@@ -173,12 +177,16 @@ class Laplacian(Stationary):
         safe = xp.where(apart > 0, apart, 1.0)
         return (Slopes(sqdist=xp.where(apart > 0, -0.5 * self.gamma * self.on(pair) / safe, 0.0)),)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         """Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
         self._draws(d, q)
+        if self.norm == "l1" and orthogonal:
+            self._has_no("orthogonal frequencies", 'norm="l2" has them')
         if self.norm == "l1":
             return self._drawn(self.gamma * rng.standard_cauchy((d, q)))
-        return self._drawn(self.gamma * student(d, q, 1.0, rng))
+        return self._drawn(self.gamma * student(d, q, 1.0, rng, orthogonal=orthogonal))
 
     def _distance(self, pair: Either) -> Any:
         if self.norm == "l1":
@@ -254,9 +262,12 @@ class Matern(Stationary):
         smoother = bessel(self._distance(pair), self.nu - 1.0)
         return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * smoother),)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
-        return self._drawn(student(d, q, 2.0 * self.nu, rng) / self.length)
+        drawn = student(d, q, 2.0 * self.nu, rng, orthogonal=orthogonal)
+        return self._drawn(drawn / self.length)
 
     def _distance(self, pair: Either) -> Any:
         return namespace(pair.sqdist).sqrt(pair.sqdist) * (math.sqrt(2.0 * self.nu) / self.length)
@@ -303,11 +314,13 @@ class RationalQuadratic(Stationary):
         slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._share(pair))
         return (Slopes(sqdist=slope),)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         """Normal frequencies of a variance that is Gamma distributed."""
         self._draws(d, q)
         deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
-        return self._drawn(deviation * rng.standard_normal((d, q)))
+        return self._drawn(deviation * normal(d, q, rng, orthogonal=orthogonal))
 
     def _share(self, pair: Either) -> Any:
         with np.errstate(over="ignore"):  # the square of a length may be 0 or infinite, not it
@@ -340,8 +353,3 @@ def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarr
     if source.count <= size and np.array_equal(weights, np.round(weights)):
         return np.repeat(numbers, weights.astype(int))
     return np.sort(rng.choice(numbers, size, p=weights / source.count))
-
-
-def student(d: int, q: int, freedom: float, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Draw q vectors of d entries from the multivariate t distribution."""
-    return rng.standard_normal((d, q)) / np.sqrt(rng.chisquare(freedom, q) / freedom)

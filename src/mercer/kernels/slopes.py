@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,3 +63,11 @@ class Frequencies:
 
     omega: np.ndarray[Any, Any]
     amplitude: Vector
+
+    @classmethod
+    def joined(cls, parts: Sequence[Frequencies]) -> Frequencies:
+        """Return those of a sum of kernels: one after the other."""
+        return cls(
+            np.hstack([part.omega for part in parts]),
+            np.concatenate([part.amplitude for part in parts]),
+        )

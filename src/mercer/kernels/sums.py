@@ -45,7 +45,9 @@ class Constant(Kernel):
     def height(self, d: int) -> float:
         return float(self.value)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         self._draws(d, q)
         return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
 
@@ -148,7 +150,9 @@ class Sum(Composed):
     def height(self, d: int) -> float:
         return sum(term.height(d) for term in self.terms)
 
-    def spectrum(self, d: int, q: int, rng: np.random.Generator) -> Frequencies:
+    def spectrum(
+        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
+    ) -> Frequencies:
         """Draw from each as much as it weighs at distance zero, at least one."""
         self._draws(d, q)
         terms = self.terms
@@ -157,11 +161,11 @@ class Sum(Composed):
             raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
         shares = 1 + np.floor((q - len(terms)) * heights / (heights.sum() or 1.0)).astype(int)
         shares[np.argmax(heights)] += q - shares.sum()
-        parts = [term.spectrum(d, int(n), rng) for term, n in zip(terms, shares, strict=True)]
-        return Frequencies(
-            np.hstack([part.omega for part in parts]),
-            np.concatenate([part.amplitude for part in parts]),
-        )
+        parts = [
+            term.spectrum(d, int(n), rng, orthogonal=orthogonal)
+            for term, n in zip(terms, shares, strict=True)
+        ]
+        return Frequencies.joined(parts)
 
     def __repr__(self) -> str:
         first, *rest = self._chain

@@ -6,6 +6,7 @@ from mercer.methods.cholesky import Cholesky
 from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
 from mercer.methods.exact import Exact
+from mercer.methods.features import RandomFeatures
 from mercer.methods.frequent import FrequentDirections
 from mercer.methods.greedy import Greedy
 from mercer.methods.improved import Improved
@@ -32,6 +33,7 @@ __all__ = [
     "Method",
     "Nystrom",
     "OnBasis",
+    "RandomFeatures",
     "Reduced",
     "Size",
     "Sketch",

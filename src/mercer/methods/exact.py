@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, like, to_numpy
+from mercer.arrays import Vector
 from mercer.certificate import Certificate
 from mercer.eigen import Solver, Spectrum, power
 from mercer.kernels import Kernel
@@ -19,7 +19,7 @@ from mercer.methods.base import (
     find_solver,
     solve,
 )
-from mercer.operators import Gram
+from mercer.operators import Gram, combined
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
@@ -121,24 +121,7 @@ def projected(
     problem: KernelProblem, gram: Gram, spectrum: Spectrum, k: int, certificate: Certificate
 ) -> KernelProjection:
     """Return the map that the first k eigenvectors of the kernel matrix make."""
-    source, values, total = problem.source, spectrum.values[:k], gram.trace
-    V = gram.project(cast(spectrum.vectors[:, :k], np.float64))
-    V = V * facing(V, gram.roots)
-    lengths = like(np.sqrt(values * gram.divisor), V)
-    shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * problem.center
-    return KernelProjection(
-        mean=gram.means * problem.center,
-        components=gram.roots * V / lengths,
-        eigenvalues=values,
-        total_variance=max(0.0, total),
-        rest=max(0.0, total - float(values.sum())),
-        certificate=certificate,
-        kernel=problem.kernel,
-        basis=None if problem.kernel is None else source.whole(),
-        shift=problem.shift,
-        shares=shares,
-        height=gram.height * problem.center,
-    )
+    return combined(gram, spectrum.values[:k], spectrum.vectors[:, :k], certificate, problem.shift)
 
 
 def in_memory(problem: KernelProblem) -> KernelProblem:
@@ -180,14 +163,3 @@ def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
 
 def _named(kernel: Kernel | None) -> str:
     return "a precomputed matrix" if kernel is None else repr(kernel)
-
-
-def facing(V: Array, roots: Array) -> Array:
-    """Return the signs that make each vector's largest entry positive, as in scikit-learn.
-
-    Of what a row's entry would be if it stood there as often as its weight says.
-    """
-    each, root = to_numpy(V), to_numpy(roots)
-    each = np.divide(each, root, where=root > 0, out=np.zeros_like(each))
-    largest = np.argmax(np.abs(each), axis=0)
-    return like(np.sign(each[largest, np.arange(each.shape[1])]), V)

@@ -9,22 +9,21 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
 from mercer.certificate import Certificate, Figure, spacing_of
-from mercer.eigen import Spectrum, rayleigh_ritz
+from mercer.eigen import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.eigen.spectrum import lengths
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.exact import (
     Exact,
-    facing,
     in_memory,
     positive,
     projected,
     require_finite_kernel,
 )
 from mercer.methods.polish import changed
-from mercer.methods.rows import inside, likely_optimum
+from mercer.methods.rows import likely_optimum
 from mercer.methods.spanned import with_notes
-from mercer.operators import Gram
+from mercer.operators import Gram, facing, held_by
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
@@ -287,7 +286,10 @@ def _judged(found: Twice, k: int) -> Certificate:
 def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
     """Return what the span of Q holds; refuse what float64 cannot square."""
     with np.errstate(over="ignore", invalid="ignore"):
-        spectrum = rayleigh_ritz(gram, Q, k, product)
+        if product is None:
+            spectrum = rayleigh_ritz(gram, Q, k)
+        else:
+            spectrum = ritz_pairs(gram, Q, product, k)
     assert spectrum.coupling is not None
     if not np.isfinite(spectrum.coupling).all():
         raise ValueError(
@@ -303,7 +305,7 @@ def _held(gram: Gram, values: Vector, sizes: Vector) -> Figure:
     In units of the largest: squares may overflow.
     """
     unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    return _share(gram, unit * inside(values / unit, (sizes / unit) ** 2, gram.rounding / unit))
+    return _share(gram, unit * held_by(values / unit, (sizes / unit) ** 2, gram.rounding / unit))
 
 
 def _share(gram: Gram, held: float, kind: str = "bound") -> Figure:

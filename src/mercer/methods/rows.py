@@ -23,7 +23,7 @@ from mercer.eigen import Spectrum, rayleigh_ritz
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import OnBasis
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, signs, with_notes
-from mercer.operators import Gram
+from mercer.operators import Gram, held_by
 from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
 
@@ -175,8 +175,7 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     """Return the inner products of axes, and a bound on the variance in their span.
 
     The axes are sums over the rows, less as many centres as their coefficients sum to: the
-    centre is one more row. Of an orthonormal basis Q of coefficients the inner products T are
-    off by no more than the matrix's rounding ρ: tr((T + ρ)⁻¹M) is too small, if anything.
+    centre is one more row.
     """
     less, height = projection.mean * to_numpy(gram.roots)[:, 0], projection.height
     B = np.vstack([to_numpy(b), -sums])
@@ -186,18 +185,8 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     values, U = eigh((T + T.T) / 2)
     moved = to_numpy(gram.project(like(product @ U, gram.reference)))
     lengths = np.einsum("ij,ij->j", moved, moved)
-    return R.T @ T @ R, inside(values, lengths, gram.rounding * gram.divisor) / gram.divisor
-
-
-def inside(values: Vector, lengths: Vector, rounding: float) -> float:
-    """Bound tr(T⁻¹M) from below, where T = diag(values) and M has the diagonal `lengths`.
-
-    Each column of the product that M is made of, and all of T, are off by the rounding at most.
-    """
-    divide = np.maximum(values, 0.0) + rounding
-    parts = lengths - 2.0 * rounding * np.sqrt(lengths)
-    held = np.divide(parts, divide, where=divide > 0, out=np.zeros_like(parts))
-    return max(0.0, float(held.sum()))
+    held = held_by(values, lengths, gram.rounding * gram.divisor)
+    return R.T @ T @ R, held / gram.divisor
 
 
 def _estimated(

@@ -3,6 +3,7 @@
 from mercer.metrics.axes import eigenvalue_difference, similarity
 from mercer.metrics.dot_products import DotProductError, dot_product_error, measured_size
 from mercer.metrics.errors import empirical_error, validation_error
+from mercer.metrics.kernel_axes import kernel_axes
 from mercer.metrics.operators import operator_distance, subspace_angles
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "dot_product_error",
     "eigenvalue_difference",
     "empirical_error",
+    "kernel_axes",
     "measured_size",
     "operator_distance",
     "similarity",

@@ -9,6 +9,8 @@ import numpy as np
 from mercer import progress
 from mercer.arrays import Array, like, namespace
 from mercer.folds import Moments
+from mercer.fourier import FourierProjection
+from mercer.metrics.kernel_axes import kernel_axes
 from mercer.metrics.models import coefficients, projection_of, rows_of
 from mercer.metrics.shared import lengths
 from mercer.projection import KernelProjection
@@ -26,6 +28,8 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, which is the squared distance from the span of
     the axes where they are orthonormal. Of exact kernel PCA and its own rows it is
     (n−1)/n times the variance that no axis holds, and no operator of as many axes has less.
+
+    Of random features the axes are those that `kernel_axes` makes of the rows.
 
     Of linear PCA it is the mean squared distance between a row and its reconstruction, in the
     units of the treated columns: in deviations of each where `scale` is set.
@@ -60,6 +64,8 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     >>> round(empirical_error(kpca, X), 4)
     0.0606
     """
+    if isinstance(getattr(model, "projection_", model), FourierProjection):
+        model = kernel_axes(model, X, sample_weight)
     return _mean_error(model, X, sample_weight)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, to_numpy
+from mercer.fourier import FourierProjection
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.sources import Source, StringSource, as_source
 
@@ -16,6 +17,12 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
     found = getattr(model, "projection_", model)
     if isinstance(found, (LinearProjection, KernelProjection)):
         return found
+    if isinstance(found, FourierProjection):
+        raise ValueError(
+            "random features have no axes in the kernel's space until rows are named: pass "
+            "mercer.metrics.kernel_axes(model, X), with the rows X of the fit, instead of the "
+            "model."
+        )
     fitted = "is not fitted: call fit first" if hasattr(model, "fit") else "is none"
     raise TypeError(
         f"a fitted mercer.PCA or mercer.KernelPCA is needed, or its projection_, and "

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
-from mercer.methods import Cost, Exact, Method, OnBasis, Size, Sketch
+from mercer.methods import Cost, Exact, Method, OnBasis, RandomFeatures, Size, Sketch
 
 ASKED = "as asked for"
 
@@ -106,6 +106,8 @@ class Plan:
             instead = "A smaller n_basis, or another rule to select it, takes less"
         elif self.size.square and isinstance(self.method, Sketch):
             instead = "A sketch of fewer columns takes less, a basis least"
+        if isinstance(self.method, RandomFeatures):
+            instead = "A smaller q takes less"
         raise MemoryError(
             f"{label(self.method, self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "
@@ -149,6 +151,8 @@ def label(method: Method, size: Size) -> str:
     """Return a method as the table names it."""
     if isinstance(method, OnBasis):
         return f"{method.name} ({method.points(size.n, size.k)} points)"
+    if isinstance(method, RandomFeatures):
+        return f"{method.name} ({method.frequencies(size.n, size.k)} waves)"
     solver = getattr(method, "solver", "dense")
     name = solver if isinstance(solver, str) else type(solver).__name__.lower()
     if isinstance(method, Exact):

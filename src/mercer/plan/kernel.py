@@ -14,6 +14,7 @@ from mercer.methods import (
     Improved,
     Method,
     Nystrom,
+    RandomFeatures,
     Reduced,
     Size,
     Sketch,
@@ -27,7 +28,8 @@ _ON_BASIS: dict[str, type[Method]] = {
     method.name: method
     for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within, Sketch)
 }
-METHODS = ("auto", "exact", *_ON_BASIS)
+_NAMED = _ON_BASIS | {RandomFeatures.name: RandomFeatures}
+METHODS = ("auto", "exact", *_NAMED)
 """What `method` may be called."""
 
 # A pair of strings costs about as much as a pair of rows with so many columns.
@@ -48,8 +50,8 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     Within a gap: what is cheapest of those and of a basis that grows.
     """
     size, budget = _size(problem), get_config().budget
-    if isinstance(method, str) and method in _ON_BASIS:
-        method = _ON_BASIS[method]()
+    if isinstance(method, str) and method in _NAMED:
+        method = _NAMED[method]()
     if isinstance(method, Method):
         if solver != "auto":
             raise ValueError(

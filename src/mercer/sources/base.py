@@ -308,6 +308,10 @@ class Mapped(Source):
         return self.source.reference
 
     @property
+    def count(self) -> float:
+        return self.source.count if self.weights is self.source.weights else super().count
+
+    @property
     def row_bytes(self) -> int:
         own = self.shape[1] * self.dtype.itemsize
         return self.source.row_bytes + own + self.extra_bytes

@@ -1,0 +1,87 @@
+"""Axes of random features in the kernel's own space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import progress
+from mercer.arrays import Array, Matrix, cast, like, orthonormalize
+from mercer.fourier import FourierProjection
+from mercer.operators import Gram, best_in_span, combined
+from mercer.projection import KernelProjection
+from mercer.sources import ArraySource, Source, as_source, check_weights
+
+
+def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjection:
+    r"""Return axes of random features as sums over rows, in the kernel's own space.
+
+    Features stand for the kernel, and do not lie in its space. What does, over rows, is the span
+    of :math:`\sum_i Q_i\tilde\Phi(x_i)`, Q the scores made orthonormal: the axes here are the best
+    of that span, orthonormal, with their variances. So the model can be measured beside others:
+    by `empirical_error`, `validation_error`, `operator_distance` and `subspace_angles`.
+
+    Parameters
+    ----------
+    model : KernelPCA or FourierProjection
+        Fitted with `mercer.methods.RandomFeatures`.
+    X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        The rows of the fit.
+    sample_weight : array-like of shape (n,), optional
+        Counts: a weight of two is the row twice.
+
+    Returns
+    -------
+    KernelProjection
+
+    Notes
+    -----
+    Takes the kernel between all rows, a strip at a time, twice, and keeps the rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA
+    >>> from mercer.metrics import kernel_axes, operator_distance
+    >>> from mercer.methods import RandomFeatures
+    >>> X = load_iris().data
+    >>> exact = KernelPCA(2, kernel="rbf", gamma=0.1).fit(X)
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.1, method=RandomFeatures(1000), random_state=0)
+    >>> bool(operator_distance(kernel_axes(kpca.fit(X), X), exact) < 0.1)
+    True
+    """
+    fitted = getattr(model, "projection_", model)
+    if not isinstance(fitted, FourierProjection):
+        raise TypeError(
+            f"a KernelPCA fitted with RandomFeatures is needed, or its projection_, and not "
+            f"{type(model).__name__}: other models have axes in the kernel's space already."
+        )
+    source, d = as_source(X), len(fitted.map.frequencies.omega)
+    if len(source.shape) < 2 or source.shape[1] != d:
+        raise ValueError(f"X has shape {source.shape}, and the model was fitted to {d} columns.")
+    source = source.weighted(check_weights(sample_weight, source))
+    with progress.session():
+        return _over(fitted, source)
+
+
+def _over(fitted: FourierProjection, source: Source) -> KernelProjection:
+    Q, _ = scores_over(fitted, source)
+    rows, shift = source.whole(), fitted.shift
+    if shift is not None and not source.sparse:
+        moved = cast(rows, np.float64) - like(shift, rows)
+        source = ArraySource(moved).weighted(source.weights)
+    else:
+        shift = None
+    gram = Gram(fitted.kernel, source, center=fitted.centred)
+    Q = gram.project(Q)
+    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.rounding)
+    return combined(gram, values, vectors, fitted.certificate, shift)
+
+
+def scores_over(fitted: FourierProjection, source: Source) -> tuple[Array, Matrix]:
+    """Return Q and R of the rows' scores, each row times the root of its weight."""
+    scores = fitted.scores(source, np.float64).collect(label="scores")
+    if source.weights is not None:
+        scores = scores * like(np.sqrt(source.weights), scores)[:, None]
+    return orthonormalize(scores)
