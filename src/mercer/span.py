@@ -19,7 +19,7 @@ from mercer.folds import Moments
 from mercer.kernels.base import Kernel, as_precise, fill
 from mercer.kernels.pair import Points
 from mercer.projection import KernelMap
-from mercer.sources import Block, Fold, Source, StringSource
+from mercer.sources import Block, Fold, Seen, Source, StringSource
 from mercer.threads import serial_blas
 
 # Directions of the span below this share of its largest are left out: what is known of them
@@ -206,19 +206,24 @@ class KernelMoments(Fold):
     def __init__(
         self, span: Span, source: Source, *, center: bool, known: Source | None = None
     ) -> None:
-        self.span, self.source, self.center, self.known = span, source, center, known
-        self.features = span.features(source) if known is None else known
+        self.span, self.center, self.known = span, center, known
+        # Not the rows: sums are kept between batches, and pickled.
+        self.source = Seen(source, 0, 0.0)
         self.moments = Moments(span.size, source.reference, np.float64, center=center)
         self.within = self.largest = 0.0
         self.nbytes = self.moments.nbytes
         self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
 
     def add(self, block: Block) -> None:
-        h = self.features.f(block)  # type: ignore[attr-defined]
+        h = self._features.f(block)  # type: ignore[attr-defined]
         self.moments.add(Block(block.start, h, block.weights))
         own = to_numpy(self.span.own(block)).astype(np.float64)
         self.within += float(block.count @ own)
         self.largest = max(self.largest, float(own.max(initial=0.0)))
+
+    @cached_property
+    def _features(self) -> Source:
+        return self.span.features(self.source) if self.known is None else self.known
 
     def merge(self, other: Self) -> None:
         self.moments.merge(other.moments)

@@ -1,5 +1,6 @@
 """Kernel PCA on a basis where it was once wrong or misleading."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -151,3 +152,14 @@ def test_a_mask_is_no_landmark():
 def test_a_solver_beside_a_basis_is_refused():
     with pytest.raises(ValueError, match="eigen_solver='dense'"):
         KernelPCA(2, kernel="rbf", method="subset", eigen_solver="dense").fit(IRIS)
+
+
+@pytest.mark.parametrize("method", [Subset(select=np.arange(0, 60, 2)), Subset(20)], ids=repr)
+def test_a_stream_can_be_pickled_and_goes_on(method):
+    parts = IRIS[:60], IRIS[60:]
+    kpca = KernelPCA(3, kernel="rbf", method=method, random_state=0).partial_fit(parts[0])
+    text = pickle.dumps(kpca)
+    assert len(text) < 40_000 + 8 * 4 * 20**2  # not the rows of the batch, nor their kernels
+    loaded = pickle.loads(text).partial_fit(parts[1])
+    kpca.partial_fit(parts[1])
+    np.testing.assert_array_equal(loaded.explained_variance_, kpca.explained_variance_)

@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
 from mercer.estimators.back import Back
-from mercer.estimators.stream import Seen, joined
+from mercer.estimators.stream import joined
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less
-from mercer.sources import Source, check_weights
+from mercer.sources import Seen, Source, check_weights
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""

@@ -14,7 +14,7 @@ from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
-from mercer.estimators.stream import Seen, joined, stream_method
+from mercer.estimators.stream import joined, stream_method
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
@@ -22,7 +22,7 @@ from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
 from mercer.rules import Count, Rule, as_rule
-from mercer.sources import Source, check_weights
+from mercer.sources import Seen, Source, check_weights
 
 SOLVERS = NAMES
 

@@ -13,6 +13,7 @@ from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
 from mercer.sources.search import Search, not_finite
+from mercer.sources.seen import Seen
 from mercer.sources.sparse import SparseSource
 from mercer.sources.strings import StringSource
 from mercer.sources.weights import check_weights
@@ -26,6 +27,7 @@ __all__ = [
     "NpySource",
     "Scaled",
     "Search",
+    "Seen",
     "Source",
     "SparseSource",
     "StringSource",
