@@ -81,7 +81,8 @@ class KernelPCA(Batches):
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
-        are certified within `gap`; or a method of `mercer.methods`, such as `Subset(1000)`.
+        are certified within `gap`; "hebbian" learns them from one row after another; or a
+        method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
@@ -333,13 +334,14 @@ class KernelPCA(Batches):
                 f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
-        self._warn_quality("eigen_solver", self._nearer())
+        solver = "eigen_solver" if isinstance(method, Exact) else "method"
+        self._warn_quality(solver, self._nearer())
 
     def _nearer(self) -> str:
         """Say what would come nearer to a gap that was missed."""
         if isinstance(self.plan_.method, Exact):
             return 'eigen_solver="dense" is exact.'
-        if isinstance(self.plan_.method, OnBasis):
+        if isinstance(self.plan_.method, OnBasis) and not self.plan_.method.keeps_rows:
             return 'A larger n_basis comes nearer; method="auto" finds the way.'
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
         return " ".join([*needed, 'method="exact" takes all rows.'])

@@ -102,7 +102,7 @@ class Exact(Method):
         problem = in_memory(problem)
         source = problem.source
         gram = Gram(problem.kernel, source, center=problem.center, store=self.kept)
-        _require_finite_kernel(problem, gram)
+        require_finite_kernel(problem, gram)
         solver = find_solver(self.solver)
         if solver is power and not gram.psd:
             raise ValueError(
@@ -150,7 +150,7 @@ def in_memory(problem: KernelProblem) -> KernelProblem:
     return replace(moved, source=rows)
 
 
-def _require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
+def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
     """Refuse a kernel that makes NaN or infinity of finite rows."""
     bad = np.flatnonzero(~np.isfinite(gram.means + gram.own))
     if len(bad):

@@ -11,6 +11,7 @@ from mercer.methods import (
     Cholesky,
     Exact,
     Greedy,
+    Hebbian,
     Improved,
     Method,
     Nystrom,
@@ -23,7 +24,8 @@ from mercer.plan.base import ASKED, Candidate, Plan, reckoned
 from mercer.problem import KernelProblem
 
 _ON_BASIS: dict[str, type[Method]] = {
-    method.name: method for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within)
+    method.name: method
+    for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within, Hebbian)
 }
 METHODS = ("auto", "exact", *_ON_BASIS)
 """What `method` may be called."""
