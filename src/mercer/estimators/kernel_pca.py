@@ -334,6 +334,8 @@ class KernelPCA(Batches):
                 f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
+        if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is
+            return
         solver = "eigen_solver" if isinstance(method, Exact) else "method"
         self._warn_quality(solver, self._nearer())
 

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, Vector, like, to_numpy
+from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.certificate import Certificate, Figure
-from mercer.config import get_config
 from mercer.eigen import Spectrum
 from mercer.kernels.parameters import is_number, require
 from mercer.landmarks import Landmarks, as_landmarks
-from mercer.landmarks.columns import Columns
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.basis import OnBasis, ready
 from mercer.methods.exact import in_memory, projected, require_finite_kernel
 from mercer.methods.learner import KINDS, Gain, Learner, principal
+from mercer.methods.lessons import Learning, Lessons, OfRows, OfSpan, fits, start
 from mercer.methods.rows import judged
 from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
-from mercer.operators import Dense, Gram, Operator
+from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
-from mercer.sources import Block
-from mercer.span import KernelMoments, Span
+from mercer.span import Span
 
 # Passes that a plan reckons with.
 _PASSES = 300
@@ -48,11 +45,11 @@ class Hebbian(OnBasis, Streaming):
 
     where lt keeps the lower triangle, and k' is a row of the centred kernel matrix K'. The gain η
     is a number for all axes ("kha"); or :math:`\eta_0\frac{\|\lambda\|}{\lambda_i}
-    \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or this, and its log-gain
-    ρ is learnt by stochastic meta-descent along with :math:`B = \partial A/\partial\rho` ("smd").
-    AK' is kept beside A, so that a step costs O(nr) and a row of the kernel matrix. Passes over
-    the rows go on until the axes stand still. For large problems other methods are faster; this
-    is the one that learns as rows come.
+    \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or this, and its
+    log-gain ρ is learnt by stochastic meta-descent, along with :math:`B = \partial A/\partial\rho`
+    ("smd"). AK' is kept beside A, so that a step costs O(nr) and a row of the kernel matrix.
+    Passes over the rows go on until the axes stand still: n²r operations each. Other methods are
+    faster; this is the one that learns as rows come.
 
     Rows are visited in a random order, and then back: what comes last counts no more than what
     came first. Of batches (`partial_fit`, on a basis) the order is the one they come in, and
@@ -117,7 +114,7 @@ class Hebbian(OnBasis, Streaming):
         mu: float = 1.0,
         xi: float = 0.99,
         max_passes: int = 1000,
-        tol: float = 1e-4,
+        tol: float = 5e-5,
         polish: bool = True,
     ) -> None:
         super().__init__(n_basis, select)
@@ -142,10 +139,12 @@ class Hebbian(OnBasis, Streaming):
         if not self.keeps_rows:
             cost = super().cost(size)
             m = self.points(n, size.k)
-            held = 8.0 * n * m if _fits(n * m) else 0.0
+            held = 8.0 * n * m if fits(n * m) else 0.0
             work = passes * n * (each * m * r + (0.0 if held else 2.0 * m * (m + size.d)))
-            return replace(cost, passes=passes, products=cost.products + work, memory=cost.memory + held)
-        kept = _fits(n * n)
+            return replace(
+                cost, passes=passes, products=cost.products + work, memory=cost.memory + held
+            )
+        kept = fits(n * n)
         walks = 4 if kept else passes + 6
         held = 16.0 * n * n if kept else 4 * 8.0 * n * strip_rows(n, 8)
         vectors = 8.0 * n * (8 * r + 16 + size.d)
@@ -156,14 +155,39 @@ class Hebbian(OnBasis, Streaming):
         rule = self._checked()
         if not self.keeps_rows:
             problem = ready(problem)
-            found = spanned(problem, self.basis(problem))
-            return self._on_basis(found, rule)
+            span = OfSpan(spanned(problem, self.basis(problem)))
+            learner, converged, passes = self._learnt(problem, span, rule)
+            return self._placed(span, learner, converged, f"{passes} passes over the rows", DRAWN)
         assert isinstance(problem, KernelProblem)
         problem.require_finite_rows()
         problem = in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_kernel(problem, gram)
-        return self._over_rows(problem, gram, rule)
+        rows = OfRows(problem, gram)
+        learner, converged, passes = self._learnt(problem, rows, rule)
+        learner.V = rows.product(learner.A)
+        return self._handed_out(problem, rows, learner, converged, passes)
+
+    def begin(self, problem: Problem) -> Learning:
+        assert isinstance(problem, KernelProblem)
+        self._checked()
+        span = Span(problem.kernel, self.basis(problem), problem.source)
+        asked = axes_asked(problem)
+        r = span.rank if asked is None else min(asked, span.rank)
+        self._require_few(problem, r)
+        learner = Learner.begin(start(problem.rng, r, span.rank))
+        return Learning(span, problem.source, center=problem.center, learner=learner)
+
+    def finish(self, problem: Problem, fold: Any) -> KernelProjection:
+        assert isinstance(problem, KernelProblem)
+        rule, span = self._checked(), OfSpan(Spanned(problem, fold.span, fold))
+        learner = fold.learner
+        if not span.nothing:
+            fold.learn(span, rule)
+            self._require_bounded(learner)
+            self._still(problem, learner, span)
+        still = learner.change <= self.tol
+        return self._placed(span, learner, still, f"{learner.steps} rows as they came", 0)
 
     def _checked(self) -> Gain:
         """Return the gain, if it and the other parameters are in order."""
@@ -181,73 +205,69 @@ class Hebbian(OnBasis, Streaming):
         require(self, "max_passes", whole, "a whole number, 1 or more")
         return Gain(self.gain, self.eta, self.tau, self.mu, self.xi)
 
-    # Over all rows.
-
-    def _over_rows(self, problem: KernelProblem, gram: Gram, rule: Gain) -> KernelProjection:
-        operator, rows = _matrix(problem, gram)
-        counts = to_numpy(gram.roots)[:, 0] > 0
-        visited = np.flatnonzero(counts)
-        limit = min(gram.rank, len(visited))
-        r = self._wanted(problem, limit)
-        learner, converged = Learner.begin(np.zeros((0, gram.size))), True
-        if gram.trace <= gram.rounding:  # all rows are the same
-            return self._handed_out(problem, gram, operator, learner, converged, 0)
-        while True:
-            more = _drawn(problem.rng, r - len(learner.A), visited, gram)
-            A = np.vstack([learner.A, more])
-            learner = Learner.begin(A, _product(operator, A))
-            converged, passes = self._learnt(learner, rows, visited, operator.trace, rule, problem)
-            learner.V = _product(operator, learner.A)
-            values, _ = principal(*_inner(learner), turned=self.polish)
-            if problem.rule.first_guess(*problem.sides) is not None or r >= limit:
-                break
-            if problem.choose(values, gram.trace) is not None:
-                break
-            r = min(limit, 2 * r)
-        return self._handed_out(problem, gram, operator, learner, converged, passes)
-
-    def _wanted(self, problem: KernelProblem, limit: int) -> int:
-        asked = problem.rule.first_guess(*problem.sides)
-        if asked is None:
-            return min(limit, _SOME)
-        if asked >= problem.sides[0] > _ALL:
-            raise ValueError(
-                f"n_components={problem.rule!r} of {problem.sides[0]} rows: Hebbian learns a given "
-                f"number of axes, and all of them are more than it can tell apart. Give "
-                f"n_components; method='exact' finds all."
-            )
-        return max(1, min(asked, limit))
-
     def _learnt(
-        self,
-        learner: Learner,
-        rows: Callable[[Any], tuple[Matrix, Any]],
-        visited: Any,
-        trace: float,
-        rule: Gain,
-        problem: KernelProblem,
+        self, problem: KernelProblem, lessons: Lessons, rule: Gain
+    ) -> tuple[Learner, bool, int]:
+        """Return axes that were learnt, whether they stand still, and after how many passes.
+
+        Where the rule must see variances first, some axes, and then twice as many.
+        """
+        asked, limit = problem.rule.first_guess(*problem.sides), lessons.limit
+        r = min(limit, _SOME if asked is None else asked)
+        self._require_few(problem, r)
+        if lessons.nothing:
+            return lessons.begun(problem.rng, 0, None), True, 0
+        learner = None
+        while True:
+            learner = lessons.begun(problem.rng, r, learner)
+            converged, passes = self._passes(problem, learner, lessons, rule)
+            if asked is not None or r >= limit:
+                return learner, converged, passes
+            G, M = learner.A @ learner.V.T, lessons.covariances(learner)
+            values, _ = principal(G, M, turned=self.polish)
+            if problem.rule.choose(values, lessons.total, *problem.seen) is not None:
+                return learner, converged, passes
+            r = min(limit, 2 * r)
+            self._require_few(problem, r)
+
+    def _passes(
+        self, problem: KernelProblem, learner: Learner, lessons: Lessons, rule: Gain
     ) -> tuple[bool, int]:
         """Pass over the rows until the axes stand still; return whether they do, and the passes."""
-        from mercer.methods.steps import over_rows
-
-        order, chunk = visited, _chunk(len(learner.A.T))
-        with progress.task("Hebbian passes", int(self.max_passes)) as tick:
-            for done in range(1, int(self.max_passes) + 1):
-                order = problem.rng.permutation(visited) if done % 2 else order[::-1].copy()
-                gain = rule.numbers(learner.squares(learner.V), trace, len(visited))
-                state = (learner.A, learner.V, learner.B, learner.rho, learner.spent)
-                for first in range(0, len(order), chunk):
-                    some = order[first : first + chunk]
-                    K, at = rows(some)
-                    learner.held += over_rows(K, at, some, *state, gain, learner.steps)
-                    learner.steps += len(some)
+        order, most = lessons.visited, int(self.max_passes)
+        with progress.task("Hebbian passes", most) as tick:
+            for done in range(1, most + 1):
+                order = problem.rng.permutation(lessons.visited) if done % 2 else order[::-1].copy()
+                for first in range(0, len(order), lessons.chunk):
+                    lessons.take(learner, order[first : first + lessons.chunk], rule)
                 self._require_bounded(learner)
                 tick(1)
-                if done % 2 == 0 and learner.looked(
-                    learner.squares(learner.V), self.tol, turned=self.polish
-                ):
+                if done % 2 == 0 and self._still(problem, learner, lessons):
                     return True, done
-        return False, int(self.max_passes)
+        return False, most
+
+    def _still(self, problem: KernelProblem, learner: Learner, lessons: Lessons) -> bool:
+        """Tell whether the axes stand still: as many as the rule chooses."""
+        asked = problem.rule.first_guess(*problem.sides)
+
+        def keep(values: Vector) -> int:
+            chosen = asked
+            if asked is None:
+                chosen = problem.rule.choose(values, lessons.total, *problem.seen)
+            return len(values) if chosen is None else chosen
+
+        def covariances() -> Matrix:
+            return lessons.covariances(learner)
+
+        return learner.looked(covariances, self.tol, keep, turned=self.polish)
+
+    def _require_few(self, problem: KernelProblem, r: int) -> None:
+        if r > _ALL and r != problem.rule.first_guess(*problem.sides):
+            raise ValueError(
+                f"{problem.rule!r} asks for {r} axes or more: Hebbian learns a given number of "
+                f"them, and so many are more than it can tell apart. Give n_components; "
+                f"method='exact' finds all."
+            )
 
     def _require_bounded(self, learner: Learner) -> None:
         if not learner.finite:
@@ -259,31 +279,54 @@ class Hebbian(OnBasis, Streaming):
     def _handed_out(
         self,
         problem: KernelProblem,
-        gram: Gram,
-        operator: Operator,
+        rows: OfRows,
         learner: Learner,
         converged: bool,
         passes: int,
     ) -> KernelProjection:
-        """Return the map of the axes learnt, and what products with the matrix say of them."""
-        values, S = principal(*_inner(learner), turned=self.polish)
+        """Return the map of axes over all rows, and what products with the matrix say of them."""
+        gram, operator = rows.gram, rows.operator
+        M = rows.covariances(learner)
+        values, S = principal(learner.A @ learner.V.T, M, turned=self.polish)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.rounding)
         there = int((values > least).sum())
         asked = axes_asked(problem)
         k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)
         k = there if k is None else min(k, there)
-        A = like(learner.A.T @ S[:, :k], gram.reference)
+        A = learner.A.T @ S[:, :k]
         note = self._report(learner, converged, f"{passes} passes over the rows")
-        how = {"converged": converged, "notes": ("Axes are sums over all rows.", note)}
+        notes = ("Axes are sums over all rows.", note)
         if k == 0:
-            none = Spectrum(np.zeros(0), A, np.zeros(0))
-            return projected(problem, gram, none, 0, _nothing(how))
-        certificate, overlaps = judged(operator, A, problem.rng, **how)  # type: ignore[arg-type]
-        values = certificate.eigenvalues
-        spectrum = Spectrum(values, A * like(np.sqrt(values), A), certificate.residuals)
-        projection = projected(problem, gram, spectrum, k, certificate)
-        turned = np.sign(np.einsum("ij,ij->j", to_numpy(projection.components), to_numpy(gram.roots * A)))
+            none = np.zeros(0)
+            found = Certificate(Figure(0.0), Figure(0.0), none, none, none, notes=notes)
+            return projected(problem, gram, Spectrum(none, like(A, gram.reference), none), 0, found)
+        found, overlaps = judged(
+            operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
+        )
+        values = found.eigenvalues
+        vectors = like(A * np.sqrt(values), gram.reference)
+        projection = projected(problem, gram, Spectrum(values, vectors, found.residuals), k, found)
+        weighed = to_numpy(gram.roots) * A
+        turned = np.sign(np.einsum("ij,ij->j", to_numpy(projection.components), weighed))
         return replace(projection, overlaps=overlaps * np.outer(turned, turned))
+
+    def _placed(
+        self, span: OfSpan, learner: Learner, converged: bool, after: str, rows: int
+    ) -> KernelProjection:
+        """Return the map of axes in the span."""
+        found, W = span.found, learner.A
+        values, S = principal(W @ W.T, span.covariances(learner), turned=self.polish)
+        k = found.chosen(values) if len(values) else 0
+        axes = found.span.white @ (W.T @ S[:, :k])
+        certificate = found.certificate(values[:k], axes, found.sample(k, rows))
+        certificate = with_notes(certificate, self._report(learner, converged, after))
+        certificate = replace(certificate, converged=converged)
+        projection = found.projection(values[:k], axes, certificate)
+        if self.polish:
+            return projection
+        A = to_numpy(projection.components)
+        at = found.span.basis.at if found.problem.kernel is None else slice(None)
+        return replace(projection, overlaps=A[at].T @ found.span.matrix @ A[at])
 
     def _report(self, learner: Learner, converged: bool, after: str) -> str:
         """Say how the learning went."""
@@ -298,226 +341,3 @@ class Hebbian(OnBasis, Streaming):
             share = 100.0 * learner.held / learner.steps
             note += f" In {share:.0f} % of the steps it was held down, not to overshoot."
         return note
-
-    # On a basis.
-
-    def _on_basis(self, found: Spanned, rule: Gain) -> KernelProjection:
-        problem, C = found.problem, _covariance(found)
-        weights = problem.source.weights
-        visited = np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights)
-        rows = _coordinates(found)
-        learner = Learner.begin(_start(problem.rng, self._axes(found), found.span.rank))
-        converged = float(np.trace(C)) <= 0.0
-        order, done, chunk = visited, 0, _chunk(found.span.size)
-        with progress.task("Hebbian passes", int(self.max_passes)) as tick:
-            while not converged and done < self.max_passes:
-                done += 1
-                order = problem.rng.permutation(visited) if done % 2 else order[::-1].copy()
-                for first in range(0, len(order), chunk):
-                    _follow(learner, rows(order[first : first + chunk]), C, rule, len(visited))
-                self._require_bounded(learner)
-                tick(1)
-                if done % 2 == 0:
-                    squares = learner.squares(learner.A @ C)
-                    converged = learner.looked(squares, self.tol, turned=self.polish)
-        return self._placed(found, learner, converged, f"{done} passes over the rows", DRAWN)
-
-    def _axes(self, found: Spanned) -> int:
-        """Return how many axes to learn: those asked for, or as many as there can be."""
-        asked, rank = axes_asked(found.problem), found.span.rank
-        return rank if asked is None else min(asked, rank)
-
-    def _placed(
-        self, found: Spanned, learner: Learner, converged: bool, after: str, rows: int
-    ) -> KernelProjection:
-        """Return the map of axes in the span."""
-        W, C = learner.A, _covariance(found)
-        values, S = principal(W @ W.T, W @ C @ W.T, turned=self.polish)
-        k = found.chosen(values) if len(values) else 0
-        axes = found.span.white @ (W.T @ S[:, :k])
-        certificate = found.certificate(values[:k], axes, found.sample(k, rows))
-        certificate = with_notes(certificate, self._report(learner, converged, after))
-        certificate = replace(certificate, converged=converged)
-        projection = found.projection(values[:k], axes, certificate)
-        if self.polish:
-            return projection
-        A = to_numpy(projection.components)
-        at = found.span.basis.at if found.problem.kernel is None else slice(None)
-        return replace(projection, overlaps=A[at].T @ found.span.matrix @ A[at])
-
-    # Of batches.
-
-    def begin(self, problem: Problem) -> Learning:
-        assert isinstance(problem, KernelProblem)
-        self._checked()
-        span = Span(problem.kernel, self.basis(problem), problem.source)
-        asked = axes_asked(problem)
-        r = span.rank if asked is None else min(asked, span.rank)
-        start = Learner.begin(_start(problem.rng, r, span.rank))
-        return Learning(span, problem.source, center=problem.center, learner=start)
-
-    def finish(self, problem: Problem, fold: Any) -> KernelProjection:
-        assert isinstance(problem, KernelProblem)
-        rule = self._checked()
-        found = Spanned(problem, fold.span, fold)
-        C, learner = _covariance(found), fold.learner
-        if float(np.trace(C)) > 0.0:
-            for F in fold.waiting(found):
-                _follow(learner, F, C, rule, problem.source.shape[0])
-            self._require_bounded(learner)
-            learner.looked(learner.squares(learner.A @ C), self.tol, turned=self.polish)
-        converged = learner.change <= self.tol
-        return self._placed(found, learner, converged, f"{learner.steps} rows as they came", 0)
-
-
-class Learning(KernelMoments):
-    """Moments of h(x), and axes that learn from the rows in the order they came.
-
-    Rows wait until all blocks of a batch are in: workers take them in turn.
-    """
-
-    def __init__(
-        self,
-        span: Span,
-        source: Any,
-        *,
-        center: bool,
-        known: Any = None,
-        learner: Learner | None = None,
-    ) -> None:
-        super().__init__(span, source, center=center, known=known)
-        self.learner = learner
-        self.rows: dict[int, Matrix] = {}
-
-    def add(self, block: Block) -> None:
-        super().add(block)
-        h = to_numpy(self.features.f(block)).astype(np.float64)  # type: ignore[attr-defined]
-        self.rows[block.start] = np.column_stack([h, block.count])
-
-    def merge(self, other: Self) -> None:
-        super().merge(other)
-        self.rows.update(other.rows)
-
-    def waiting(self, found: Spanned) -> list[Matrix]:
-        """Return the coordinates of the rows that wait, in their order; none wait then."""
-        blocks = [self.rows[start] for start in sorted(self.rows)]
-        self.rows = {}
-        return [_white(found, h[:, :-1], h[:, -1]) for h in blocks]
-
-    def arrays(self) -> dict[str, Array]:
-        state = {} if self.learner is None else self.learner.arrays()
-        return {**super().arrays(), **{f"learner {name}": x for name, x in state.items()}}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        head = "learner "
-        state = {k.removeprefix(head): v for k, v in arrays.items() if k.startswith(head)}
-        super().restore({k: v for k, v in arrays.items() if not k.startswith(head)})
-        self.learner = Learner.restore(state) if state else None
-
-
-def _follow(learner: Learner, F: Matrix, C: Matrix, rule: Gain, visits: int) -> None:
-    """Learn from rows given by their coordinates; eigenvalues are looked up now and then.
-
-    As often as the number of coordinates lets it: where blocks end makes no difference.
-    """
-    from mercer.methods.steps import over_features
-
-    every, done = max(32, len(C)), 0
-    while done < len(F):
-        now = min(len(F) - done, every - learner.steps % every)
-        if learner.steps % every == 0 or learner.squared is None:
-            learner.squared = learner.squares(learner.A @ C)
-        gain = rule.numbers(learner.squared, float(np.trace(C)), visits)
-        some = np.ascontiguousarray(F[done : done + now])
-        state = (learner.A, learner.B, learner.rho, learner.spent, learner.squared)
-        learner.held += over_features(some, *state, gain, learner.steps)
-        learner.steps += now
-        done += now
-
-
-def _covariance(found: Spanned) -> Matrix:
-    """Return the covariance of the rows' coordinates in the span."""
-    T = found.span.white
-    return np.asarray(T.T @ found.covariance @ T)
-
-
-def _white(found: Spanned, h: Matrix, counts: Vector) -> Matrix:
-    """Return coordinates in the span, about the mean, whose squares add up to the covariance."""
-    mean = found.seen.mean * found.problem.center
-    roots = np.sqrt(counts / max(found.divisor, 1e-300))
-    return np.asarray((h - mean) @ found.span.white * roots[:, None])
-
-
-def _coordinates(found: Spanned) -> Callable[[Any], Matrix]:
-    """Return what gives the coordinates of rows by their numbers; kept where they fit."""
-    source = found.problem.source
-    features = found.span.features(source)
-    n, counts = source.shape[0], source.weights
-    counts = np.ones(n) if counts is None else counts
-    if _fits(n * found.span.size):
-        kept = _white(found, to_numpy(features.collect()).astype(np.float64), counts)
-        return lambda at: kept[at]
-
-    def rows(at: Any) -> Matrix:
-        h = features.f(Block(0, source.take(at), None))  # type: ignore[attr-defined]
-        return _white(found, to_numpy(h).astype(np.float64), counts[at])
-
-    return rows
-
-
-def _matrix(
-    problem: KernelProblem, gram: Gram
-) -> tuple[Operator, Callable[[Any], tuple[Matrix, Any]]]:
-    """Return the centred kernel matrix, and what gives its rows: kept where it fits."""
-    if _fits(gram.size**2):
-        K = gram.dense()
-        operator: Operator = Dense(K, psd=gram.psd, rounding=gram.rounding)
-        return operator, lambda at: (K, at)
-    columns, roots = Columns(problem, np.float64), to_numpy(gram.roots)[:, 0]
-    means = gram.means * problem.center
-    height = gram.height * problem.center
-
-    def rows(at: Any) -> tuple[Matrix, Any]:
-        K = columns.collect(at).T - means - means[at][:, None] + height
-        K *= roots * roots[at][:, None] / gram.divisor
-        return np.ascontiguousarray(K), np.arange(len(at))
-
-    return gram, rows
-
-
-def _product(operator: Operator, A: Matrix) -> Matrix:
-    """Return AK'."""
-    if not len(A):
-        return np.zeros_like(A)
-    return np.ascontiguousarray(to_numpy(operator.matmat(like(A.T, operator.reference))).T)
-
-
-def _inner(learner: Learner) -> tuple[Matrix, Matrix]:
-    """Return the inner products of axes over all rows, and their covariances."""
-    G = learner.A @ learner.V.T
-    return (G + G.T) / 2, learner.V @ learner.V.T
-
-
-def _drawn(rng: np.random.Generator, r: int, visited: Any, gram: Gram) -> Matrix:
-    """Return random axes, of variance 1/(rn) a coefficient as in the sources, centred."""
-    A = np.zeros((r, gram.size))
-    A[:, visited] = _start(rng, r, len(visited)) * math.sqrt(len(visited) / gram.trace)
-    return to_numpy(gram.project(like(A.T, gram.reference))).T
-
-
-def _start(rng: np.random.Generator, r: int, n: int) -> Matrix:
-    return rng.standard_normal((r, n)) / math.sqrt(max(1, r * n))
-
-
-def _fits(entries: float) -> bool:
-    return 16.0 * entries <= get_config().budget / 2
-
-
-def _chunk(n: int) -> int:
-    return strip_rows(n, 8)
-
-
-def _nothing(how: dict[str, Any]) -> Certificate:
-    """Return what is known where there is no variance."""
-    none = np.zeros(0)
-    return Certificate(Figure(0.0), Figure(0.0), none, none, none, **how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,12 @@ from mercer.arrays import Array, Matrix, Vector, eigh
 KINDS = ("kha", "et", "smd")
 """Gains: one for all axes, one for each, and one for each that is learnt itself."""
 # Where no τ is given the gain falls as so much over the number of steps, by what it does to the
-# axis it does least to.
-_FALL = {"kha": 20.0, "et": 20.0, "smd": 60.0}
+# axis it does least to: axes whose variances differ by more than the inverse keep coming nearer. A
+# gain that is learnt falls by itself too, by e² at most.
+_FALL = {"kha": 20.0, "et": 20.0, "smd": 150.0}
 _ETA = {"kha": 0.2, "et": 0.05, "smd": 0.1}
-# Axes, and eigenvalues, below this share of the largest are none.
-NONE = 1e-10
+# Squared lengths below this share of the largest are none.
+_NONE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Learner:
         How far, as a sine, the axes had turned when they were last looked at.
     squared : ndarray of shape (r,) or None
         Squares of the eigenvalues, where they are looked up now and then.
+    before : ndarray
+        The axes when they were last looked at.
     """
 
     A: Matrix
@@ -75,7 +79,7 @@ class Learner:
     held: int = 0
     change: float = 1.0
     squared: Vector | None = None
-    before: tuple[Matrix, Matrix] = field(default_factory=lambda: (np.zeros((0, 0)),) * 2)
+    before: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
 
     @classmethod
     def begin(cls, A: Matrix, V: Matrix | None = None) -> Learner:
@@ -83,13 +87,9 @@ class Learner:
         r = len(A)
         A = np.ascontiguousarray(A)
         V = A if V is None else np.ascontiguousarray(V)
-        learner = cls(A, V, np.zeros_like(A), np.zeros(r), np.zeros(r))
-        learner.before = learner._now()
-        return learner
-
-    def _now(self) -> tuple[Matrix, Matrix]:
-        A = self.A.copy()
-        return A, A if self.V is self.A else self.V.copy()
+        return cls(
+            A, V, np.zeros_like(A), np.zeros(r), np.zeros(r), before=np.zeros((0, A.shape[1]))
+        )
 
     @property
     def finite(self) -> bool:
@@ -99,19 +99,30 @@ class Learner:
     def squares(self, V: Matrix) -> Vector:
         """Return the squares of the eigenvalues near the axes, ‖K'a‖²/‖a‖², of V = AK'."""
         above, below = (np.einsum("ij,ij->i", X, X) for X in (V, self.A))
-        return np.divide(above, below, where=below > 0, out=np.zeros_like(above))
+        return np.asarray(np.divide(above, below, where=below > 0, out=np.zeros_like(above)))
 
-    def looked(self, squares: Vector, tol: float, *, turned: bool) -> bool:
+    def looked(
+        self,
+        covariances: Callable[[], Matrix],
+        tol: float,
+        keep: Callable[[Vector], int],
+        *,
+        turned: bool,
+    ) -> bool:
         """Look how far the axes have turned; tell whether that is within the tolerance.
 
-        Not before they have had time to: until then nothing is known.
+        Not before they have had time to: until then nothing is known. `keep` says from variances
+        how many axes count.
         """
-        alive = squares > (NONE * max(float(np.max(squares, initial=0.0)), 1e-300))
-        if not alive.any() or float(self.spent[alive].min()) < 1.0:
+        if float(np.max(self.spent, initial=0.0)) < 1.0:
             return False
-        now = self._now()
-        self.change = turn(self.before, now, turned=turned)
-        self.before, self.spent = now, np.zeros(len(self.rho))
+        values, S = principal(self.A @ self.V.T, covariances(), turned=turned)
+        k = min(keep(values), len(values))
+        if float(np.min(self.spent[:k], initial=np.inf)) < 1.0:
+            return False
+        before, self.before = self.before, S[:, :k].T @ self.A
+        self.change = _turn(before @ self.V.T @ S[:, :k], turned=turned)
+        self.spent = np.zeros(len(self.rho))
         return self.change <= tol
 
     def arrays(self) -> dict[str, Array]:
@@ -123,7 +134,7 @@ class Learner:
             "log-gains": self.rho,
             "spent": self.spent,
             "steps": counts,
-            "before": self.before[0],
+            "before": self.before,
         }
 
     @classmethod
@@ -132,29 +143,24 @@ class Learner:
         names = ("axes", "slopes", "log-gains", "spent", "before")
         A, B, rho, spent, before = (np.array(arrays[name], np.float64) for name in names)
         steps, held, change = (float(x) for x in arrays["steps"])
-        return cls(A, A, B, rho, spent, int(steps), int(held), change, None, (before, before))
+        return cls(A, A, B, rho, spent, int(steps), int(held), change, None, before)
 
 
-def whitened(G: Matrix) -> Matrix:
+def _whitened(G: Matrix) -> Matrix:
     """Return N with NᵀGN = I, G the inner products of axes; directions of no length left out."""
-    values, U = eigh((G + G.T) / 2)
-    there = values > NONE * np.max(values, initial=0.0)
+    values, U = eigh(G)
+    there = values > _NONE * np.max(values, initial=0.0)
     return np.asarray(U[:, there] / np.sqrt(values[there]))
 
 
-def turn(before: tuple[Matrix, Matrix], now: tuple[Matrix, Matrix], *, turned: bool) -> float:
-    """Return the sine of the largest angle between axes then and now, or between their spans."""
-    across = before[0] @ now[1].T
-    if not turned:
-        lengths = [np.sqrt(np.maximum(np.einsum("ij,ij->i", *pair), 0.0)) for pair in (before, now)]
-        product = lengths[0] * lengths[1]
-        there = product > NONE * np.max(product, initial=0.0)
-        cosines = np.abs(np.diag(across)[there]) / product[there]
-    else:
-        M, N = (whitened(A @ V.T) for A, V in (before, now))
-        if M.shape != N.shape:
-            return 1.0
-        cosines = np.linalg.svd(M.T @ across @ N, compute_uv=False)
+def _turn(across: Matrix, *, turned: bool) -> float:
+    """Return the sine of the largest angle between unit axes, or between spans of orthonormal ones.
+
+    From the inner products of those then and those now.
+    """
+    if across.shape[0] != across.shape[1]:
+        return 1.0
+    cosines = np.linalg.svd(across, compute_uv=False) if turned else np.abs(np.diag(across))
     least = min(1.0, float(np.min(cosines, initial=1.0)))
     return float(np.sqrt((1.0 - least) * (1.0 + least)))
 
@@ -166,13 +172,14 @@ def principal(G: Matrix, M: Matrix, *, turned: bool) -> tuple[Vector, Matrix]:
     principal axes (Rayleigh–Ritz: no kernel values are needed); or as they are, less those that
     the ones before them hold already.
     """
+    G = (G + G.T) / 2
     if turned:
-        N = whitened(G)
+        N = _whitened(G)
         values, U = eigh(N.T @ M @ N)
         return np.maximum(values, 0.0), np.asarray(N @ U)
     lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
     kept: list[int] = []
-    for i in np.flatnonzero(lengths > np.sqrt(NONE) * np.max(lengths, initial=0.0)):
+    for i in np.flatnonzero(lengths > np.sqrt(_NONE) * np.max(lengths, initial=0.0)):
         others = np.array(kept, dtype=int)
         unit = G[np.ix_(others, others)] / np.outer(lengths[others], lengths[others])
         g = G[others, i] / (lengths[others] * lengths[i])

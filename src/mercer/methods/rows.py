@@ -20,6 +20,7 @@ from mercer.arrays import (
 )
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.eigen import Spectrum, rayleigh_ritz
+from mercer.eigen.spectrum import lengths as spread
 from mercer.eigen.spectrum import random_basis
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import OnBasis
@@ -232,8 +233,11 @@ def judged(
     certificate = certify(operator, spectrum, k, rng)
     assert spectrum.ritz is not None
     apart = V - A * like(values, V)
-    squares = np.einsum("ij,ij->j", to_numpy(apart), to_numpy(operator.matmat(apart)))
-    residuals = np.sqrt(np.maximum(squares, 0.0) / lengths) + operator.rounding
+    if operator.psd:
+        squares = np.einsum("ij,ij->j", to_numpy(apart), to_numpy(operator.matmat(apart))) / lengths
+    else:  # no length in feature space: of a as a vector
+        squares = (spread(to_numpy(apart)) / spread(to_numpy(A))) ** 2
+    residuals = np.sqrt(np.maximum(squares, 0.0)) + operator.rounding
     most = operator.trace + operator.rounding
     captured = held / most if most > 0 else 0.0
     kind = "bound" if operator.psd else "estimate"

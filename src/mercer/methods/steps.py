@@ -20,8 +20,8 @@ Ints = npt.NDArray[Any]
 
 # Sums may be added in another order, so that they are made by vector instructions.
 _FAST = {"reassoc", "contract"}
-# A log-gain changes by no more than this in a step, and in all: the gain by 2, and by e^12.
-_TURN, _MOST = math.log(2.0), 12.0
+# A log-gain changes by no more than this in a step, the gain by 2; and stays in these ends.
+_TURN, _LEAST, _MOST = math.log(2.0), -2.0, 12.0
 # A step takes no more than this of what lies along the axes: beyond 1 it would overshoot.
 _CAP = 0.5
 # Eigenvalues are taken for no less than this share of their length.
@@ -60,7 +60,9 @@ def _square(v: Vector, a: Vector) -> float:
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def _adapt(mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, sums: Vector) -> None:
+def _adapt(
+    mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, sums: Vector
+) -> None:
     """Add μ diag(ΓK'Bᵀ) to the log-gains; z = Bk' (Günter et al. 2007, (32))."""
     sums[:] = 0.0
     for i in range(y.size):
@@ -71,7 +73,7 @@ def _adapt(mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, s
             inner += sums[j] * b[j]
         change = mu * y[i] * (z[i] - inner)
         rho[i] += min(max(change, -_TURN), _TURN)
-        rho[i] = min(max(rho[i], -_MOST), _MOST)
+        rho[i] = min(max(rho[i], _LEAST), _MOST)
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
