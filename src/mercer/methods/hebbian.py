@@ -163,6 +163,11 @@ class Hebbian(OnBasis, Streaming):
         problem = in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_kernel(problem, gram)
+        if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
+            raise ValueError(
+                f"The variance in the kernel's space is {gram.trace:.1e}: its square, which Hebbian "
+                f"takes, is no number. Scale the rows, or the kernel: 1e-100 * kernel."
+            )
         rows = OfRows(problem, gram)
         learner, converged, passes = self._learnt(problem, rows, rule)
         learner.V = rows.product(learner.A)
