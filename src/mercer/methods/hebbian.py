@@ -165,8 +165,8 @@ class Hebbian(OnBasis, Streaming):
         require_finite_kernel(problem, gram)
         if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
             raise ValueError(
-                f"The variance in the kernel's space is {gram.trace:.1e}: its square, which Hebbian "
-                f"takes, is no number. Scale the rows, or the kernel: 1e-100 * kernel."
+                f"The variance in the kernel's space is {gram.trace:.1e}: its square, which "
+                f"Hebbian takes, is no number. Scale the rows, or the kernel: 1e-100 * kernel."
             )
         rows = OfRows(problem, gram)
         learner, converged, passes = self._learnt(problem, rows, rule)
