@@ -215,7 +215,10 @@ class KernelMoments(Fold):
         self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
 
     def add(self, block: Block) -> None:
-        h = self._features.f(block)  # type: ignore[attr-defined]
+        self.take(block, self._features.f(block))  # type: ignore[attr-defined]
+
+    def take(self, block: Block, h: Array) -> None:
+        """Add the rows of a block, whose kernels to the basis are known."""
         self.moments.add(Block(block.start, h, block.weights))
         own = to_numpy(self.span.own(block)).astype(np.float64)
         self.within += float(block.count @ own)

@@ -211,10 +211,12 @@ class Projecting(
         """Say what did not converge, and what could not be certified."""
         found = self.certificate_
         if not found.converged:
-            worst = float(np.max(found.residuals) / np.max(found.eigenvalues))
+            worst = float(np.max(found.residuals, initial=0.0))
+            worst /= max(float(np.max(found.eigenvalues, initial=0.0)), 1e-300)
+            largest = f": the largest residual is {worst:.1e} of the largest eigenvalue"
             warn(
-                f"the solver stopped before it converged: the largest residual is {worst:.1e} of "
-                f"the largest eigenvalue. certificate_ says what that means for each axis; "
+                f"the solver stopped before it converged{'' if np.isnan(worst) else largest}. "
+                f"certificate_ says what that means for each axis; "
                 f'{parameter}="auto" converges.',
                 ConvergenceWarning,
             )

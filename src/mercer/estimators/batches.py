@@ -27,8 +27,9 @@ def _streams(estimator: Any) -> bool:
     named = isinstance(method, str) and method in ("auto", "subset", "features")
     if not named and not isinstance(method, Streaming):
         raise AttributeError(
-            f"method={method!r} needs all rows at once. partial_fit takes method='subset' or "
-            f"Subset(...), with a basis from the first batch or given, and method='features'."
+            f"method={method!r} needs all rows at once. partial_fit takes method='subset', "
+            f"Subset(...) or Hebbian(n_basis=...), with a basis from the first batch or given, "
+            f"and method='features'."
         )
     if isinstance(method, RandomFeatures) and not method.streams:
         raise AttributeError(
@@ -38,7 +39,7 @@ def _streams(estimator: Any) -> bool:
     if isinstance(method, Streaming) and method.keeps_rows:
         raise AttributeError(
             f"method={method!r} keeps all rows, and batches are gone once seen. partial_fit takes "
-            f"centroid='span' or 'basis'."
+            f"Subset with centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
         )
     if estimator.kernel == "precomputed":
         raise AttributeError(
@@ -70,8 +71,9 @@ class Batches(Back):
         """Add rows to those seen so far, and find the best axes for all of them.
 
         The axes lie in the span of a basis, which is chosen from the first batch, or given:
-        `method=Subset(select=points)`. The same as one fit of all rows on that basis. What is
-        found inside the fit, such as gamma="median", is found from the first batch too.
+        `method=Subset(select=points)`. The same as one fit of all rows on that basis; of
+        `Hebbian`, axes that have learnt from the rows in the order they came. What is found
+        inside the fit, such as gamma="median", is found from the first batch too.
 
         Examples
         --------

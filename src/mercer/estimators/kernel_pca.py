@@ -90,8 +90,9 @@ class KernelPCA(Batches):
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
-        which is never formed, "features" from random Fourier features instead of the kernel;
-        or a method of `mercer.methods`, such as `Subset(1000)`.
+        which is never formed, "features" from random Fourier features instead of the kernel,
+        "hebbian" learns them from one row after another; or a method of `mercer.methods`, such
+        as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
@@ -349,7 +350,10 @@ class KernelPCA(Batches):
                 f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
-        self._warn_quality("eigen_solver", self._nearer())
+        if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is
+            return
+        solver = "eigen_solver" if isinstance(method, Exact) else "method"
+        self._warn_quality(solver, self._nearer())
 
     def _nearer(self) -> str:
         """Say what would come nearer to a gap that was missed."""
@@ -357,7 +361,7 @@ class KernelPCA(Batches):
             return 'eigen_solver="dense" is exact.'
         if isinstance(self.plan_.method, RandomFeatures):
             return 'A larger q comes nearer; method="auto" finds the way.'
-        if isinstance(self.plan_.method, OnBasis):
+        if isinstance(self.plan_.method, OnBasis) and not self.plan_.method.keeps_rows:
             return 'A larger n_basis comes nearer; method="auto" finds the way.'
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
         return " ".join([*needed, 'method="exact" takes all rows.'])

@@ -22,11 +22,12 @@ Rows = Any
 class Columns:
     """Kernel values between the rows of a problem and some of them, float64 on the host.
 
-    They are computed in the precision of the rows.
+    They are computed in the precision of the rows, or in the one given.
     """
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelProblem, dtype: Any = None) -> None:
         self.problem, self.source, self.kernel = problem, problem.source, problem.kernel
+        self.dtype = np.dtype(problem.source.dtype if dtype is None else dtype)
 
     @cached_property
     def own(self) -> Vector:
@@ -46,7 +47,7 @@ class Columns:
         """Return what makes of a block its kernel to the rows named."""
         if self.kernel is None:
             return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
-        kernel, source, kind = self.kernel, self.source, self.source.dtype
+        kernel, source, kind = self.kernel, self.source, self.dtype
         y = Points(as_precise(source.take(at), kind))
 
         def values(block: Block) -> Matrix:

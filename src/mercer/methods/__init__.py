@@ -9,6 +9,7 @@ from mercer.methods.exact import Exact
 from mercer.methods.features import RandomFeatures
 from mercer.methods.frequent import FrequentDirections
 from mercer.methods.greedy import Greedy
+from mercer.methods.hebbian import Hebbian
 from mercer.methods.improved import Improved
 from mercer.methods.iterative import Iterative
 from mercer.methods.nystrom import Nystrom
@@ -28,6 +29,7 @@ __all__ = [
     "Exact",
     "FrequentDirections",
     "Greedy",
+    "Hebbian",
     "Improved",
     "Iterative",
     "Method",

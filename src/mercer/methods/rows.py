@@ -18,14 +18,19 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.certificate import Figure
+from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.eigen import Spectrum, rayleigh_ritz
+from mercer.eigen.spectrum import lengths as spread
+from mercer.eigen.spectrum import random_basis
 from mercer.methods.base import Cost, Size, certify
 from mercer.methods.basis import OnBasis
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, signs, with_notes
-from mercer.operators import Gram, held_by
+from mercer.operators import Gram, Operator, held_by
 from mercer.operators.gram import strip_rows
 from mercer.projection import KernelProjection
+
+# Random directions that tell what axes learnt from all rows leave out.
+_BESIDE = 4
 
 
 class OverRows(OnBasis):
@@ -182,11 +187,68 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     Q, R = np.linalg.qr(B)
     product = to_numpy(gram.times(like(Q[:-1], gram.reference))) + np.outer(less, Q[-1])
     T = Q.T @ np.vstack([product, less @ Q[:-1] + height * Q[-1:]])
+    moved = to_numpy(gram.project(like(product, gram.reference)))
+    return R.T @ T @ R, _within(T, moved, gram.rounding * gram.divisor) / gram.divisor
+
+
+def _within(T: Matrix, product: Matrix, rounding: float) -> float:
+    """Bound tr(T⁻¹M) from below: T = QᵀKQ and M = QᵀK²Q, of the product KQ, Q orthonormal."""
     values, U = eigh((T + T.T) / 2)
-    moved = to_numpy(gram.project(like(product @ U, gram.reference)))
+    moved = product @ U
     lengths = np.einsum("ij,ij->j", moved, moved)
-    held = held_by(values, lengths, gram.rounding * gram.divisor)
-    return R.T @ T @ R, held / gram.divisor
+    return held_by(values, lengths, rounding)
+
+
+def judged(
+    operator: Operator,
+    A: Array,
+    rng: np.random.Generator,
+    *,
+    converged: bool,
+    notes: tuple[str, ...],
+) -> tuple[Certificate, Matrix]:
+    """Judge axes Σ_i a_i Φ̃(x_i), the columns of A, by some products with the kernel matrix.
+
+    What their span holds; what no others can exceed, from the space of their scores KA; and how
+    far each axis w is from an eigenvector in feature space, ‖Cw − λw‖² = dᵀKd, d = Ka − λa. Also
+    returns their inner products, over the operator's divisor.
+    """
+    k = int(A.shape[1])
+    Q, R = orthonormalize(operator.project(A))
+    product, R = operator.matmat(Q), to_numpy(R)
+    T, V = to_numpy(Q.T @ product), product @ like(R, product)
+    overlaps = R.T @ T @ R
+    held = _within(T, to_numpy(product), operator.rounding)
+    lengths = np.maximum(np.diag(overlaps), 1e-300)
+    values = np.einsum("ij,ij->j", to_numpy(V), to_numpy(V)) / lengths
+    others = random_basis(operator, min(_BESIDE, operator.size), rng)
+    for _ in range(2):  # two steps of the power method: what the axes leave out
+        others = operator.matmat(orthonormalize(others)[0])
+    basis = namespace(V).concat([V, others], axis=1)[:, : operator.rank]
+    spectrum = rayleigh_ritz(operator, orthonormalize(basis)[0], k)
+    certificate = certify(operator, spectrum, k, rng)
+    assert spectrum.ritz is not None
+    apart = V - A * like(values, V)
+    if operator.psd:
+        squares = np.einsum("ij,ij->j", to_numpy(apart), to_numpy(operator.matmat(apart))) / lengths
+    else:  # no length in feature space: of a as a vector
+        squares = (spread(to_numpy(apart)) / spread(to_numpy(A))) ** 2
+    residuals = np.sqrt(np.maximum(squares, 0.0)) + operator.rounding
+    most = operator.trace + operator.rounding
+    captured = held / most if most > 0 else 0.0
+    kind = "bound" if operator.psd else "estimate"
+    upper = certificate.optimum_upper
+    certificate = replace(
+        certificate,
+        captured=Figure(min(captured, float(upper)), kind, certificate.captured.confidence),
+        optimum_upper=Figure(float(upper), upper.kind if operator.psd else kind, upper.confidence),
+        residuals=residuals,
+        eigenvalues=values,
+        spacing=spacing_of(values, spectrum.ritz[k:]),
+        converged=converged,
+        notes=notes,
+    )
+    return certificate, overlaps
 
 
 def _estimated(

@@ -11,6 +11,7 @@ from mercer.methods import (
     Cholesky,
     Exact,
     Greedy,
+    Hebbian,
     Improved,
     Method,
     Nystrom,
@@ -24,11 +25,21 @@ from mercer.methods import (
 from mercer.plan.base import ASKED, Candidate, Plan, reckoned
 from mercer.problem import KernelProblem
 
-_ON_BASIS: dict[str, type[Method]] = {
+_NAMED: dict[str, type[Method]] = {
     method.name: method
-    for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within, Sketch)
+    for method in (
+        Subset,
+        Reduced,
+        Improved,
+        Nystrom,
+        Cholesky,
+        Greedy,
+        Within,
+        Sketch,
+        Hebbian,
+        RandomFeatures,
+    )
 }
-_NAMED = _ON_BASIS | {RandomFeatures.name: RandomFeatures}
 METHODS = ("auto", "exact", *_NAMED)
 """What `method` may be called."""
 
