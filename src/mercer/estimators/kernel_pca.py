@@ -31,7 +31,6 @@ from mercer.methods import (
     RandomFeatures,
     Sketch,
 )
-from mercer.methods.basis import require_room
 from mercer.methods.within import NEEDED
 from mercer.notices import warn
 from mercer.plan import METHODS, Plan, make_kernel_plan
@@ -240,13 +239,10 @@ class KernelPCA(Batches):
         problem = self._problem(source if whole else counted(source))
         plan = make_kernel_plan(problem, self._solver(), self.method)
         n, asked = problem.sides[0], self.n_components
-        if isinstance(plan.method, OnBasis) and isinstance(asked, Integral) and asked >= n:
-            require_room(min(int(asked), n), plan.method.points(n, n))
-        if isinstance(plan.method, Sketch) and isinstance(asked, Integral) and asked >= n:
-            plan.method.require_room(n, n - self.center)
+        if isinstance(asked, Integral):
+            plan.method.require_room(n, min(int(asked), n))
         if isinstance(plan.method, RandomFeatures):
             self._refuse_preimage()
-            plan.method.require_room(n, min(int(asked), n) if isinstance(asked, Integral) else None)
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -357,14 +353,8 @@ class KernelPCA(Batches):
 
     def _nearer(self) -> str:
         """Say what would come nearer to a gap that was missed."""
-        if isinstance(self.plan_.method, Exact):
-            return 'eigen_solver="dense" is exact.'
-        if isinstance(self.plan_.method, RandomFeatures):
-            return 'A larger q comes nearer; method="auto" finds the way.'
-        if isinstance(self.plan_.method, OnBasis) and not self.plan_.method.keeps_rows:
-            return 'A larger n_basis comes nearer; method="auto" finds the way.'
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
-        return " ".join([*needed, 'method="exact" takes all rows.'])
+        return " ".join([*needed, self.plan_.method.nearer])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -104,6 +104,23 @@ class Method(Params, ABC):
     def cost(self, size: Size) -> Cost:
         """Say what `fit` needs at this size."""
 
+    def label(self, size: Size) -> str:
+        """Return the name that plans call it by."""
+        solver = getattr(self, "solver", "dense")
+        name = solver if isinstance(solver, str) else type(solver).__name__.lower()
+        return self.name if name == "dense" else f"{self.name} ({name})"
+
+    def smaller(self, size: Size) -> str | None:
+        """Say what would take less memory; None where another method would."""
+
+    @property
+    def nearer(self) -> str:
+        """Say what would come nearer to a gap that was missed."""
+        return 'method="exact" takes all rows.'
+
+    def require_room(self, n: int, k: int) -> None:
+        """Refuse to find k axes of n rows, where they have no room."""
+
 
 class Streaming(Method):
     """A method that sees every row once, so that rows may come in batches."""

@@ -57,6 +57,19 @@ class OnBasis(Method):
             return min(n, max(_LEAST, _EACH * (k or 0)))
         return size_of(m, None if isinstance(rule, Given) else n)
 
+    def label(self, size: Size) -> str:
+        return f"{self.name} ({self.points(size.n, size.k)} points)"
+
+    def smaller(self, size: Size) -> str:
+        return "A smaller n_basis, or another rule to select it, takes less"
+
+    @property
+    def nearer(self) -> str:
+        return 'A larger n_basis comes nearer; method="auto" finds the way.'
+
+    def require_room(self, n: int, k: int) -> None:
+        require_room(k, self.points(n, k))
+
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
         n, weights = problem.source.shape[0], problem.source.weights

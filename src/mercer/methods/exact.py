@@ -89,6 +89,14 @@ class Exact(Method):
     def keeps_rows(self) -> bool:
         return True
 
+    def label(self, size: Size) -> str:
+        name = self.solver if isinstance(self.solver, str) else type(self.solver).__name__.lower()
+        return f"exact ({name}, {'not kept' if self.store == 'none' else self.store})"
+
+    @property
+    def nearer(self) -> str:
+        return 'eigen_solver="dense" is exact.'
+
     @property
     def kept(self) -> Any:
         """The precision in which the kernel matrix is kept; None where it is not."""

@@ -168,20 +168,30 @@ class RandomFeatures(Streaming):
         assert kernel is not None
         n = problem.sides[0]
         q = self.frequencies(n, asked)
-        self.require_room(n, asked)
+        if asked is not None:
+            self.require_room(n, asked)
         waves, constant = _parts(kernel)
         drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
             drawn = Frequencies.joined([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # of rows that are moved already
 
-    def require_room(self, n: int, asked: int | None) -> None:
-        """Refuse more axes than there are features."""
-        q = self.frequencies(n, asked)
-        if asked is not None and asked > 2 * q:
+    def label(self, size: Size) -> str:
+        return f"{self.name} ({self.frequencies(size.n, size.k)} waves)"
+
+    def smaller(self, size: Size) -> str:
+        return "A smaller q takes less"
+
+    @property
+    def nearer(self) -> str:
+        return 'A larger q comes nearer; method="auto" finds the way.'
+
+    def require_room(self, n: int, k: int) -> None:
+        q = self.frequencies(n, k)
+        if k > 2 * q:
             raise ValueError(
-                f"n_components={asked} axes do not fit the {2 * q} features of q={q} frequencies. "
-                f"Take a q of at least {-(-asked // 2)}; some times that is better."
+                f"n_components={k} axes do not fit the {2 * q} features of q={q} frequencies. "
+                f"Take a q of at least {-(-k // 2)}; some times that is better."
             )
 
     def _size(self, n: int, k: int | None, itemsize: int) -> Size:

@@ -132,6 +132,10 @@ class Hebbian(OnBasis, Streaming):
     def points(self, n: int, k: int | None) -> int:
         return n if self.keeps_rows else super().points(n, k)
 
+    @property
+    def nearer(self) -> str:
+        return 'method="exact" is faster.' if self.keeps_rows else super().nearer
+
     def cost(self, size: Size) -> Cost:
         n, passes = size.n, min(_PASSES, int(self.max_passes))
         r = min(size.axes, _ALL) if size.k is None else size.k

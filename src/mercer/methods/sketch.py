@@ -130,8 +130,10 @@ class Sketch(Method):
                 )
             sketch = larger
 
+    def smaller(self, size: Size) -> str | None:
+        return "A sketch of fewer columns takes less, a basis least" if size.square else None
+
     def require_room(self, n: int, k: int) -> None:
-        """Refuse to find k axes of a kernel between n rows in fewer columns."""
         if self.sketch is not None:
             kernel_sketch.require_columns(self.sketch, self.columns(n, k), k)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import eigh
 from mercer.config import format_bytes, get_config, machine_memory
-from mercer.methods import Cost, Exact, Method, OnBasis, RandomFeatures, Size, Sketch
+from mercer.methods import Cost, Method, Size
 
 ASKED = "as asked for"
 
@@ -95,21 +95,16 @@ class Plan:
         The budget where the user has set one, all of the machine's memory where not.
         """
         chosen = next(c for c in self.candidates if c.method is self.method)
-        others = [label(c.method, self.size) for c in self.candidates if c.fits]
+        others = [c.method.label(self.size) for c in self.candidates if c.fits]
         room = self.budget if get_config().memory is not None else machine_memory()
         solver = "eigen_solver" if self.size.square else "svd_solver"
         if chosen.cost.memory <= room or self.reason != ASKED:
             return
         instead = f"choose from {', '.join(others)}, which fit" if others else "find none that fits"
         instead = f'{solver}="auto" would {instead}'
-        if isinstance(self.method, OnBasis):
-            instead = "A smaller n_basis, or another rule to select it, takes less"
-        elif self.size.square and isinstance(self.method, Sketch):
-            instead = "A sketch of fewer columns takes less, a basis least"
-        if isinstance(self.method, RandomFeatures):
-            instead = "A smaller q takes less"
+        instead = self.method.smaller(self.size) or instead
         raise MemoryError(
-            f"{label(self.method, self.size)} needs {format_bytes(chosen.cost.memory)} for "
+            f"{self.method.label(self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "
             f"{instead}; config_context(memory=...) raises the budget."
         )
@@ -132,7 +127,7 @@ class Plan:
             mark = "→" if candidate.method is self.method else " "
             seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
             lines.append(
-                f" {mark} {label(candidate.method, size):<24}{cost.passes:>7}{work:>12.1e}"
+                f" {mark} {candidate.method.label(size):<24}{cost.passes:>7}{work:>12.1e}"
                 f"{format_bytes(cost.memory):>11}{seconds:>10}"
             )
         return "\n".join(lines)
@@ -145,20 +140,6 @@ def reckoned(method: Method, size: Size, budget: int) -> Candidate:
     """Return a method with what it costs."""
     cost = method.cost(size)
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
-
-
-def label(method: Method, size: Size) -> str:
-    """Return a method as the table names it."""
-    if isinstance(method, OnBasis):
-        return f"{method.name} ({method.points(size.n, size.k)} points)"
-    if isinstance(method, RandomFeatures):
-        return f"{method.name} ({method.frequencies(size.n, size.k)} waves)"
-    solver = getattr(method, "solver", "dense")
-    name = solver if isinstance(solver, str) else type(solver).__name__.lower()
-    if isinstance(method, Exact):
-        kept = "not kept" if method.store == "none" else method.store
-        return f"exact ({name}, {kept})"
-    return method.name if name == "dense" else f"{method.name} ({name})"
 
 
 @functools.cache
