@@ -81,7 +81,8 @@ class KernelPCA(Batches):
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
-        are certified within `gap`; or a method of `mercer.methods`, such as `Subset(1000)`.
+        are certified within `gap`, "sparse" and "sparse_l1" axes that are made of few rows; or
+        a method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool

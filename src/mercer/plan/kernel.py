@@ -16,6 +16,8 @@ from mercer.methods import (
     Nystrom,
     Reduced,
     Size,
+    Sparse,
+    SparseL1,
     Subset,
     Within,
 )
@@ -23,7 +25,8 @@ from mercer.plan.base import ASKED, Candidate, Plan, reckoned
 from mercer.problem import KernelProblem
 
 _ON_BASIS: dict[str, type[Method]] = {
-    method.name: method for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within)
+    method.name: method
+    for method in (Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within, Sparse, SparseL1)
 }
 METHODS = ("auto", "exact", *_ON_BASIS)
 """What `method` may be called."""

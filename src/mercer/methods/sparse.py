@@ -1,0 +1,321 @@
+"""Sparse kernel PCA: a noise model whose weights are mostly zero (Tipping 2001)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Matrix, Vector, is_finite, like
+from mercer.config import get_config
+from mercer.folds import Moments
+from mercer.kernels.parameters import not_negative, positive, require, whole
+from mercer.landmarks import Given
+from mercer.landmarks.base import taken
+from mercer.landmarks.objective import axes_asked
+from mercer.methods.base import ConvergenceWarning, Cost, Size
+from mercer.methods.basis import OnBasis, given, ready, require_room, size_of
+from mercer.methods.noise_model import UPDATES, Fit, NoiseModel, model_of
+from mercer.methods.noise_search import highest, sought
+from mercer.methods.reduced import weighed_axes
+from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
+from mercer.notices import warn
+from mercer.problem import KernelProblem, Problem
+from mercer.projection import KernelProjection
+from mercer.sources import as_source
+from mercer.span import Basis, Span
+from mercer.threads import serial_blas
+
+# Points of a basis of no given size: so many, or so many for every axis.
+_LEAST, _EACH = 100, 4
+# The most candidates where the user does not say: a step takes the cube of their number.
+_MOST = 2000
+# Matrices as large as the candidates' that a step holds, and operations it takes, in cubes.
+_HELD, _CUBES, _STEPS = 12, 8.0, 60
+# Points nearer to each other, or to the mean, than this share of their squared length are one.
+_SAME = 1e-13
+# Where no step raises the likelihood its conditions hold to this, or it has not been found.
+_ROUNDED = 1e-5
+
+
+@dataclass(frozen=True)
+class SparseProjection(KernelProjection):
+    """The map, and the noise model that it comes from.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m,)
+        What each point of the basis counts in the model's covariance.
+    noise : float
+        σ².
+    likelihood : float
+        The log-likelihood of what of the rows lies in the candidates' span.
+    """
+
+    weights: Vector = field(default_factory=lambda: np.zeros(0))
+    noise: float = 0.0
+    likelihood: float = 0.0
+
+
+class Sparse(OnBasis):
+    r"""Principal axes of a noise model of the rows, in which few rows have a weight.
+
+    In feature space the rows' covariance is modelled as
+    :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with the noise σ² fixed and weights
+    w ≥ 0 of the largest likelihood. Most of them are zero, the more the larger σ². The axes are
+    those of C: eigenvectors of :math:`W^{1/2}KW^{1/2}` over the points that are left, which are
+    all that new rows are compared to.
+
+    Points and rows are centred alike: by the rows' mean, which is all rows', so that the points
+    that are left are centred by its projection on their span. `explained_variance_` is the rows'
+    variance along each axis, not the model's.
+
+    A step towards the largest likelihood is Fisher scoring within w ≥ 0, and takes the cube of
+    the number of candidates; a step that lowers the likelihood is not taken, but the fast step
+    of the source, or its EM step. Candidates are all rows up to 2000, or a pool of them.
+
+    Parameters
+    ----------
+    n_basis : int or None
+        Points to be left: σ² is searched for. Where no σ² leaves as many, the nearest number is,
+        and a note in the certificate says so. None: 100, or four for every axis, if σ² is None.
+    sigma2 : float or None
+        Variance of the noise in every direction; in the units of `explained_variance_`.
+    select : str, Landmarks, points or numbers of rows
+        How candidates are chosen where they are not all rows; or the candidates themselves.
+    pool : int or None
+        Number of candidates. None: all rows, 2000 at most, and what half the memory holds.
+    update : {"newton", "fast", "em"}
+        "fast" and "em" take the source's steps alone: they come to the same weights, slowly.
+    max_iter : int
+        The most steps for one σ².
+    tol : float
+        How far from 1 may be :math:`\varphi_i^TC^{-1}SC^{-1}\varphi_i/
+        (N\varphi_i^TC^{-1}\varphi_i)`, of points that are left; and above 1, of others.
+
+    References
+    ----------
+    M. E. Tipping, Sparse kernel principal component analysis, NIPS 13 (2001). Washizawa (2012),
+    §5.2. Weighed by w the error is 1.03 times the least where it is 1.15 times unweighed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Sparse
+    >>> X = load_iris().data
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.3, method=Sparse(20)).fit(X)
+    >>> kpca.X_fit_.shape
+    (20, 4)
+    >>> few = KernelPCA(2, kernel="rbf", gamma=0.3, method=Sparse(sigma2=0.03)).fit(X)
+    >>> len(few.projection_.weights)
+    6
+    """
+
+    name = "sparse"
+
+    def __init__(
+        self,
+        n_basis: int | None = None,
+        sigma2: float | None = None,
+        select: Any = "uniform",
+        pool: int | None = None,
+        update: str = "newton",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+    ) -> None:
+        super().__init__(n_basis, select)
+        self.sigma2, self.pool, self.update = sigma2, pool, update
+        self.max_iter, self.tol = max_iter, tol
+
+    def cost(self, size: Size) -> Cost:
+        n, d, rule = size.n, size.d, self.rule
+        p, m = self.candidates(n, size.k), self.points(n, size.k)
+        products = 2.0 * n * (p + m) * d + 3.0 * n * p * p + float(n) * m * m
+        memory = 8.0 * _HELD * p * p + 2.0 * 2**25
+        if p < n:
+            products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
+        return Cost(2, products, _STEPS * _CUBES * p**3, memory)
+
+    def points(self, n: int, k: int | None) -> int:
+        if self.n_basis is not None:
+            return size_of(self.n_basis, n)
+        p = self.candidates(n, k)
+        return p if self.sigma2 is not None else min(p, _usual(k))
+
+    def candidates(self, n: int, k: int | None) -> int:
+        """Return how many candidates there are, of n rows and for k axes."""
+        if isinstance(self.rule, Given):
+            return given(self.rule)
+        if self.pool is not None:
+            return min(n, int(self.pool))
+        least = _usual(k) if self.n_basis is None else size_of(self.n_basis, n)
+        room = math.isqrt(get_config().budget // (2 * 8 * _HELD))
+        return min(n, max(least, min(_MOST, room)))
+
+    def fit(self, problem: Problem) -> KernelProjection:
+        self._check()
+        problem = ready(problem)
+        basis = self.basis(problem)
+        with serial_blas():
+            model, among = modelled(problem, basis)
+            fit = None if model is None else self._fitted(problem, model)
+        if fit is None:  # no row differs from the mean
+            return _projected(spanned(problem, _part(problem, basis, [0])), np.ones(1), fit, ())
+        found = spanned(problem, _part(problem, basis, among[fit.kept]))
+        notes = self._notes(problem, basis, fit)
+        return _projected(found, fit.weights[fit.kept], fit, notes)
+
+    def basis(self, problem: KernelProblem) -> Basis:
+        """Choose the candidates."""
+        n, weights, rule = problem.source.shape[0], problem.source.weights, self.rule
+        wanted = axes_asked(problem)
+        if isinstance(rule, Given):
+            basis = rule.select(problem)
+            require_room(wanted, len(basis))
+            return basis
+        if weights is not None:
+            n = int((weights > 0).sum())
+        p, m = self.candidates(n, wanted), self.points(n, wanted)
+        require(self, "pool", m <= p, f"at least the {m} points to be left")
+        require_room(wanted, m)
+        if p == n:
+            return taken(problem, np.arange(n) if weights is None else np.flatnonzero(weights > 0))
+        rule.check(problem)
+        return rule.select(problem, p)
+
+    def _check(self) -> None:
+        """Refuse parameters that have no meaning."""
+        if self.sigma2 is not None:
+            positive(self, "sigma2")
+            left_out = self.n_basis is None
+            require(self, "sigma2", left_out, f"left out, or n_basis={self.n_basis}: each sets it")
+        if self.pool is not None:
+            whole(self, "pool")
+            one = not isinstance(self.rule, Given)
+            require(self, "pool", one, "left out where the candidates themselves are given")
+        whole(self, "max_iter")
+        not_negative(self, "tol")
+        require(self, "update", self.update in UPDATES, f"one of {', '.join(UPDATES)}")
+
+    def _fitted(self, problem: KernelProblem, model: NoiseModel) -> Fit:
+        """Find the weights, of the noise that is given or of that which leaves enough points."""
+        how: dict[str, Any] = {
+            "update": self.update,
+            "max_iter": int(self.max_iter),
+            "tol": float(self.tol),
+        }
+        if self.sigma2 is None:
+            return sought(model, self.points(problem.sides[0], axes_asked(problem)), **how)
+        most = float(model.variances.max())
+        if self.sigma2 >= most:
+            raise ValueError(
+                f"Sparse: sigma2={self.sigma2!r} leaves no point: the rows' mean square along "
+                f"none of them is above {most:.4g}. Take less, or give n_basis instead."
+            )
+        fit = highest(model.of(float(self.sigma2)), **how)
+        left, wanted = len(fit.kept), axes_asked(problem)
+        if wanted is not None and wanted > left:
+            raise ValueError(
+                f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and n_components={wanted} "
+                f"axes do not fit their span. Take less, or give n_basis instead."
+            )
+        return fit
+
+    def _notes(self, problem: KernelProblem, basis: Basis, fit: Fit) -> tuple[str, ...]:
+        n, p, m = problem.source.shape[0], len(basis), len(fit.kept)
+        those = "all rows" if p == n else f"{p} candidates of {n} rows"
+        if isinstance(self.rule, Given):
+            those = f"the {p} candidates given"
+        elif p < n:
+            those += f", chosen by {self.rule.name},"
+        notes = [
+            f"Of {those} {m} have a weight at the noise variance {fit.model.noise:.4g}, by maximum "
+            f"likelihood: {fit.value:.10g} in the candidates' span."
+        ]
+        wanted = self.n_basis
+        if wanted is not None and wanted != m:
+            notes.append(
+                f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
+            )
+        if fit.violation > max(float(self.tol), _ROUNDED):
+            off = f"the conditions of a maximum are off by {fit.violation:.1e}"
+            notes.append(f"The likelihood is not the largest yet: {off}.")
+            warn(
+                f"Sparse stopped before the likelihood was largest: {off}. Take more steps than "
+                f"max_iter={self.max_iter}, or a larger tol than {self.tol}.",
+                ConvergenceWarning,
+            )
+        return tuple(notes)
+
+
+def _usual(k: int | None) -> int:
+    return max(_LEAST, _EACH * (k or 0))
+
+
+def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, Any]:
+    """Return the model of the rows by these candidates, and which of them are its points.
+
+    Those that are the mean, or stand there twice, are not. The noise is yet to be set. No model
+    where the rows are all the same.
+    """
+    source, span = problem.source, Span(problem.kernel, basis, problem.source)
+    white = like(span.white, source.reference)
+    rank = span.rank
+    # Coordinates are summed, not kernels: a direction's digits are lost when it is divided later.
+    seen = (
+        span.features(source, np.float64)
+        .map(lambda block: block.rows @ white, rank, np.float64)
+        .fold(Moments(rank, source.reference, np.float64, center=problem.center))
+    )
+    require_finite(problem, seen)
+    points = span.matrix @ span.white - seen.mean * problem.center
+    among = _different(points, np.abs(np.diag(span.matrix)))
+    if not len(among):
+        return None, among
+    return model_of(points[among], np.asarray(seen.scatter), seen.weight), among
+
+
+def require_finite(problem: KernelProblem, seen: Moments) -> None:
+    """Refuse a kernel that is not finite."""
+    if not is_finite(seen.scatter):
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
+            f"the kernel's parameters."
+        )
+
+
+def _different(points: Matrix, own: Vector) -> Any:
+    """Return which points are neither zero nor the same as one before."""
+    squares = np.einsum("ij,ij->i", points, points)
+    apart = squares + squares[:, None] - 2.0 * (points @ points.T)
+    first = np.argmax(apart <= _SAME * np.maximum(own, own[:, None]), axis=1)
+    return np.flatnonzero((first == np.arange(len(points))) & (squares > _SAME * own))
+
+
+def _part(problem: KernelProblem, basis: Basis, those: Any) -> Basis:
+    """Return some points of a basis."""
+    if basis.at is not None:
+        return taken(problem, basis.at[those])
+    return Basis(as_source(basis.points).take(those))
+
+
+def _projected(
+    found: Spanned, weights: Vector, fit: Fit | None, notes: tuple[str, ...]
+) -> SparseProjection:
+    """Return the axes of the weighed points: about the mean's projection on their span."""
+    shares = found.shares * found.problem.center
+    _, axes = weighed_axes(found.span.matrix, weights, shares, 1.0)
+    values = np.einsum("ij,ij->j", axes, found.covariance @ axes)
+    k = found.chosen(values)
+    values, axes = values[:k], axes[:, :k]
+    certificate = with_notes(found.certificate(values, axes, found.sample(k, DRAWN)), *notes)
+    plain = found.projection(values, axes, certificate)
+    return SparseProjection(
+        **{part.name: getattr(plain, part.name) for part in fields(plain)},
+        weights=weights,
+        noise=0.0 if fit is None else fit.model.noise,
+        likelihood=0.0 if fit is None else fit.value,
+    )
