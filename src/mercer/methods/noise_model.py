@@ -54,18 +54,21 @@ class NoiseModel:
         Number of rows.
     noise : float
         σ².
+    unit : float
+        The variance that squared lengths are measured in, and the noise; weights have no unit.
     """
 
     points: Matrix
     scatter: Vector
     count: float
     noise: float = 1.0
+    unit: float = 1.0
 
     def at(self, weights: Vector, step: str = "start") -> Fit:
         """Return the model with these weights.
 
-        With U an orthonormal basis of the m points that have one, C⁻¹ = I/σ² + UDUᵀ: where they
-        are few it is m×m that is inverted, not r×r.
+        With U an orthonormal basis of the m points that have one, C⁻¹ = UPUᵀ + (I − UUᵀ)/σ²:
+        where they are few it is m×m that is inverted, not r×r.
         """
         kept = weights > 0
         Z, w, r = self.points[kept], weights[kept], len(self.scatter)
@@ -75,12 +78,13 @@ class NoiseModel:
             Z = R.T
         C = (Z.T * w) @ Z
         C[np.diag_indices_from(C)] += self.noise
-        L, D = _inverse(C)
+        L, P = _inverse(C)
         logdet = 2.0 * float(np.log(np.diag(L)).sum()) + (r - len(C)) * math.log(self.noise)
-        D[np.diag_indices_from(D)] -= 1.0 / self.noise
-        own = np.diag(D) if U is None else np.einsum("ij,ij->i", U @ D, U)
-        traced = float(self.scatter @ (own + 1.0 / self.noise))
-        return Fit(self, weights, -0.5 * (self.count * logdet + traced), U, D, step)
+        own = np.diag(P)
+        if U is not None:
+            own = np.einsum("ij,ij->i", U @ P, U) + (1.0 - (U**2).sum(axis=1)) / self.noise
+        value = -0.5 * (self.count * logdet + float(self.scatter @ own))
+        return Fit(self, weights, value, U, P, step)
 
     def of(self, noise: float) -> NoiseModel:
         """Return the model of more, or less, noise."""
@@ -100,7 +104,9 @@ class NoiseModel:
 def model_of(points: Matrix, scatter: Matrix, count: float) -> NoiseModel:
     """Return the model of rows with this scatter, by points in the same coordinates."""
     values, U = eigh(scatter)
-    return NoiseModel(points @ U, np.maximum(values, 0.0), count)
+    unit = float(values[0]) / count
+    values, points = np.maximum(values / unit, 0.0), points @ U / math.sqrt(unit)
+    return NoiseModel(points, values, count, unit=unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +117,7 @@ class Fit:
     ----------
     weights : ndarray of shape (p,)
     value : float
-        The log-likelihood of what of the rows lies in the points' span.
+        The log-likelihood of what of the rows lies in the points' span, in the model's unit.
     step : str
         The update that led here.
     promised : float
@@ -129,10 +135,13 @@ class Fit:
     @cached_property
     def divided(self) -> Matrix:
         """ZC⁻¹."""
-        Z, U = self.model.points, self.basis
-        more: Matrix = Z @ self.inner if U is None else (Z @ U) @ self.inner @ U.T
-        more += Z / self.model.noise
-        return more
+        Z, U, P = self.model.points, self.basis, self.inner
+        if U is None:
+            return Z @ P
+        inside = Z @ U
+        beyond = Z - inside @ U.T
+        beyond[self.weights > 0] = 0.0  # what there is of it is rounding, which σ² would blow up
+        return np.asarray((inside @ P) @ U.T + beyond / self.model.noise)
 
     @cached_property
     def leverages(self) -> Vector:
@@ -148,6 +157,17 @@ class Fit:
     def gradient(self) -> Vector:
         """Slope of the likelihood in each weight."""
         return np.asarray(0.5 * (self.energies - self.model.count * self.leverages))
+
+    @property
+    def noise(self) -> float:
+        """The noise variance, in the rows' units."""
+        return self.model.noise * self.model.unit
+
+    @property
+    def likelihood(self) -> float:
+        """The log-likelihood, of the rows in their units."""
+        directions = self.model.count * len(self.model.scatter)
+        return self.value - 0.5 * directions * math.log(self.model.unit)
 
     @property
     def kept(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
@@ -260,10 +280,11 @@ class _Newton:
         while self.damping <= _MOST_DAMPING:
             higher = fit.scored(self.damping, expected=True)
             kept = -1.0 if higher is None else _kept(fit, higher)
-            self.damping *= 1.0 / 4.0 if kept > _GOOD else 16.0 if kept <= 0 else 1.0
-            self.damping = max(self.damping, _LEAST_DAMPING)
             if kept > 0:
+                calmer = 0.25 if kept > _GOOD else 1.0
+                self.damping = max(calmer * self.damping, _LEAST_DAMPING)
                 return higher
+            self.damping *= 16.0
         self.damping = _DAMPING
         return _fast(fit)
 

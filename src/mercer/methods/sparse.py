@@ -20,7 +20,7 @@ from mercer.methods.basis import OnBasis, given, ready, require_room, size_of
 from mercer.methods.noise_model import UPDATES, Fit, NoiseModel, model_of
 from mercer.methods.noise_search import highest, sought
 from mercer.methods.reduced import weighed_axes
-from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
+from mercer.methods.spanned import DRAWN, Spanned, overflowed, spanned, with_notes
 from mercer.notices import warn
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
@@ -28,12 +28,14 @@ from mercer.sources import as_source
 from mercer.span import Basis, Span
 from mercer.threads import serial_blas
 
-# Points of a basis of no given size: so many, or so many for every axis.
-_LEAST, _EACH = 100, 4
+# Points of a basis of no given size: so many, or a quarter of the rows; more for many axes.
+_USUAL, _EACH = 100, 4
 # The most candidates where the user does not say: a step takes the cube of their number.
 _MOST = 2000
-# Matrices as large as the candidates' that a step holds, and operations it takes, in cubes.
-_HELD, _CUBES, _STEPS = 12, 8.0, 60
+# Matrices of candidates by candidates that a step holds, and steps to reckon with.
+_HELD, _STEPS = 20, 40
+# Bytes that blocks of rows take beside them.
+_BLOCKS = 2**26
 # Points nearer to each other, or to the mean, than this share of their squared length are one.
 _SAME = 1e-13
 # Where no step raises the likelihood its conditions hold to this, or it has not been found.
@@ -80,7 +82,8 @@ class Sparse(OnBasis):
     ----------
     n_basis : int or None
         Points to be left: σ² is searched for. Where no σ² leaves as many, the nearest number is,
-        and a note in the certificate says so. None: 100, or four for every axis, if σ² is None.
+        and a note in the certificate says so. None, where σ² is too: 100, or a quarter of the
+        rows if that is less, or four for every axis if that is more.
     sigma2 : float or None
         Variance of the noise in every direction; in the units of `explained_variance_`.
     select : str, Landmarks, points or numbers of rows
@@ -134,25 +137,27 @@ class Sparse(OnBasis):
         n, d, rule = size.n, size.d, self.rule
         p, m = self.candidates(n, size.k), self.points(n, size.k)
         products = 2.0 * n * (p + m) * d + 3.0 * n * p * p + float(n) * m * m
-        memory = 8.0 * _HELD * p * p + 2.0 * 2**25
+        products += _STEPS * 4.0 * p**3
+        memory = 8.0 * _HELD * p * p + _BLOCKS
         if p < n:
             products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
-        return Cost(2, products, _STEPS * _CUBES * p**3, memory)
+        return Cost(2, products, _STEPS * float(p) ** 3, memory)
 
     def points(self, n: int, k: int | None) -> int:
         if self.n_basis is not None:
             return size_of(self.n_basis, n)
         p = self.candidates(n, k)
-        return p if self.sigma2 is not None else min(p, _usual(k))
+        return p if self.sigma2 is not None else min(p, _usual(n, k))
 
     def candidates(self, n: int, k: int | None) -> int:
         """Return how many candidates there are, of n rows and for k axes."""
         if isinstance(self.rule, Given):
             return given(self.rule)
         if self.pool is not None:
+            whole(self, "pool")
             return min(n, int(self.pool))
-        least = _usual(k) if self.n_basis is None else size_of(self.n_basis, n)
-        room = math.isqrt(get_config().budget // (2 * 8 * _HELD))
+        least = _usual(n, k) if self.n_basis is None else size_of(self.n_basis, n)
+        room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _HELD))
         return min(n, max(least, min(_MOST, room)))
 
     def fit(self, problem: Problem) -> KernelProjection:
@@ -171,16 +176,16 @@ class Sparse(OnBasis):
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
         n, weights, rule = problem.source.shape[0], problem.source.weights, self.rule
-        wanted = axes_asked(problem)
+        wanted = problem.rule.first_guess(*problem.sides)
         if isinstance(rule, Given):
             basis = rule.select(problem)
-            require_room(wanted, len(basis))
+            require_room(axes_asked(problem), len(basis))
             return basis
         if weights is not None:
             n = int((weights > 0).sum())
         p, m = self.candidates(n, wanted), self.points(n, wanted)
         require(self, "pool", m <= p, f"at least the {m} points to be left")
-        require_room(wanted, m)
+        require_room(axes_asked(problem), m)
         if p == n:
             return taken(problem, np.arange(n) if weights is None else np.flatnonzero(weights > 0))
         rule.check(problem)
@@ -193,7 +198,6 @@ class Sparse(OnBasis):
             left_out = self.n_basis is None
             require(self, "sigma2", left_out, f"left out, or n_basis={self.n_basis}: each sets it")
         if self.pool is not None:
-            whole(self, "pool")
             one = not isinstance(self.rule, Given)
             require(self, "pool", one, "left out where the candidates themselves are given")
         whole(self, "max_iter")
@@ -208,14 +212,15 @@ class Sparse(OnBasis):
             "tol": float(self.tol),
         }
         if self.sigma2 is None:
-            return sought(model, self.points(problem.sides[0], axes_asked(problem)), **how)
-        most = float(model.variances.max())
+            n, k = problem.sides[0], problem.rule.first_guess(*problem.sides)
+            return sought(model, self.points(n, k), **how)
+        most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
             raise ValueError(
                 f"Sparse: sigma2={self.sigma2!r} leaves no point: the rows' mean square along "
                 f"none of them is above {most:.4g}. Take less, or give n_basis instead."
             )
-        fit = highest(model.of(float(self.sigma2)), **how)
+        fit = highest(model.of(float(self.sigma2) / model.unit), **how)
         left, wanted = len(fit.kept), axes_asked(problem)
         if wanted is not None and wanted > left:
             raise ValueError(
@@ -232,8 +237,8 @@ class Sparse(OnBasis):
         elif p < n:
             those += f", chosen by {self.rule.name},"
         notes = [
-            f"Of {those} {m} have a weight at the noise variance {fit.model.noise:.4g}, by maximum "
-            f"likelihood: {fit.value:.10g} in the candidates' span."
+            f"Of {those} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
+            f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
         wanted = self.n_basis
         if wanted is not None and wanted != m:
@@ -251,8 +256,8 @@ class Sparse(OnBasis):
         return tuple(notes)
 
 
-def _usual(k: int | None) -> int:
-    return max(_LEAST, _EACH * (k or 0))
+def _usual(n: int, k: int | None) -> int:
+    return max(1, min(_USUAL, n // 4), _EACH * (k or 0))
 
 
 def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, Any]:
@@ -270,21 +275,13 @@ def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, A
         .map(lambda block: block.rows @ white, rank, np.float64)
         .fold(Moments(rank, source.reference, np.float64, center=problem.center))
     )
-    require_finite(problem, seen)
+    if not is_finite(seen.scatter):
+        raise overflowed(problem)
     points = span.matrix @ span.white - seen.mean * problem.center
     among = _different(points, np.abs(np.diag(span.matrix)))
     if not len(among):
         return None, among
     return model_of(points[among], np.asarray(seen.scatter), seen.weight), among
-
-
-def require_finite(problem: KernelProblem, seen: Moments) -> None:
-    """Refuse a kernel that is not finite."""
-    if not is_finite(seen.scatter):
-        raise ValueError(
-            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
-            f"the kernel's parameters."
-        )
 
 
 def _different(points: Matrix, own: Vector) -> Any:
@@ -316,6 +313,6 @@ def _projected(
     return SparseProjection(
         **{part.name: getattr(plain, part.name) for part in fields(plain)},
         weights=weights,
-        noise=0.0 if fit is None else fit.model.noise,
-        likelihood=0.0 if fit is None else fit.value,
+        noise=0.0 if fit is None else fit.noise,
+        likelihood=0.0 if fit is None else fit.likelihood,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Matrix, Vector
+from mercer.arrays import Matrix, Vector, is_finite
 from mercer.config import get_config
 from mercer.kernels.parameters import require, whole
 from mercer.landmarks.base import pool, taken
@@ -14,7 +14,7 @@ from mercer.landmarks.factor import AHEAD, Factor, footprint
 from mercer.landmarks.objective import axes_asked, centred
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.basis import ready
-from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, spanned, with_notes
+from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, overflowed, spanned, with_notes
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
@@ -86,12 +86,11 @@ class SparseL1(Method):
     def looked(self, n: int, d: int, k: int) -> int:
         """Return how many rows are looked at for each of k axes, of n rows of d columns."""
         if self.candidates is not None:
+            whole(self, "candidates")
             return min(n, int(self.candidates))
         return n if 2.0 * n * n * k * (d + k / 2.0) <= AFFORDABLE else min(n, _DRAWN)
 
     def fit(self, problem: Problem) -> KernelProjection:
-        if self.candidates is not None:
-            whole(self, "candidates")
         require(self, "normalize", self.normalize in _NORMS, f"one of {', '.join(_NORMS)}")
         problem = ready(problem)
         shape, asked = problem.source.shape, axes_asked(problem)
@@ -128,7 +127,8 @@ class Pursuit:
         self.values: list[float] = []
         eps = float(np.finfo(problem.source.dtype).eps)
         largest = float(np.max(np.abs(own), initial=0.0))
-        self.least = problem.source.count * (_ROUNDINGS * eps * largest) ** 2
+        with np.errstate(over="ignore"):
+            self.least = problem.source.count * np.square(_ROUNDINGS * eps * largest)
         self.total = float(self.weights @ own)
 
     def enough(self) -> bool:
@@ -165,6 +165,8 @@ class Pursuit:
     def scores(self, at: Rows) -> Vector:
         """Return how much the functions of rows vary, divided by their norms; 0 if they do not."""
         varies = _scatter(self.problem, self.factor.residual(at))
+        if not is_finite(varies):
+            raise overflowed(self.problem)
         varies[varies <= self.least] = 0.0
         return np.asarray(varies / self.norms(at) ** 2)
 
