@@ -323,12 +323,10 @@ def not_negative(F: Matrix, b: Vector) -> Vector:
     """
     free = np.ones(len(b), bool)
     least = 1e-9 * float(np.max(np.abs(b), initial=0.0))
-    x = np.zeros(len(b))
     for _ in range(_ROUNDS):
-        i = np.flatnonzero(free)
+        i, x = np.flatnonzero(free), np.zeros(len(b))
         if not len(i):
-            return x
-        x = np.zeros(len(b))
+            break
         factor = scipy.linalg.cho_factor(F[np.ix_(i, i)], lower=True, check_finite=False)
         x[i] = scipy.linalg.cho_solve(factor, b[i], check_finite=False)
         if not np.any(x < 0):
