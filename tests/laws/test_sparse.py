@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 from mercer import KernelPCA, config_context, landmarks
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial, Subsequence
 from mercer.methods import ConvergenceWarning, Reduced, Sparse, Subset
-from mercer.methods.noise_model import UPDATES, ascent, not_negative
+from mercer.methods.noise_model import UPDATES, NoiseModel, ascent, not_negative
 from mercer.methods.noise_search import highest
 from mercer.methods.sparse import modelled
 from mercer.metrics import empirical_error, subspace_angles
@@ -148,6 +148,19 @@ def test_a_step_that_would_fall_is_not_taken(update, monkeypatch):
         assert {step.step for step in steps} <= {"start", "em", "pruned"}
         assert all(step.value > before.value for before, step in pairwise(steps))
         assert len(steps) > 8
+
+
+def test_points_that_stand_for_each_other_are_not_pruned_at_once():
+    """Each of them could go, as the others are; without all of them the likelihood falls."""
+    near = np.array([1.0, 0.0]) + 1e-6 * RNG.standard_normal((1500, 2))
+    fitted = NoiseModel(near, np.array([200.0, 10.0]), count=100, noise=0.5).at(
+        np.full(1500, 1.6 / 1500)
+    )
+    idle = fitted.energies <= fitted.model.count * fitted.leverages
+    assert idle.all()
+    assert fitted.model.at(np.zeros(1500)).value < fitted.value
+    pruned = fitted.pruned()
+    assert pruned is None or pruned.value >= fitted.value
 
 
 @pytest.mark.parametrize("center", [True, False])

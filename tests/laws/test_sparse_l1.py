@@ -169,6 +169,14 @@ def test_rows_drawn_for_each_axis():
     assert np.array_equal(fit(4, SparseL1(400), rows).X_fit_, fit(4, SparseL1(), rows).X_fit_)
 
 
+def test_rows_are_drawn_as_often_as_they_count():
+    weights = np.where(np.arange(len(X)) == 5, 1000.0, 1.0)
+    first = [
+        picks(fit(1, SparseL1(1), weights=weights, random_state=seed))[0] for seed in range(20)
+    ]
+    assert first.count(5) >= 15
+
+
 def test_of_many_rows_some_are_drawn():
     method = SparseL1()
     assert method.looked(5000, 20, 5) == 5000
