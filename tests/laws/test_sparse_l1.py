@@ -10,17 +10,10 @@ from mercer.kernels import RBF, Laplacian, Linear, Polynomial, Subsequence
 from mercer.methods import SparseL1
 from mercer.metrics import subspace_angles
 from tests.laws import plain
+from tests.laws.sparse_sets import NEW, RNG, WEIGHTS, X, fit
 from tests.laws.truth import same
 
-RNG = np.random.default_rng(0)
-X, NEW = RNG.standard_normal((40, 3)), RNG.standard_normal((9, 3))
-WEIGHTS = RNG.integers(0, 3, len(X)).astype(float)
 NORMS = ("l1", "none", "length")
-
-
-def fit(k, method, X=X, weights=None, kernel=RBF(0.2), **settings):  # noqa: B008
-    settings = {"random_state": 0, **settings}
-    return KernelPCA(k, kernel=kernel, method=method, **settings).fit(X, sample_weight=weights)
 
 
 def picks(model, X=X):

@@ -38,6 +38,8 @@ _HELD, _STEPS = 20, 40
 _BLOCKS = 2**26
 # Points nearer to each other, or to the mean, than this share of their squared length are one.
 _SAME = 1e-13
+# A number of points that is off by more than this share is warned of.
+_FAR = 0.1
 # Where no step raises the likelihood its conditions hold to this, or it has not been found.
 _ROUNDED = 1e-5
 
@@ -74,16 +76,17 @@ class Sparse(OnBasis):
     that are left are centred by its projection on their span. `explained_variance_` is the rows'
     variance along each axis, not the model's.
 
-    A step towards the largest likelihood is Fisher scoring within w ≥ 0, and takes the cube of
-    the number of candidates; a step that lowers the likelihood is not taken, but the fast step
-    of the source, or its EM step. Candidates are all rows up to 2000, or a pool of them.
+    A step towards the largest likelihood is Newton's within w ≥ 0, or Fisher's scoring, and takes
+    the cube of the number of candidates; a step that lowers the likelihood is not taken, but the
+    fast step of the source, or its EM step. Candidates are all rows up to 2000, or a pool of them.
 
     Parameters
     ----------
     n_basis : int or None
         Points to be left: σ² is searched for. Where no σ² leaves as many, the nearest number is,
-        and a note in the certificate says so. None, where σ² is too: 100, or a quarter of the
-        rows if that is less, or four for every axis if that is more.
+        which a note in the certificate says, and a warning where it is far off. None, where σ²
+        is too: 100, or a quarter of the rows if that is less, or four for every axis if that is
+        more.
     sigma2 : float or None
         Variance of the noise in every direction; in the units of `explained_variance_`.
     select : str, Landmarks, points or numbers of rows
@@ -106,9 +109,10 @@ class Sparse(OnBasis):
     Notes
     -----
     The more noise the fewer points are left, but for one more or less here and there: the
-    likelihood may have several maxima. Where the kernel's space has few dimensions, r(r + 1)/2
-    fewer than the rows, weights of the largest likelihood are many, and little noise leaves
-    nearly all points.
+    likelihood may have several maxima. Of rows that are all as far from each other, to a kernel
+    that is too narrow, either all are left or hardly any. Where the kernel's space has so few
+    dimensions r that r(r + 1)/2 is below the number of rows, weights of the largest likelihood
+    are many, and little noise leaves nearly all points.
 
     Examples
     --------
@@ -249,9 +253,10 @@ class Sparse(OnBasis):
         ]
         wanted = self.n_basis
         if wanted is not None and wanted != m:
-            notes.append(
-                f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
-            )
+            said = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
+            notes.append(said)
+            if abs(m - wanted) > max(1.0, _FAR * wanted):
+                warn(f"Sparse: {said} A wider kernel, or method='subset', may do.")
         if fit.violation > max(float(self.tol), _ROUNDED):
             off = f"the conditions of a maximum are off by {fit.violation:.1e}"
             notes.append(f"The likelihood is not the largest yet: {off}.")
