@@ -17,6 +17,8 @@ from mercer.methods import (
     Nystrom,
     RandomFeatures,
     Sketch,
+    Sparse,
+    SparseL1,
     Subset,
     Within,
 )
@@ -53,7 +55,11 @@ def test_estimator(estimator, check):
 @parametrize_with_checks(
     [KernelPCA(), KernelPCA(2, kernel="precomputed"), KernelPCA(2, preimage="gradient")]
     + [KernelPCA(2, kernel="rbf", eigen_solver=solver, random_state=0) for solver in KERNEL_SOLVERS]
-    + [KernelPCA(2, kernel="rbf", method=Exact(store=store)) for store in ("float32", "none")],
+    + [KernelPCA(2, kernel="rbf", method=Exact(store=store)) for store in ("float32", "none")]
+    + [
+        KernelPCA(1, kernel="rbf", method=method, random_state=0)
+        for method in (Sparse(3), Sparse(sigma2=0.01), SparseL1())
+    ],
     expected_failed_checks=lambda estimator: (
         {"check_estimators_nan_inf": NOT_SQUARE} if estimator.kernel == "precomputed" else {}
     ),

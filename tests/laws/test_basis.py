@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from mercer import KernelPCA, config_context, landmarks, metrics
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial
-from mercer.methods import Cholesky, Greedy, Improved, Nystrom, Reduced, Subset, Within
+from mercer.methods import (
+    Cholesky,
+    Greedy,
+    Improved,
+    Nystrom,
+    Reduced,
+    Sparse,
+    SparseL1,
+    Subset,
+    Within,
+)
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws import plain
@@ -31,6 +41,8 @@ ALL = [
     Cholesky(12),
     Cholesky(12, on="rows"),
     Greedy(12),
+    Sparse(12),
+    SparseL1(),
     Within(12),
 ]
 

@@ -90,8 +90,8 @@ class KernelPCA(Batches):
         "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
         which is never formed, "features" from random Fourier features instead of the kernel,
-        "hebbian" learns them from one row after another; or a method of `mercer.methods`, such
-        as `Subset(1000)`.
+        "sparse" and "sparse_l1" make them of few rows, "hebbian" learns them from one row after
+        another; or a method of `mercer.methods`, such as `Subset(1000)`.
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool

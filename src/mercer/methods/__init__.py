@@ -15,6 +15,8 @@ from mercer.methods.iterative import Iterative
 from mercer.methods.nystrom import Nystrom
 from mercer.methods.reduced import Reduced
 from mercer.methods.sketch import Sketch
+from mercer.methods.sparse import Sparse
+from mercer.methods.sparse_l1 import SparseL1
 from mercer.methods.subset import Subset
 from mercer.methods.svd import SVD
 from mercer.methods.within import Within
@@ -39,6 +41,8 @@ __all__ = [
     "Reduced",
     "Size",
     "Sketch",
+    "Sparse",
+    "SparseL1",
     "Streaming",
     "Subset",
     "Within",

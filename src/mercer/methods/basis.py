@@ -51,8 +51,7 @@ class OnBasis(Method):
         """Return how many points the basis has, of n rows and for k axes."""
         m, rule = self.n_basis, self.rule
         if m is None and isinstance(rule, Given):
-            shape = getattr(rule.points, "shape", None)
-            return len(rule.points) if shape is None else int(shape[0])
+            return given(rule)
         if m is None:
             return min(n, max(_LEAST, _EACH * (k or 0)))
         return size_of(m, None if isinstance(rule, Given) else n)
@@ -80,6 +79,12 @@ class OnBasis(Method):
         require_room(wanted, m)
         rule.check(problem)
         return rule.select(problem, m)
+
+
+def given(rule: Given) -> int:
+    """Return how many points are given."""
+    shape = getattr(rule.points, "shape", None)
+    return len(rule.points) if shape is None else int(shape[0])
 
 
 def size_of(m: Any, n: int | None) -> int:

@@ -52,10 +52,7 @@ class Spanned:
     def __post_init__(self) -> None:
         seen = self.seen
         if not is_finite(seen.scatter) or not np.isfinite(seen.within):
-            raise ValueError(
-                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
-                f"change the kernel's parameters."
-            )
+            raise overflowed(self.problem)
 
     @property
     def bounded(self) -> bool:
@@ -308,6 +305,14 @@ def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -
     known = None if known is None or known.dtype != span.dtype else known
     fold = KernelMoments(span, problem.source, center=problem.center, known=known)
     return Spanned(problem, span, problem.source.fold(fold))
+
+
+def overflowed(problem: KernelProblem) -> ValueError:
+    """Return the error of a kernel that makes NaN or infinity of finite rows."""
+    return ValueError(
+        f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+        f"kernel's parameters."
+    )
 
 
 def signs(scores: Matrix) -> Vector:

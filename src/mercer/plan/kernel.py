@@ -19,6 +19,8 @@ from mercer.methods import (
     Reduced,
     Size,
     Sketch,
+    Sparse,
+    SparseL1,
     Subset,
     Within,
 )
@@ -38,6 +40,8 @@ _NAMED: dict[str, type[Method]] = {
         Sketch,
         Hebbian,
         RandomFeatures,
+        Sparse,
+        SparseL1,
     )
 }
 METHODS = ("auto", "exact", *_NAMED)
