@@ -1,30 +1,33 @@
-"""Methods of kernel PCA on a basis, side by side: a table, and contours of a plane.
+"""Methods of kernel PCA side by side: a table, and contours of a plane or times against errors.
 
     python examples/compare_methods.py                      normal points of the plane
     python examples/compare_methods.py moons --basis 20 -o moons.png
     python examples/compare_methods.py digits --axes 10 --basis 200 --rules uniform kmeans
     python examples/compare_methods.py rows.csv --kernel "rbf(0.1) + 2*poly(2)"
+    python examples/compare_methods.py concrete housing tic --basis 0.02 0.05 0.1 0.2
 
-Every method but exact kernel PCA works on a basis of a few points. Errors are of the rows in
-feature space, as multiples of exact kernel PCA's; D²/r is how far the operators are apart; the
-gap is how far below the best the variance along the axes can be. With two columns the contours of
-‖PΦ(x)‖ are drawn for every method and rule, after Fig. 2 of Y. Washizawa, Subset basis
-approximation of kernel principal component analysis (2012).
+Errors are of the rows in feature space, as multiples of exact kernel PCA's; D²/r is how far the
+operators are apart; the gap is how far below the best the variance along the axes can be. Of a
+plane, and bases of one size, the contours of ‖PΦ(x)‖ are drawn for every method on every basis;
+else D²/r against seconds. After Fig. 2 and Fig. 5 of Y. Washizawa, Subset basis approximation of
+kernel principal component analysis (2012); concrete, housing and tic are its tables, from files
+in the folder that MERCER_DATA names.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from compare_pictures import Result, contours, percent, runtimes
 from rich.console import Console
 from rich.table import Table
 from sklearn import cluster, datasets  # noqa: F401 (no timing shall pay for this import)
@@ -32,101 +35,184 @@ from sklearn import cluster, datasets  # noqa: F401 (no timing shall pay for thi
 from mercer import KernelPCA
 from mercer.kernels import RBF, Kernel, parse
 from mercer.landmarks import RULES
-from mercer.methods import Cholesky, Exact, Improved, Method, Nystrom, Reduced, Subset
-from mercer.metrics import empirical_error, operator_distance
-from mercer.plotting import projection_norms
+from mercer.methods import (
+    Cholesky,
+    Exact,
+    Hebbian,
+    Improved,
+    Method,
+    Nystrom,
+    RandomFeatures,
+    Reduced,
+    Sketch,
+    Sparse,
+    SparseL1,
+    Subset,
+)
+from mercer.metrics import empirical_error, kernel_axes, operator_distance
+from mercer.sketches import Gaussian
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-METHODS = {"Subset": Subset, "Reduced": Reduced, "Nyström": Nystrom, "Improved": Improved}
+ON_BASIS = {"Subset": Subset, "Reduced": Reduced, "Nyström": Nystrom, "Improved": Improved}
+# Methods that choose their points themselves, or need none, and what their size counts.
+OTHERS: dict[str, tuple[str, Callable[[int], Method]]] = {
+    "Cholesky": ("its pivots", lambda m: Cholesky(m, on="rows")),
+    "Sparse": ("its choice", Sparse),
+    "Sketch": ("columns", lambda m: Sketch(Gaussian(m, identity=True))),
+    "Features": ("waves", RandomFeatures),
+}
+NAMES = [*ON_BASIS, *OTHERS, "SparseL1", "Hebbian"]
+# Passes of the Hebbian algorithm, of those that take no more operations than this.
+PASSES, MOST = (1, 2, 8, 32, 128), 3e11
 MIB = 2**20
+# A fit that took longer is not done again to measure its memory.
+PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows that come with scikit-learn or from a generator, and a kernel that suits them."""
+    """Rows, and a kernel and a number of axes that suit them."""
 
     rows: Callable[[], np.ndarray]
-    kernel: str
+    kernel: Callable[[np.ndarray], Kernel]
+    axes: int = 5
+
+
+def tabled(name: str) -> np.ndarray:
+    """Return a table of MERCER_DATA, with what is to be predicted, or all rows there are."""
+    folder = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not (folder / name).is_file():
+        raise ValueError(f"there is no {name} in the folder that MERCER_DATA names.")
+    with np.load(folder / name) as file:
+        if "X_test" in file:
+            return np.concatenate([file["X"], file["X_test"]]).astype(np.float64)
+        return np.column_stack([file["X"], file["y"]]).astype(np.float64)
+
+
+def clusters(n: int) -> np.ndarray:
+    """Return points of three clusters, of deviation 1, around a circle of radius 4."""
+    rng = np.random.default_rng(0)
+    angle = np.pi / 2 + 2 * np.pi / 3 * (np.arange(n) % 3)
+    return 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 1, (n, 2))
+
+
+def by_variance(X: np.ndarray) -> Kernel:
+    """Return the kernel of the source's tables: as wide as the deviation of all entries."""
+    return RBF(1 / (2 * X.var()))
 
 
 DATA = {
-    "normal": Data(lambda: np.random.default_rng(0).normal(0, 2.2, (1000, 2)), "rbf(0.1)"),
+    "normal": Data(lambda: np.random.default_rng(0).normal(0, 2.2, (1000, 2)), lambda X: RBF(0.1)),
     "circles": Data(
-        lambda: datasets.make_circles(1000, noise=0.06, factor=0.4, random_state=0)[0], "rbf(2)"
+        lambda: datasets.make_circles(1000, noise=0.06, factor=0.4, random_state=0)[0],
+        lambda X: RBF(2),
     ),
-    "moons": Data(lambda: datasets.make_moons(1000, noise=0.1, random_state=0)[0], "rbf(2)"),
-    "clusters": Data(lambda: clusters(1000), "rbf(0.1)"),
-    "digits": Data(lambda: datasets.load_digits().data, "rbf(0.001)"),
+    "moons": Data(
+        lambda: datasets.make_moons(1000, noise=0.1, random_state=0)[0], lambda X: RBF(2)
+    ),
+    "clusters": Data(lambda: clusters(1000), lambda X: RBF(0.1)),
+    "digits": Data(lambda: datasets.load_digits().data, lambda X: RBF(0.001)),
+    "concrete": Data(lambda: tabled("concrete.npz"), by_variance, 9),
+    "housing": Data(lambda: tabled("boston_housing.npz"), by_variance, 14),
+    "tic": Data(lambda: tabled("tic.npz"), by_variance, 85),
 }
 
 
-@dataclass(frozen=True)
-class Result:
-    """What one method did on one basis."""
-
-    method: str
-    rule: str
-    model: KernelPCA
-    error: float
-    distance: float
-    seconds: float
-    memory: int
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Read what is wanted, print the table, draw the picture."""
+    """Read what is wanted; print a table of every data set, and draw one picture."""
     options = read(arguments)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 116)
     try:
-        X = rows_of(options.data)
-        check(X, options)
-        kernel = kernel_of(options) or RBF.from_median(X)
-        results = compare(X, kernel, options)
-    except (OSError, ValueError, MemoryError) as error:
+        tasks = tasks_of(options)  # all are checked before the first begins
+        found = {task.title: compare(task, options, console) for task in tasks}
+        plane = tasks[0].rows if len(tasks) == 1 and tasks[0].plane else None
+        draw(found, plane, options.output)
+    except (ImportError, OSError, ValueError, MemoryError) as error:
         sys.exit(f"compare_methods: {error}")
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-    n, d = X.shape
-    title = f"{options.data}: {n} rows of {d} columns, {kernel!r}, {options.axes} axes, "
-    title += f"bases of {options.basis} points"
-    console.print(f"{title}\n", style="bold", markup=False, soft_wrap=True)
-    console.print(table(results))
-    if d != 2:
-        console.print(f"\nNo picture: contours need rows of two columns, and these have {d}.")
-        return
-    try:
-        picture(results, X, title).savefig(options.output, dpi=150)
-    except (ImportError, OSError, ValueError) as error:
-        sys.exit(f"compare_methods: no picture, {error}")
-    console.print(f"\nContours of ‖PΦ(x)‖: {options.output}", markup=False, soft_wrap=True)
+    drawn = "Contours of ‖PΦ(x)‖" if plane is not None else "D²/r against seconds"
+    console.print(f"{drawn}: {options.output}", markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, and what is to be found of them."""
+
+    name: str
+    rows: np.ndarray
+    kernel: Kernel
+    axes: int
+    sizes: list[int]
+
+    @property
+    def title(self) -> str:
+        n, d = self.rows.shape
+        return f"{self.name}: {n} rows of {d} columns, {self.kernel!r}, {self.axes} axes"
+
+    @property
+    def plane(self) -> bool:
+        """Whether contours can be drawn: of two columns, and one basis of every rule."""
+        return self.rows.shape[1] == 2 and len(self.sizes) == 1
+
+
+def tasks_of(options: argparse.Namespace) -> list[Task]:
+    """Return what is to be done; refuse what cannot."""
+    if not options.output.parent.is_dir():
+        raise ValueError(f"there is no folder {options.output.parent} for the picture.")
+    tasks = []
+    for name in options.data:
+        X = rows_of(name)
+        data = DATA.get(name, Data(lambda X=X: X, RBF.from_median))
+        axes = options.axes or data.axes
+        kernel = data.kernel(X) if options.kernel is None else parse(options.kernel)
+        tasks.append(Task(name, X, kernel, axes, sizes_of(options.basis, axes, len(X))))
+    return tasks
+
+
+def draw(found: dict[str, list[Result]], plane: np.ndarray | None, path: Path) -> None:
+    """Write the picture."""
+    if plane is None:
+        figure = runtimes(found)
+    else:
+        ((title, results),) = found.items()
+        figure = contours(results, plane, title)
+    figure.savefig(path, dpi=150)
 
 
 def read(arguments: list[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description="Compare methods of kernel PCA on a basis, and rules that choose it."
+        description="Compare methods of kernel PCA, and rules that choose a basis."
     )
-    names = ", ".join(DATA)
-    parser.add_argument(
-        "data", nargs="?", default="normal", help=f"{names}; or a .npy or .csv file of rows"
+    names, rules = ", ".join(DATA), ", ".join(sorted(RULES))
+    add = parser.add_argument
+    add("data", nargs="*", default=["normal"], help=f"{names}; or .npy or .csv files of rows")
+    add("--kernel", help='such as "rbf(0.1)"; one that suits the data, or the median width')
+    add("--axes", type=int, metavar="R", help="axes (as suit the data, or 5)")
+    add(
+        "--basis",
+        nargs="+",
+        type=float,
+        default=[50],
+        metavar="M",
+        help="points, or a share of the rows (50)",
     )
-    parser.add_argument(
-        "--kernel", help='such as "rbf(0.1)"; one that suits the data, or the median width'
-    )
-    parser.add_argument("--axes", type=int, default=5, metavar="R", help="axes (5)")
-    parser.add_argument("--basis", type=int, default=50, metavar="M", help="points (50)")
-    parser.add_argument(
+    add(
         "--rules",
         nargs="+",
         default=["uniform", "kmeans", "forward"],
         choices=sorted(RULES),
         metavar="RULE",
-        help=f"how points are chosen, of {', '.join(sorted(RULES))}",
+        help=f"how points are chosen, of {rules}",
     )
-    parser.add_argument("--center", action="store_true", help="subtract the mean of the features")
-    parser.add_argument(
-        "-o", "--output", type=Path, default=Path("compare_methods.png"), help="picture to write"
+    add(
+        "--methods",
+        nargs="+",
+        default=NAMES,
+        choices=NAMES,
+        metavar="METHOD",
+        help=f"of {', '.join(NAMES)} (all)",
     )
+    add("--center", action="store_true", help="subtract the mean of the features")
+    add("-o", "--output", type=Path, default=Path("compare_methods.png"), help="picture to write")
     return parser.parse_args(arguments)
 
 
@@ -140,12 +226,16 @@ def rows_of(name: str) -> np.ndarray:
     if not path.is_file():
         raise ValueError(f"there is no file {name}.")
     if path.suffix == ".npy":
-        return np.asarray(np.load(path), np.float64)
-    first = path.read_text(encoding="utf-8").split("\n", 1)[0]
-    try:
-        return np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(named(first)))
-    except ValueError as error:
-        raise ValueError(f"{name} should hold numbers between commas: {error}") from None
+        X = np.asarray(np.load(path), np.float64)
+    else:
+        first = path.read_text(encoding="utf-8").split("\n", 1)[0]
+        try:
+            X = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(named(first)))
+        except ValueError as error:
+            raise ValueError(f"{name} should hold numbers between commas: {error}") from None
+    if X.ndim != 2:
+        raise ValueError(f"{name} has shape {X.shape}: rows and columns are needed.")
+    return X
 
 
 def named(line: str) -> bool:
@@ -157,65 +247,65 @@ def named(line: str) -> bool:
     return False
 
 
-def kernel_of(options: argparse.Namespace) -> Kernel | None:
-    """Return the kernel asked for, or that of the data set; None for other rows."""
-    text = options.kernel
-    if text is None and options.data in DATA:
-        text = DATA[options.data].kernel
-    return None if text is None else parse(text)
-
-
-def check(X: np.ndarray, options: argparse.Namespace) -> None:
-    """Refuse what no method can do."""
-    if X.ndim != 2:
-        raise ValueError(f"{options.data} has shape {X.shape}: rows and columns are needed.")
-    if not 1 <= options.axes <= options.basis <= len(X):
+def sizes_of(asked: list[float], axes: int, n: int) -> list[int]:
+    """Return sizes of bases as numbers of points; refuse what no method can do."""
+    sizes = sorted({max(axes, round(m * n)) if m < 1 else int(m) for m in asked})
+    if not 1 <= axes <= sizes[0] or sizes[-1] > n:
         raise ValueError(
-            f"--axes {options.axes}, --basis {options.basis} and {len(X)} rows must be in this "
-            f"order: axes in the span of a basis, a basis of rows."
+            f"{axes} axes, bases of {', '.join(map(str, sizes))} points and {n} rows must be in "
+            f"this order: axes in the span of a basis, a basis of rows."
         )
-    if X.shape[1] == 2 and not options.output.parent.is_dir():
-        raise ValueError(f"there is no folder {options.output.parent} to write the picture to.")
+    return sizes
 
 
-def clusters(n: int) -> np.ndarray:
-    """Return points of three clusters, of deviation 1, around a circle of radius 4."""
-    rng = np.random.default_rng(0)
-    angle = np.pi / 2 + 2 * np.pi / 3 * (np.arange(n) % 3)
-    return 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(0, 1, (n, 2))
-
-
-def compare(X: np.ndarray, kernel: Kernel, options: argparse.Namespace) -> list[Result]:
-    """Fit every method on the basis of every rule; exact kernel PCA first."""
-    m = options.basis
-    made: list[tuple[str, str, Method]] = [("exact", "all rows", Exact())]
-    made += [
-        (name, rule, method(m, select=rule))
-        for rule in options.rules
-        for name, method in METHODS.items()
-    ]
-    made.append(("Cholesky", "its pivots", Cholesky(m, on="rows")))
-    results: list[Result] = []
+def compare(task: Task, options: argparse.Namespace, console: Console) -> list[Result]:
+    """Fit every method, on the basis of every rule and size; exact kernel PCA first."""
+    console.print(f"{task.title}\n", style="bold", markup=False, soft_wrap=True)
+    X, axes, results = task.rows, task.axes, list[Result]()
     with Console(stderr=True).status("") as status:
-        for name, rule, method in made:
-            status.update(f"{name}, {rule}")
+        for name, rule, size, method in made(task, options):
+            status.update(f"{task.name}: {name}, {rule}, {size}")
             model = KernelPCA(
-                options.axes, kernel=kernel, method=method, center=options.center, random_state=0
+                axes, kernel=task.kernel, method=method, center=options.center, random_state=0
             )
             seconds, memory = cost(model, X)
             error, exact = empirical_error(model, X), results[0].model if results else model
-            distance = operator_distance(model, exact) ** 2 / options.axes
-            results.append(Result(name, rule, model, error, distance, seconds, memory))
+            there = kernel_axes(model, X) if isinstance(method, RandomFeatures) else model
+            distance = operator_distance(there, exact) ** 2 / axes
+            results.append(Result(name, rule, size, model, error, distance, seconds, memory))
+    console.print(table(results))
+    console.print()
     return results
 
 
-def cost(model: KernelPCA, X: np.ndarray) -> tuple[float, int]:
+def made(task: Task, options: argparse.Namespace) -> Iterator[tuple[str, str, int, Method]]:
+    """Yield methods with their names, rules and sizes."""
+    n, axes, sizes = len(task.rows), task.axes, task.sizes
+    yield "exact", "all rows", n, Exact()
+    for m in sizes:
+        for rule in options.rules:
+            for name in ON_BASIS:
+                if name in options.methods:
+                    yield name, rule, m, ON_BASIS[name](m, select=rule)
+        for name, (what, of_size) in OTHERS.items():
+            if name in options.methods:
+                yield name, what, m, of_size(m)
+    if "SparseL1" in options.methods:
+        yield "SparseL1", "its choice", axes, SparseL1()
+    for passes in PASSES if "Hebbian" in options.methods else ():
+        if passes == 1 or 30.0 * passes * n * n * axes <= MOST:
+            yield "Hebbian", "passes", passes, Hebbian(max_passes=passes)
+
+
+def cost(model: KernelPCA, X: np.ndarray) -> tuple[float, int | None]:
     """Fit a model; return its seconds and, of another fit, the most that it held at a time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they tell is in the table
         start = time.perf_counter()
         model.fit(X)
         seconds = time.perf_counter() - start
+        if seconds > PATIENCE:
+            return seconds, None
         tracemalloc.start()
         model.fit(X)
         memory = tracemalloc.get_traced_memory()[1]
@@ -224,71 +314,32 @@ def cost(model: KernelPCA, X: np.ndarray) -> tuple[float, int]:
 
 
 def table(results: list[Result]) -> Table:
-    """Return the results as a table, the best error and distance of each rule in bold."""
-    made = Table(box=None, pad_edge=False)
+    """Return the results as a table, the best error of each basis in bold."""
+    drawn = Table(box=None, pad_edge=False)
     for name in ("method", "basis"):
-        made.add_column(name)
-    for name in ("E / exact's", "D²/r", "gap, bound", "likely", "seconds", "memory"):
-        made.add_column(name, justify="right")
+        drawn.add_column(name)
+    for name in ("size", "E / exact's", "D²/r", "gap, bound", "likely", "seconds", "memory"):
+        drawn.add_column(name, justify="right")
     exact = results[0]
     for before, result in zip([exact, *results], results, strict=False):
-        if result.rule != before.rule:
-            made.add_section()
-        peers = [one.error for one in results if one.rule == result.rule]
-        style = "bold" if result.error == min(peers) else ""
+        if result.basis != before.basis:
+            drawn.add_section()
+        peers = [one.error for one in results if one.basis == result.basis]
+        style = "bold" if len(peers) > 1 and result.error == min(peers) else ""
         certificate = result.model.certificate_
-        made.add_row(
+        drawn.add_row(
             result.method,
             result.rule,
+            str(result.size),
             f"{result.error / exact.error:.4f}",
             percent(result.distance),
             percent(certificate.gap),
             percent(certificate.gap_estimate),
             f"{result.seconds:.3f}",
-            f"{result.memory / MIB:.1f} MiB",
+            "–" if result.memory is None else f"{result.memory / MIB:.1f} MiB",
             style=style,
         )
-    return made
-
-
-def percent(share: float) -> str:
-    """Write a share with two digits; NaN is what is not known."""
-    if np.isnan(share):
-        return "–"
-    if share < 1e-8:
-        return "< 1e-6 %"
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
-
-
-def picture(results: list[Result], X: np.ndarray, title: str) -> Figure:
-    """Draw a row of panels for each rule: exact with the basis, then every method on it."""
-    from matplotlib.figure import Figure
-
-    exact, rules = results[0], list(dict.fromkeys(result.rule for result in results))[1:-1]
-    across, width, height = 1 + len(METHODS), *np.ptp(X, axis=0)
-    tall = float(np.clip(2.2 * height / width, 1.0, 4.0))
-    size = (2.2 * across + 0.9, len(rules) * (tall + 0.4) + 0.4)
-    figure = Figure(size, layout="constrained")
-    figure.suptitle(title, fontsize=10, fontweight="bold")
-    panels = figure.subplots(len(rules), across, squeeze=False)
-    for axes, rule in zip(panels, rules, strict=True):
-        here = [result for result in results if result.rule == rule]
-        models = {f"exact; basis by {rule}": exact.model}
-        models |= {caption(result, exact): result.model for result in here}
-        for ax in projection_norms(models, X, basis=here[0].model.X_fit_, ax=axes):
-            ax.set(xlabel="", ylabel="", xticks=[], yticks=[], aspect="equal")
-            ax.title.set_fontsize(8)
-            ax.spines[:].set(color="#8c8c8c", linewidth=0.7)
-    filled = panels[0, 0].collections[0]
-    bar = figure.colorbar(filled, ax=panels, label="‖PΦ(x)‖", aspect=30 * len(rules), pad=0.01)
-    bar.outline.set(color="#8c8c8c", linewidth=0.7)
-    bar.ax.tick_params(labelsize=8)
-    return figure
-
-
-def caption(result: Result, exact: Result) -> str:
-    """Return a method's name and figures."""
-    return f"{result.method}: E {result.error / exact.error:.3f}, D²/r {percent(result.distance)}"
+    return drawn
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[plot]")
 
-from examples.compare_methods import main as compare
+from compare_methods import main as compare
 
 FEW = ["--axes", "2", "--basis", "12"]
 
@@ -20,23 +20,34 @@ def rows(tmp_path, rng):
 def test_compare_methods_of_a_plane(plane, tmp_path, capsys):
     picture = tmp_path / "out.png"
     compare([str(plane), *FEW, "--rules", "uniform", "kmeans", "-o", str(picture)])
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    lines = out.splitlines()
     assert "60 rows of 2 columns" in lines[0]
-    names = [tuple(line.split()[:2]) for line in lines[3:-2]]
+    names = [tuple(line.split()[:2]) for line in lines[3:-2] if line.strip()]
     methods = ["Subset", "Reduced", "Nyström", "Improved"]
     on = [(method, rule) for rule in ("uniform", "kmeans") for method in methods]
-    assert names == [("exact", "all"), *on, ("Cholesky", "its")]
-    ratios = {name: float(line.split()[2]) for name, line in zip(on, lines[4:], strict=False)}
+    others = ["Cholesky", "Sparse", "Sketch", "Features", "SparseL1"]
+    others += 5 * ["Hebbian"]
+    assert names[: len(on) + 1] == [("exact", "all"), *on]
+    assert [name for name, _ in names[len(on) + 1 :]] == others
+    ratios = {name: float(line.split()[3]) for name, line in zip(on, lines[4:], strict=False)}
     for rule in ("uniform", "kmeans"):
         assert 1 <= ratios["Subset", rule] == min(ratios[method, rule] for method in methods)
+    assert "Contours" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_compare_methods_of_more_columns(tmp_path, rng, capsys):
-    path = tmp_path / "rows.npy"
+def test_compare_methods_by_their_times(tmp_path, rng, capsys):
+    path, picture = tmp_path / "rows.npy", tmp_path / "out.png"
     np.save(path, rng.normal(size=(40, 3)))
-    compare([str(path), *FEW, "--rules", "uniform", "--kernel", "poly(2)", "--center"])
-    assert "No picture: contours need rows of two columns" in capsys.readouterr().out
+    kernel = ["--kernel", "poly(2)", "--center", "--methods", "Subset", "Cholesky"]
+    rest = ["--axes", "2", "--rules", "uniform", "-o", str(picture)]
+    compare([str(path), str(path), *kernel, *rest, "--basis", "0.2", "20"])
+    out = capsys.readouterr().out
+    sizes = [line.split()[2] for line in out.splitlines() if line.startswith("Subset")]
+    assert sizes == ["8", "20", "8", "20"]
+    assert "D²/r against seconds" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +57,7 @@ def test_compare_methods_of_more_columns(tmp_path, rng, capsys):
         (["none.csv"], "there is no file none.csv"),
         (["{plane}", "--axes", "20", "--basis", "10"], "must be in this order"),
         (["{plane}", "--basis", "100"], "60 rows must be in this order"),
+        (["{line}"], "rows and columns are needed"),
         (["{plane}", "--kernel", "rbf("], r"rbf\("),
         (["{plane}", "-o", "nowhere/out.png"], "there is no folder nowhere"),
         (["{words}"], "should hold numbers between commas"),
@@ -54,5 +66,7 @@ def test_compare_methods_of_more_columns(tmp_path, rng, capsys):
 def test_compare_methods_refuses(plane, tmp_path, arguments, match):
     words = tmp_path / "words.csv"
     words.write_text("a,b\nc,d\n")
+    line = tmp_path / "line.npy"
+    np.save(line, np.arange(9.0))
     with pytest.raises(SystemExit, match=match):
-        compare([text.format(plane=plane, words=words) for text in arguments])
+        compare([text.format(plane=plane, words=words, line=line) for text in arguments])

@@ -436,3 +436,12 @@ def test_what_it_refuses():
         fit(2, Hebbian(), 1e100 * X, kernel=Linear())
     with pytest.raises(ValueError, match="row 3"):
         fit(2, Hebbian(), np.where(np.arange(60)[:, None] == 3, np.nan, X))
+
+
+def test_learnt_gains_of_rows_that_are_not_centred_stay_bounded():
+    """∂A/∂ρ grew without end where the first axis, the mean, is much longer than the others."""
+    rows = np.random.default_rng(0).normal(0, 2.2, (1000, 2))
+    method = Hebbian("smd", max_passes=60)
+    with pytest.warns(ConvergenceWarning):
+        kpca = KernelPCA(5, kernel=RBF(0.1), method=method, center=False, random_state=0).fit(rows)
+    assert kpca.certificate_.gap < 1e-3

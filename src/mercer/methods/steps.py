@@ -24,6 +24,8 @@ _FAST = {"reassoc", "contract"}
 _TURN, _LEAST, _MOST = math.log(2.0), -2.0, 12.0
 # A step takes no more than this of what lies along the axes: beyond 1 it would overshoot.
 _CAP = 0.5
+# B is no longer than ten times A.
+_LONG = 100.0
 # Eigenvalues are taken for no less than this share of their length.
 _FLOOR = 1e-8
 
@@ -80,15 +82,24 @@ def _adapt(
 def _differentiate(
     xi: float, c: Vector, y: Vector, z: Vector, A: Matrix, B: Matrix, both: Vector, sums: Vector
 ) -> None:
-    """Make of B = ∂A/∂ρ that of the next step, but for what the row itself adds (their (37))."""
+    """Make of B = ∂A/∂ρ that of the next step, but for what the row itself adds (their (37)).
+
+    Where axes are far from unit length, as at first, that would grow without end: it is held
+    to some lengths of A.
+    """
     both[:] = 0.0
     sums[:] = 0.0
     for i in range(y.size):
         a, b = A[i], B[i]
+        length, long = 0.0, 0.0
         for j in range(sums.size):
             sums[j] += y[i] * a[j]
             both[j] += y[i] * (a[j] + xi * b[j]) + xi * z[i] * a[j]
             b[j] = xi * b[j] - c[i] * (y[i] * both[j] + xi * z[i] * sums[j])
+            length += a[j] * a[j]
+            long += b[j] * b[j]
+        if long > _LONG * length:
+            b *= math.sqrt(_LONG * length / long)
 
 
 @njit(nogil=True, cache=True)
