@@ -298,12 +298,18 @@ def made(task: Task, options: argparse.Namespace) -> Iterator[tuple[str, str, in
 
 
 def cost(model: KernelPCA, X: np.ndarray) -> tuple[float, int | None]:
-    """Fit a model; return its seconds and, of another fit, the most that it held at a time."""
+    """Fit a model; return its seconds and, of another fit, the most that it held at a time.
+
+    Of three fits the quickest, where they are quick.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they tell is in the table
-        start = time.perf_counter()
-        model.fit(X)
-        seconds = time.perf_counter() - start
+        taken: list[float] = []
+        while len(taken) < 3 and sum(taken) < 1.0:
+            start = time.perf_counter()
+            model.fit(X)
+            taken.append(time.perf_counter() - start)
+        seconds = min(taken)
         if seconds > PATIENCE:
             return seconds, None
         tracemalloc.start()

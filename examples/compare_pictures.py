@@ -18,6 +18,8 @@ GREY = "#8c8c8c"
 # Colours that every kind of colour vision tells apart (Okabe & Ito), and marks beside them.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKS = ("o", "s", "^", "D")
+# Shares below this are rounding.
+LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ def runtimes(found: dict[str, list[Result]]) -> Figure:
     """Draw a panel for each data set: D²/r against seconds, a line for each method."""
     from matplotlib.figure import Figure
 
-    figure = Figure((4.6 * len(found), 5.2), layout="constrained")
+    figure = Figure((max(8.0, 4.6 * len(found)), 5.2), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False)[0]
     for ax, (title, results) in zip(panels, found.items(), strict=True):
         _runtime(ax, title, results)
-    panels[0].set_ylabel("D²/r: squared distance from exact kernel PCA, a share of the axes")
+    panels[0].set_ylabel("D²/r, squared distance from exact")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return figure
@@ -104,7 +106,7 @@ def _runtime(ax: Axes, title: str, results: list[Result]) -> None:
     for (method, rule), points in lines.items():
         ax.plot(
             [point.seconds for point in points],
-            [max(point.distance, 1e-16) for point in points],
+            [max(point.distance, LEAST) for point in points],
             color=COLOURS[methods.index(method) % len(COLOURS)],
             marker=MARKS[rules[method].index(rule) % len(MARKS)],
             linestyle="-" if methods.index(method) < len(COLOURS) else "--",
@@ -114,5 +116,5 @@ def _runtime(ax: Axes, title: str, results: list[Result]) -> None:
         )
     ax.axvline(exact.seconds, color=GREY, linestyle=":", label="time of exact kernel PCA")
     ax.set(xscale="log", yscale="log", xlabel="seconds")
-    ax.set_title(title, fontsize=8, wrap=True)
+    ax.set_title(title.replace(", ", ",\n", 1), fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
