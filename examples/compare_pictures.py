@@ -89,7 +89,7 @@ def runtimes(found: dict[str, list[Result]]) -> Figure:
     panels = figure.subplots(1, len(found), squeeze=False)[0]
     for ax, (title, results) in zip(panels, found.items(), strict=True):
         _runtime(ax, title, results)
-    panels[0].set_ylabel("D²/r: squared distance from exact kernel PCA, a share of the axes")
+    panels[0].set_ylabel("D²/r, distance from exact kernel PCA")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return figure

@@ -7,6 +7,8 @@ pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[p
 
 from compare_methods import main as compare
 
+from mercer import KernelPCA
+
 FEW = ["--axes", "2", "--basis", "12"]
 
 
@@ -48,6 +50,19 @@ def test_compare_methods_by_their_times(tmp_path, rng, capsys):
     assert sizes == ["8", "20", "8", "20"]
     assert "D²/r against seconds" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_timing_pays_for_a_first_fit(plane, tmp_path, monkeypatch):
+    fits, fit = [], KernelPCA.fit
+
+    def noted(model, X, *rest):
+        fits.append((type(model.method), len(X)))
+        return fit(model, X, *rest)
+
+    monkeypatch.setattr(KernelPCA, "fit", noted)
+    compare([str(plane), *FEW, "--rules", "uniform", "-o", str(tmp_path / "out.png")])
+    begun = {kind: next(n for other, n in fits if other is kind) for kind, _ in fits}
+    assert set(begun.values()) == {40}
 
 
 @pytest.mark.parametrize(
