@@ -93,7 +93,10 @@ def runtimes(found: dict[str, list[Result]]) -> Figure:
         _runtime(ax, title, results)
     panels[0].set_ylabel("D²/r, squared distance from exact")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    side = min(5, 2 * len(found))
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=side, fontsize=8, frameon=False
+    )
     return figure
 
 

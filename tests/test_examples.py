@@ -1,11 +1,16 @@
 """Examples run: what they print, what they write, what they refuse."""
 
+import io
+
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[plot]")
 
 from compare_methods import main as compare
+from compare_pictures import Result, runtimes
+
+from mercer import KernelPCA
 
 FEW = ["--axes", "2", "--basis", "12"]
 
@@ -48,6 +53,33 @@ def test_compare_methods_by_their_times(tmp_path, rng, capsys):
     assert sizes == ["8", "20", "8", "20"]
     assert "D²/r against seconds" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_no_timing_pays_for_a_first_fit(plane, tmp_path, monkeypatch):
+    fits, fit = [], KernelPCA.fit
+
+    def noted(model, X, *rest):
+        fits.append((type(model.method), len(X)))
+        return fit(model, X, *rest)
+
+    monkeypatch.setattr(KernelPCA, "fit", noted)
+    compare([str(plane), *FEW, "--rules", "uniform", "-o", str(tmp_path / "out.png")])
+    begun = {kind: next(n for other, n in fits if other is kind) for kind, _ in fits}
+    assert set(begun.values()) == {40}
+
+
+@pytest.mark.parametrize("tables", [1, 2, 3])
+def test_the_words_of_a_picture_fit(tables):
+    methods = ["Nyström", "Reduced", "Improved", "Sketch", "Hebbian", "Features"]
+    results = [Result("exact", "all rows", 9, None, 1.0, 0.0, 1.0, None)]
+    results += [Result(name, "uniform", 9, None, 1.0, 0.1, 1.0, None) for name in methods]
+    figure = runtimes({f"table {i}": results for i in range(tables)})
+    figure.savefig(io.BytesIO())  # lays it out
+    parts = [figure.legends[0], figure.axes[0].yaxis.label]
+    wide, high = figure.bbox.size
+    for box in (part.get_window_extent() for part in parts):
+        assert 0 <= box.x0 <= box.x1 <= wide
+        assert 0 <= box.y0 <= box.y1 <= high
 
 
 @pytest.mark.parametrize(

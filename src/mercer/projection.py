@@ -168,6 +168,7 @@ class KernelMap:
         """Return rows as the kernel takes them."""
         rows = as_precise(block.rows, kind)
         if self.shift is not None:
+            rows = rows.toarray() if hasattr(rows, "tocsr") else rows
             rows = rows - like(self.shift, rows, kind)
         return Points(rows, block.start)
 

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, make_blobs
 
@@ -163,3 +164,13 @@ def test_a_stream_can_be_pickled_and_goes_on(method):
     loaded = pickle.loads(text).partial_fit(parts[1])
     kpca.partial_fit(parts[1])
     np.testing.assert_array_equal(loaded.explained_variance_, kpca.explained_variance_)
+
+
+@pytest.mark.parametrize("method", ["exact", "subset", "sketch", "features"])
+def test_sparse_rows_for_a_model_of_dense_ones_that_were_moved(rng, method):
+    X = rng.normal(size=(60, 5)) + 10
+    kpca = KernelPCA(2, kernel=RBF(0.1), method=method, random_state=0).fit(X)
+    scores = kpca.transform(X)
+    np.testing.assert_allclose(kpca.transform(scipy.sparse.csr_array(X)), scores, atol=1e-9)
+    errors = kpca.reconstruction_error(scipy.sparse.csr_array(X))
+    np.testing.assert_allclose(errors, kpca.reconstruction_error(X), atol=1e-9)

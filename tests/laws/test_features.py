@@ -331,7 +331,17 @@ def test_captured_is_what_the_span_of_the_scores_holds(kernel, weights, center):
         assert truth - 1e-9 <= told.captured <= truth + 1e-12
         assert told.captured <= values[:3].sum() / total <= told.optimum_upper
         assert told.captured <= told.likely <= told.optimum_upper
-        assert abs(model.projection_.total_variance - total) <= 1e-12 * total
+
+
+@pytest.mark.parametrize("afford", [0.0, judged.AFFORDABLE], ids=["supposed", "judged"])
+@pytest.mark.parametrize("q", [3, 30])
+def test_ratios_are_shares_of_the_features_variance(q, afford, monkeypatch):
+    monkeypatch.setattr(judged, "AFFORDABLE", afford)
+    assert fit(None, RandomFeatures(q)).explained_variance_ratio_.sum() == pytest.approx(1.0)
+    model = fit(2, RandomFeatures(q))
+    _, values, *_ = linear(features(model, X))
+    shares = model.explained_variance_ratio_
+    assert np.abs(shares - values[:2] / values.sum()).max() <= 1e-12
 
 
 def test_residuals_are_those_of_the_scores():

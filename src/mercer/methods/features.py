@@ -23,6 +23,7 @@ from mercer.methods.exact import Exact
 from mercer.methods.iterative import Iterative
 from mercer.methods.judged import affordable, judged, supposed, walks
 from mercer.methods.products import MORE
+from mercer.methods.sparse_l1 import SparseL1
 from mercer.methods.within import Within
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
@@ -49,7 +50,8 @@ class RandomFeatures(Streaming):
 
     Features do not lie in the kernel's space, so nothing bounds what they miss but products with
     the kernel matrix. Where those are affordable the certificate judges the span that the scores
-    make over the rows; else its figures are the features' own, and said to be estimates.
+    make over the rows; else its figures are the features' own, and said to be estimates. Variances
+    and their ratios, and what a share in `n_components` is of, are the features' in any case.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ class RandomFeatures(Streaming):
         fine = q is None or (is_number(q) and math.isfinite(q) and q == int(q) >= 1)
         require(self, "q", fine, "a whole number, 1 or more, or None")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
-        kernels = (OnBasis, Exact, Within, RandomFeatures)
+        kernels = (OnBasis, Exact, Within, SparseL1, RandomFeatures)
         fine = isinstance(self.linear, Method) and not isinstance(self.linear, kernels)
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"
         require(self, "linear", fine or self.linear is None, wanted)

@@ -72,8 +72,6 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
     residuals = _residuals(to_numpy(Q), to_numpy(along), R, fitted) + gram.rounding
     return replace(
         fitted,
-        total_variance=total,
-        rest=max(0.0, total - float(fitted.eigenvalues.sum())),
         certificate=replace(
             certificate,
             captured=Figure(captured, "bound" if gram.psd else "estimate"),

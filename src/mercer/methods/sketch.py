@@ -130,8 +130,16 @@ class Sketch(Method):
                 )
             sketch = larger
 
+    def label(self, size: Size) -> str:
+        q = self.columns(size.n, size.k) if size.square else 0
+        return f"{self.name} ({q} columns)" if q else self.name
+
     def smaller(self, size: Size) -> str | None:
         return "A sketch of fewer columns takes less, a basis least" if size.square else None
+
+    @property
+    def nearer(self) -> str:
+        return super().nearer if self.polish else "polish=True certifies far more."
 
     def require_room(self, n: int, k: int) -> None:
         if self.sketch is not None:
