@@ -174,3 +174,12 @@ def test_sparse_rows_for_a_model_of_dense_ones_that_were_moved(rng, method):
     np.testing.assert_allclose(kpca.transform(scipy.sparse.csr_array(X)), scores, atol=1e-9)
     errors = kpca.reconstruction_error(scipy.sparse.csr_array(X))
     np.testing.assert_allclose(errors, kpca.reconstruction_error(X), atol=1e-9)
+
+
+def test_sparse_rows_of_no_weight_are_left_out_without_the_others_becoming_dense(rng):
+    X, w = scipy.sparse.random_array((60, 30), density=0.1, rng=rng).tocsr(), np.ones(60)
+    w[:5] = 0
+    kpca = KernelPCA(2, kernel=RBF(0.1), random_state=0).fit(X, sample_weight=w)
+    assert scipy.sparse.issparse(kpca.X_fit_)
+    dense = KernelPCA(2, kernel=RBF(0.1), random_state=0).fit(X.toarray(), sample_weight=w)
+    np.testing.assert_allclose(kpca.transform(X), dense.transform(X.toarray()), atol=1e-9)

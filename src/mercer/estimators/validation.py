@@ -79,11 +79,13 @@ def counted(source: Source) -> Source:
     if source.weights is None or np.all(source.weights > 0):
         return source
     at = np.flatnonzero(source.weights > 0)
-    rows, weights = source.take(at), source.weights[at]
+    weights = source.weights[at]
+    if source.sparse:  # rows that are taken would be dense
+        return SparseSource(source.whole()[at], source.names).weighted(weights)
+    rows = source.take(at)
     if isinstance(source, StringSource):
         return StringSource(rows).weighted(weights)
-    kind = SparseSource if hasattr(rows, "tocsr") else ArraySource
-    return kind(rows, source.names).weighted(weights)
+    return ArraySource(rows, source.names).weighted(weights)
 
 
 def check_strings(estimator: Any, X: Any, *, least: int) -> Source | None:
