@@ -124,7 +124,7 @@ class OfRows(Lessons):
         centred = to_numpy(self.gram.project(like(more.T, self.gram.reference))).T
         A = np.vstack([known, centred])
         V = self.product(A)
-        # As principal axes of their span: one that begins along a much longer one does not leave it.
+        # Principal axes of their span: one that begins along a much longer one hardly leaves it.
         _, S = principal(A @ V.T, V @ V.T, turned=True)
         return Learner.begin(S.T @ A, S.T @ V) if S.shape[1] == r else Learner.begin(A, V)
 
