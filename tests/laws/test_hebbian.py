@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
+from mercer.methods.learner import Learner
 from mercer.methods.steps import over_features, over_rows
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
@@ -445,3 +446,25 @@ def test_learnt_gains_of_rows_that_are_not_centred_stay_bounded():
     with pytest.warns(ConvergenceWarning):
         kpca = KernelPCA(5, kernel=RBF(0.1), method=method, center=False, random_state=0).fit(rows)
     assert kpca.certificate_.gap < 1e-3
+
+
+@pytest.mark.parametrize("gain", GAINS)
+@pytest.mark.parametrize("n_basis", [None, 3])
+def test_axes_much_shorter_than_the_first_are_learnt_too(gain, n_basis):
+    """They stayed along the first, the mean, and one axis of three was said to be all there is."""
+    rows = np.random.default_rng(0).standard_normal((3, 3))
+    found = quiet(3, Hebbian(gain, n_basis), rows, kernel=RBF(1e-3), center=False)
+    values = np.linalg.eigvalsh(centred(RBF(1e-3), rows, center=False))[::-1]
+    assert np.allclose(found.explained_variance_, values, rtol=1e-6)
+
+
+def test_axes_that_are_yet_to_be_learnt():
+    """What stands still is not all there is where axes are in the span of others."""
+    covariance = np.diag([1.0, 0.1])
+    for W, total in ((np.eye(2)[[0, 0]], 1.1), (np.eye(2), 1.1), (np.eye(2)[[0, 0]], 1.0)):
+        learner = Learner.begin(W)
+        learner.before, learner.spent = np.unique(W, axis=0)[::-1], np.full(2, 2.0)
+        M = W @ covariance @ W.T
+        still = learner.looked(lambda M=M: M, 1e-6, lambda _: 2, turned=True, least=0.999 * total)
+        assert still == (total == 1.0 or W[1, 1] == 1.0)
+        assert (learner.change <= 1e-6) == still

@@ -216,3 +216,9 @@ def test_what_did_not_converge_is_told():
 def test_a_linear_kernel_and_two_rows():
     found = fit(1, Sparse(2), X[:2], kernel=Linear())
     assert found.eigenvalues_ == pytest.approx(fit(1, "exact", X[:2], kernel=Linear()).eigenvalues_)
+
+
+def test_what_comes_nearer_to_a_gap():
+    for method, words in ((Sparse(10), "larger n_basis"), (Sparse(sigma2=0.01), "smaller sigma2")):
+        with pytest.warns(UserWarning, match=f"A {words} comes nearer"):
+            fit(2, method, gap=1e-9)

@@ -242,3 +242,23 @@ def test_bad_input(method, words):
 def test_a_kernel_that_overflows():
     with pytest.raises(ValueError, match="gives NaN or infinity between rows"):
         fit(2, SparseL1(), X * 1e100, kernel=Linear())
+
+
+@pytest.mark.parametrize("normalize", NORMS)
+@pytest.mark.parametrize("candidates", [None, 3])
+def test_no_axis_is_rounding(normalize, candidates):
+    """Axes of all rows were far from orthonormal, and variances along them a quarter off."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((120, 3)) * rng.standard_cauchy((120, 1))
+    kernel = RBF(0.1)
+    found = fit(None, SparseL1(candidates, normalize), rows, kernel=kernel)
+    A = np.asarray(found.projection_.components)
+    assert np.abs(A.T @ kernel(found.X_fit_) @ A - np.eye(A.shape[1])).max() <= 1e-5
+    variances = found.transform(rows).var(axis=0, ddof=1)
+    assert np.abs(variances - found.explained_variance_).max() <= 1e-5 * variances.max()
+    assert 0.98 < found.certificate_.captured <= 1.0
+
+
+def test_too_little_memory():
+    with config_context(memory="16MiB"), pytest.raises(MemoryError, match="Fewer axes take less"):
+        fit(2, SparseL1())

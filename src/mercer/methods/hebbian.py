@@ -268,7 +268,7 @@ class Hebbian(OnBasis, Streaming):
         def covariances() -> Matrix:
             return lessons.covariances(learner)
 
-        return learner.looked(covariances, self.tol, keep, turned=self.polish)
+        return learner.looked(covariances, self.tol, keep, turned=self.polish, least=lessons.least)
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _ALL and r != problem.rule.first_guess(*problem.sides):

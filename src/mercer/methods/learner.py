@@ -108,16 +108,21 @@ class Learner:
         keep: Callable[[Vector], int],
         *,
         turned: bool,
+        least: float = 0.0,
     ) -> bool:
         """Look how far the axes have turned; tell whether that is within the tolerance.
 
         Not before they have had time to: until then nothing is known. `keep` says from variances
-        how many axes count.
+        how many axes count. Where some lie in the span of others, and all hold less than `least`,
+        there is one yet to be learnt.
         """
         if float(np.max(self.spent, initial=0.0)) < 1.0:
             return False
         values, S = principal(self.A @ self.V.T, covariances(), turned=turned)
         k = min(keep(values), len(values))
+        if k == len(values) < len(self.rho) and float(values.sum()) < least:
+            self.change = 1.0
+            return False
         if float(np.min(self.spent[:k], initial=np.inf)) < 1.0:
             return False
         before, self.before = self.before, S[:, :k].T @ self.A

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, like, to_numpy
 from mercer.config import get_config
 from mercer.landmarks.columns import Columns
-from mercer.methods.learner import Gain, Learner
+from mercer.methods.learner import Gain, Learner, principal
 from mercer.methods.spanned import Spanned
 from mercer.operators import Dense, Gram, Operator
 from mercer.operators.gram import strip_rows
@@ -20,6 +20,8 @@ from mercer.problem import KernelProblem
 from mercer.sources import Block
 from mercer.span import KernelMoments, Span
 
+# A share of the variance that need not be learnt.
+_LEFT = 1e-9
 # Coordinates at which eigenvalues are looked up no more often than after so many steps.
 _EVERY = 32
 
@@ -46,6 +48,8 @@ class Lessons(ABC):
         Numbers of the rows that count.
     total : float
         Their variance in all directions.
+    least : float
+        What axes hold at least where they hold all of what can be learnt, but for rounding.
     limit : int
         The most axes there can be.
     chunk : int
@@ -54,6 +58,7 @@ class Lessons(ABC):
 
     visited: Rows
     total: float
+    least: float
     limit: int
     chunk: int
 
@@ -83,6 +88,7 @@ class OfRows(Lessons):
         self.operator: Operator = gram
         self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
         self.total, self.limit = gram.trace, min(gram.rank, len(self.visited))
+        self.least = (1.0 - _LEFT) * gram.trace - gram.rounding
         self.chunk = strip_rows(gram.size, 8)
         # Negative eigenvalues make the sum of all smaller than what the positive ones hold.
         self.size = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
@@ -117,7 +123,10 @@ class OfRows(Lessons):
         more *= math.sqrt(len(self.visited) / max(self.size, 1e-300))
         centred = to_numpy(self.gram.project(like(more.T, self.gram.reference))).T
         A = np.vstack([known, centred])
-        return Learner.begin(A, self.product(A))
+        V = self.product(A)
+        # Principal axes of their span: one that begins along a much longer one hardly leaves it.
+        _, S = principal(A @ V.T, V @ V.T, turned=True)
+        return Learner.begin(S.T @ A, S.T @ V) if S.shape[1] == r else Learner.begin(A, V)
 
     def product(self, A: Matrix) -> Matrix:
         """Return AK'."""
@@ -153,6 +162,7 @@ class OfSpan(Lessons):
         self.counts = np.ones(n) if weights is None else weights
         self.total, self.limit = float(found.total), found.span.rank
         self.size = float(np.trace(self.covariance))
+        self.least = (1.0 - _LEFT) * self.size
         self.chunk = strip_rows(found.span.size, 8)
         self._known: Matrix | None = None
 

@@ -157,6 +157,12 @@ class Sparse(OnBasis):
     def smaller(self, size: Size) -> str:
         return "A smaller pool of candidates takes less"
 
+    @property
+    def nearer(self) -> str:
+        if self.sigma2 is None:
+            return super().nearer
+        return 'A smaller sigma2 comes nearer; method="auto" finds the way.'
+
     def points(self, n: int, k: int | None) -> int:
         if self.n_basis is not None:
             return size_of(self.n_basis, n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -23,6 +25,9 @@ _DRAWN = 59
 _NORMS = ("l1", "none", "length")
 # A pair of strings costs about as much as one of rows with so many columns: see the plan.
 _STRING = 10_000
+# The terms of an axis, added up, are no longer than the root of this: of longer ones not much but
+# rounding is left, in variances along the axis.
+_LONG = 1e9
 # A function of which no value differs by more roundings than this from its mean is constant.
 _ROUNDINGS = 64.0
 
@@ -82,6 +87,9 @@ class SparseL1(Method):
         products = 2.0 * n * k * looked * (d + k / 2.0) + 2.0 * n * k * (d + k)
         memory = footprint(n, k) + 64.0 * k * k + 2.0 * 2**25
         return Cost(k * -(-looked // AHEAD) + 1, products, 12.0 * k**3, memory)
+
+    def smaller(self, size: Size) -> str:
+        return "Fewer axes take less"
 
     def looked(self, n: int, d: int, k: int) -> int:
         """Return how many rows are looked at for each of k axes, of n rows of d columns."""
@@ -144,16 +152,12 @@ class Pursuit:
 
     def grow(self) -> bool:
         """Take the row whose function varies most; False where none varies."""
-        factor, best, pick = self.factor, 0.0, -1
-        among = self._drawn(np.flatnonzero(factor.beyond > 0))
-        for first in range(0, len(among), AHEAD):
-            some = among[first : first + AHEAD]
-            scores = self.scores(some)
-            i = int(np.argmax(scores))
-            if scores[i] > best:
-                best, pick = float(scores[i]), int(some[i])
-        if pick < 0:
-            return False
+        factor, pick = self.factor, None
+        while pick is None:
+            there = np.flatnonzero(factor.beyond > 0)
+            if not len(there):
+                return False
+            pick = self._best(self._drawn(there))
         column = factor.residual([pick]) / np.sqrt(factor.left[pick])
         column[pick] = np.sqrt(factor.left[pick])
         factor.append([pick], column)
@@ -162,28 +166,47 @@ class Pursuit:
         self.values.append(_scatter(self.problem, column)[0])
         return True
 
+    def _best(self, among: Rows) -> int | None:
+        """Return that which varies most; those that do not are not looked at again."""
+        best, pick = 0.0, None
+        for first in range(0, len(among), AHEAD):
+            some = among[first : first + AHEAD]
+            scores = self.scores(some)
+            self.factor.least[some[scores == 0]] = np.inf
+            i = int(np.argmax(scores))
+            if scores[i] > best:
+                best, pick = float(scores[i]), int(some[i])
+        return pick
+
     def scores(self, at: Rows) -> Vector:
         """Return how much the functions of rows vary, divided by their norms; 0 if they do not."""
         varies = _scatter(self.problem, self.factor.residual(at))
         if not is_finite(varies):
             raise overflowed(self.problem)
-        varies[varies <= self.least] = 0.0
+        varies[(varies <= self.least) | ~self.told(at)] = 0.0
         return np.asarray(varies / self.norms(at) ** 2)
 
-    def norms(self, at: Rows) -> Vector:
-        """Return what the functions are divided by.
+    def told(self, at: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Tell which functions are more than rounding of the terms they are made of."""
+        lengths = np.sqrt(self.factor.columns.own)
+        terms = lengths[at] + np.abs(self.coefficients(at)).T @ lengths[self.factor.at]
+        return np.asarray(terms**2 <= _LONG * self.factor.left[at])
 
-        Of row j, Φ_j − Σ_p c_p Φ_p has c = L⁻ᵀG_j, with L the rows of G of those taken.
-        """
+    def norms(self, at: Rows) -> Vector:
+        """Return what the functions are divided by."""
         factor = self.factor
         if self.normalize == "none":
             return np.ones(len(at))
         if self.normalize == "length":
             return np.sqrt(factor.left[at])
-        size = factor.size
+        return np.asarray(1.0 + np.abs(self.coefficients(at)).sum(axis=0))
+
+    def coefficients(self, at: Rows) -> Matrix:
+        """Return c = L⁻ᵀG_j of rows j: Φ_j − Σ_p c_p Φ_p, with L the rows of G of those taken."""
+        factor, size = self.factor, self.factor.size
         L = factor.G[factor.at, :size]
         c = scipy.linalg.solve_triangular(L, factor.G[at, :size].T, lower=True, trans=1)
-        return np.asarray(1.0 + np.abs(c).sum(axis=0))
+        return np.asarray(c)
 
     def _drawn(self, there: Rows) -> Rows:
         """Draw the rows that are looked at, in order; as often as they count."""
