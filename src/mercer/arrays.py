@@ -138,9 +138,10 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
     N = A.shape[0]
     k = N if k is None else k
     with lapack_threads(N):
+        w, V = np.zeros(0), A
         if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
             w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
-        else:
+        if len(w) < k:  # or LAPACK's bisection has lost some of a cluster
             w, V = scipy.linalg.eigh(A, driver="evd", check_finite=False)
     return w[::-1][:k].copy(), np.ascontiguousarray(V[:, ::-1][:, :k])
 

@@ -32,6 +32,7 @@ from mercer.span import Span
 _PASSES = 300
 # Axes to begin with where a rule is to say how many, from their variances.
 _SOME = 8
+_OTHERS = "They are not the first: others hold more."
 # More rows than these have more axes than can be learnt.
 _ALL = 256
 
@@ -268,7 +269,10 @@ class Hebbian(OnBasis, Streaming):
         def covariances() -> Matrix:
             return lessons.covariances(learner)
 
-        return learner.looked(covariances, self.tol, keep, turned=self.polish, least=lessons.least)
+        if not learner.looked(covariances, self.tol, keep, turned=self.polish, least=lessons.least):
+            return False
+        values, _ = principal(learner.A @ learner.V.T, covariances(), turned=self.polish)
+        return lessons.best(values[: keep(values)])
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _ALL and r != problem.rule.first_guess(*problem.sides):
@@ -312,6 +316,8 @@ class Hebbian(OnBasis, Streaming):
         found, overlaps = judged(
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
+        if converged and not found.converged:
+            found = with_notes(found, _OTHERS)
         values = found.eigenvalues
         vectors = like(A * np.sqrt(values), gram.reference)
         projection = projected(problem, gram, Spectrum(values, vectors, found.residuals), k, found)
@@ -326,6 +332,7 @@ class Hebbian(OnBasis, Streaming):
         found, W = span.found, learner.A
         values, S = principal(W @ W.T, span.covariances(learner), turned=self.polish)
         k = found.chosen(values) if len(values) else 0
+        converged = converged and span.best(values[:k])
         axes = found.span.white @ (W.T @ S[:, :k])
         certificate = found.certificate(values[:k], axes, found.sample(k, rows))
         certificate = with_notes(certificate, self._report(learner, converged, after))
@@ -343,7 +350,9 @@ class Hebbian(OnBasis, Streaming):
         what = "their span" if self.polish else "they"
         turned = f"when last looked at, {what} had turned by {learner.change:.1e} rad"
         note = f"Learnt one row after another, gain {self.gain!r}, in {after}: {turned}"
-        note += f" (tol={self.tol:g})." if converged else f", more than tol={self.tol:g}."
+        still = learner.change <= self.tol
+        note += f" (tol={self.tol:g})." if still else f", more than tol={self.tol:g}."
+        note += f" {_OTHERS}" if still and not converged else ""
         if len(gain):
             note += f" Learnt factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
         if learner.held > 0.01 * learner.steps:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, like, to_numpy
+from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
 from mercer.config import get_config
 from mercer.landmarks.columns import Columns
 from mercer.methods.learner import Gain, Learner, principal
+from mercer.methods.rows import BETTER
 from mercer.methods.spanned import Spanned
 from mercer.operators import Dense, Gram, Operator
 from mercer.operators.gram import strip_rows
@@ -78,6 +80,13 @@ class Lessons(ABC):
     @abstractmethod
     def covariances(self, learner: Learner) -> Matrix:
         """Return the covariances along the axes as they are."""
+
+    def best(self, values: Vector) -> bool:
+        """Tell whether axes of these variances are the first, as far as is known.
+
+        Others stand still too, once learnt.
+        """
+        return True
 
 
 class OfRows(Lessons):
@@ -198,6 +207,14 @@ class OfSpan(Lessons):
 
     def covariances(self, learner: Learner) -> Matrix:
         return np.asarray(learner.A @ self.covariance @ learner.A.T)
+
+    def best(self, values: Vector) -> bool:
+        most = float(self._most[: len(values)].sum())
+        return float(values.sum()) >= (1.0 - BETTER) * most
+
+    @cached_property
+    def _most(self) -> Vector:
+        return eigh(self.covariance)[0]
 
     def white(self, h: Array, counts: Vector) -> Matrix:
         """Return coordinates of rows, so that their squares add up to the covariance."""

@@ -31,6 +31,8 @@ from mercer.projection import KernelProjection
 
 # Random directions that tell what axes learnt from all rows leave out.
 _BESIDE = 4
+# Axes that hold less than others by more than this share have not been learnt.
+BETTER = 1e-4
 
 
 class OverRows(OnBasis):
@@ -227,6 +229,8 @@ def judged(
     basis = namespace(V).concat([V, others], axis=1)[:, : operator.rank]
     spectrum = rayleigh_ritz(operator, orthonormalize(basis)[0], k)
     certificate = certify(operator, spectrum, k, rng)
+    # Axes that stand still may be others than the first: better ones were found just now.
+    converged = converged and float(spectrum.values[:k].sum()) <= (1.0 + BETTER) * held
     assert spectrum.ritz is not None
     apart = V - A * like(values, V)
     if operator.psd:
