@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from mercer import config_context
+from mercer import arrays, config_context
 from mercer.eigen import dense
 from mercer.eigen.dense import Tridiagonal
 from mercer.operators import Dense
@@ -216,3 +216,17 @@ def test_pairs_of_a_tridiagonal_matrix(k):
     assert np.abs(A @ V - V * values).max() <= 1e-13
     assert np.abs(V.T @ V - np.eye(k)).max() <= 1e-13
     assert np.abs(reduced.values - np.linalg.eigvalsh(A)[::-1]).max() <= 1e-13
+
+
+def test_eigenvalues_that_bisection_loses_are_found_again(monkeypatch):
+    """LAPACK may hand out fewer of a cluster than were asked for."""
+    plain = scipy.linalg.eigh
+
+    def losing(A, subset_by_index=None, **how):
+        w, V = plain(A, subset_by_index=subset_by_index, **how)
+        return (w, V) if subset_by_index is None else (w[:0], V[:, :0])
+
+    monkeypatch.setattr(scipy.linalg, "eigh", losing)
+    values, vectors = arrays.eigh(np.diag(np.arange(1.0, 21.0)), 2)
+    np.testing.assert_allclose(values, [20.0, 19.0])
+    assert vectors.shape == (20, 2)
