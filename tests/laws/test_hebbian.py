@@ -146,7 +146,7 @@ def test_axes_are_those_of_exact(row):
     k = 1 if row.name == "separable" else 1 + int(np.argmin(steps))
     assert values[k] <= 0.86 * values[k - 1]
     gain = ("et", "smd")[[each.name for each in KERNELS].index(row.name) % 2]
-    found = quiet(k, Hebbian(gain, max_passes=12000, tol=2e-5), X, kernel=row.kernel)
+    found = quiet(k, Hebbian(gain), X, kernel=row.kernel)
     turned, values = angles(found, row.kernel, X)
     assert turned[told_apart(values, k)].max(initial=0.0) < 1e-3
     assert np.abs(found.explained_variance_ - values[:k]).max() <= 1e-5 * values[0]
@@ -170,7 +170,7 @@ def test_axes_of_real_rows_are_those_of_exact(name, gain):
     kernel, k = {"iris": (RBF(0.1), 4), "digits": (RBF(0.001), 4), "usps": (RBF(1 / 128), 3)}[name]
     if gain == "kha":
         k = 2 if name == "iris" else 3  # it waits for the smallest variance
-    found = quiet(k, Hebbian(gain, max_passes=3000), X, kernel=kernel)
+    found = quiet(k, Hebbian(gain), X, kernel=kernel)
     turned, values = angles(found, kernel, X)
     there = told_apart(values, k)
     assert there.any()

@@ -12,7 +12,7 @@ from mercer import progress
 from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.certificate import Certificate, Figure
 from mercer.eigen import Spectrum
-from mercer.kernels.parameters import is_number, require
+from mercer.kernels.parameters import is_number, require, whole
 from mercer.landmarks import Landmarks, as_landmarks
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Size, Streaming
@@ -28,6 +28,8 @@ from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.span import Span
 
+# Passes at most where the user does not say: as many as make so many steps, between these.
+_STEPS, _FEWEST, _MOST = 1_000_000, 1000, 12_000
 # Passes that a plan reckons with.
 _PASSES = 300
 # Axes to begin with where a rule is to say how many, from their variances.
@@ -74,8 +76,9 @@ class Hebbian(OnBasis, Streaming):
         eigenvalues, so that axes whose variances are some percent apart are still told apart.
     mu, xi : float
         Gain of the log-gains, over the mean of k'(x, x); and how much of B is kept in a step.
-    max_passes : int
-        Passes over the rows at most.
+    max_passes : int or None
+        Passes over the rows at most. None: 1000, or, of few rows, a million steps and no more
+        than 12000 passes.
     tol : float
         The passes end when axes, or their span where they are polished, turn by no more than
         this angle, in radians, while what does not belong to them would shrink to 1/e.
@@ -114,7 +117,7 @@ class Hebbian(OnBasis, Streaming):
         tau: float | None = None,
         mu: float = 1.0,
         xi: float = 0.99,
-        max_passes: int = 1000,
+        max_passes: int | None = None,
         tol: float = 5e-5,
         polish: bool = True,
     ) -> None:
@@ -138,7 +141,7 @@ class Hebbian(OnBasis, Streaming):
         return 'method="exact" is faster.' if self.keeps_rows else super().nearer
 
     def cost(self, size: Size) -> Cost:
-        n, passes = size.n, min(_PASSES, int(self.max_passes))
+        n, passes = size.n, min(_PASSES, self.passes(size.n))
         r = min(size.axes, _ALL) if size.k is None else size.k
         each = {"kha": 8.0, "et": 12.0, "smd": 30.0}.get(self.gain, 30.0)
         if not self.keeps_rows:
@@ -155,6 +158,12 @@ class Hebbian(OnBasis, Streaming):
         vectors = 8.0 * n * (8 * r + 16 + size.d)
         work = 2.0 * walks * n * n * size.d + passes * each * n * n * r
         return Cost(passes, work, 0.0, held + vectors)
+
+    def passes(self, n: int) -> int:
+        """Return how many passes over n rows there are at most."""
+        if self.max_passes is None:
+            return min(max(_FEWEST, _STEPS // n), _MOST)
+        return int(self.max_passes)
 
     def fit(self, problem: Problem) -> KernelProjection:
         rule = self._checked()
@@ -210,9 +219,8 @@ class Hebbian(OnBasis, Streaming):
             fine = fine and (value > 0 or least == "0 or more")
             require(self, name, (optional and value is None) or fine, f"a number {least}")
         require(self, "xi", is_number(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
-        passes = self.max_passes
-        whole = is_number(passes) and math.isfinite(passes) and passes == int(passes) >= 1
-        require(self, "max_passes", whole, "a whole number, 1 or more")
+        if self.max_passes is not None:
+            whole(self, "max_passes")
         return Gain(self.gain, self.eta, self.tau, self.mu, self.xi)
 
     def _learnt(
@@ -244,7 +252,7 @@ class Hebbian(OnBasis, Streaming):
         self, problem: KernelProblem, learner: Learner, lessons: Lessons, rule: Gain
     ) -> tuple[bool, int]:
         """Pass over the rows until the axes stand still; return whether they do, and the passes."""
-        order, most = lessons.visited, int(self.max_passes)
+        order, most = lessons.visited, self.passes(len(lessons.visited))
         with progress.task("Hebbian passes", most) as tick:
             for done in range(1, most + 1):
                 order = problem.rng.permutation(lessons.visited) if done % 2 else order[::-1].copy()
