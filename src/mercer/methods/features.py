@@ -51,7 +51,8 @@ class RandomFeatures(Streaming):
     Features do not lie in the kernel's space, so nothing bounds what they miss but products with
     the kernel matrix. Where those are affordable the certificate judges the span that the scores
     make over the rows; else its figures are the features' own, and said to be estimates. Variances
-    and their ratios, and what a share in `n_components` is of, are the features' in any case.
+    and their ratios, and what a share in `n_components` is of, are the features' in any case. A
+    `gap` sharpens that judgement; it does not raise q.
 
     Parameters
     ----------
