@@ -21,6 +21,7 @@ NAMES = (
     "sketches",
     "basis",
     "faces",
+    "ways",
 )
 
 

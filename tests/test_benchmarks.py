@@ -1,5 +1,6 @@
 """Benchmarks run, on little."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("psutil", reason="benchmarks need psutil: mercer[bench]")
@@ -13,6 +14,20 @@ def test_basis():
     best = [row for row in rows if row.measure == "E_emp of Subset / best other"]
     assert len(best) == 3
     assert all(row.ours <= 1.0 for row in best)
+    assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_ways():
+    from benchmarks import report, ways
+
+    rows = ways.run(1, quick=True)
+    passes = {row.case.split()[-1]: row.ours for row in rows if row.measure.startswith("passes to")}
+    if passes:  # USPS is there
+        assert passes["KHA-SMD"] < passes["KHA"] < np.inf
+    time, growth = rows[-2:]
+    assert time.peer > 0 < time.ours
+    assert growth.measure == "skipped" or 0 < growth.ours < growth.must
     assert len(report.table(rows).splitlines()) == len(rows) + 1
 
 

@@ -488,8 +488,11 @@ def test_every_method_has_a_plan(method):
     assert len(plan.candidates) == 1
     larger = KernelPCA(5, kernel="rbf", method=method).plan(Rows(50_000, 20))
     cost, more = plan.candidates[0].cost, larger.candidates[0].cost
-    if not isinstance(method, (Sparse, SparseL1)):  # of many rows they look at some
-        assert more.products > 5 * cost.products
+    if isinstance(method, SparseL1):  # of many rows it looks at 59 for each axis, not at all
+        few, many = (SparseL1(59).cost(each.size) for each in (plan, larger))
+        assert more.products == many.products > 5 * few.products
+    else:  # Sparse: as many candidates, whatever n
+        assert more.products > (1 if isinstance(method, Sparse) else 5) * cost.products
     if isinstance(method, Subset) and method.centroid == "span":
         assert more.memory == cost.memory  # whatever n
 
