@@ -137,15 +137,15 @@ def test_coordinates_and_kernels_give_the_same_steps(kind):
 # Where they lead.
 
 
+@pytest.mark.parametrize("gain", GAINS)
 @pytest.mark.parametrize("row", rows([row for row in KERNELS if row.kernel.psd]))
-def test_axes_are_those_of_exact(row):
+def test_axes_are_those_of_exact(row, gain):
     X = ROWS[row.rows](np.random.default_rng(3), 40)
     K = centred(row.kernel, X)
     values = np.linalg.eigvalsh(K)[::-1]
     steps = values[1:5] / np.maximum(values[:4], 1e-300)
     k = 1 if row.name == "separable" else 1 + int(np.argmin(steps))
     assert values[k] <= 0.86 * values[k - 1]
-    gain = ("et", "smd")[[each.name for each in KERNELS].index(row.name) % 2]
     found = quiet(k, Hebbian(gain), X, kernel=row.kernel)
     turned, values = angles(found, row.kernel, X)
     assert turned[told_apart(values, k)].max(initial=0.0) < 1e-3

@@ -20,7 +20,7 @@ from mercer.methods.basis import OnBasis, ready
 from mercer.methods.exact import in_memory, projected, require_finite_kernel
 from mercer.methods.learner import KINDS, Gain, Learner, principal
 from mercer.methods.lessons import Learning, Lessons, OfRows, OfSpan, fits, start
-from mercer.methods.rows import judged
+from mercer.methods.rows import judged_sums
 from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
@@ -327,7 +327,7 @@ class Hebbian(OnBasis, Streaming):
             none = np.zeros(0)
             found = Certificate(Figure(0.0), Figure(0.0), none, none, none, notes=notes)
             return projected(problem, gram, Spectrum(none, like(A, gram.reference), none), 0, found)
-        found, overlaps = judged(
+        found, overlaps = judged_sums(
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
         if converged and not found.converged:

@@ -201,7 +201,7 @@ def _within(T: Matrix, product: Matrix, rounding: float) -> float:
     return held_by(values, lengths, rounding)
 
 
-def judged(
+def judged_sums(
     operator: Operator,
     A: Array,
     rng: np.random.Generator,
