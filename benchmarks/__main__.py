@@ -8,6 +8,7 @@ import signal
 import sys
 
 from benchmarks import report
+from benchmarks.environment import environment
 from benchmarks.harness import Row, say, warm_up
 
 NAMES = (
@@ -45,11 +46,11 @@ def main() -> int:
     # So that the temporary files go, too, when the run is ended from outside.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     warm_up()
-    print(report.heading(report.environment()))
+    print(report.heading(environment()))
     table: list[Row] = []
     for name in options.names or NAMES:
         say(name)
-        facts = report.environment()
+        facts = environment()
         rows = importlib.import_module(f"benchmarks.{name}").run(options.repeats, options.quick)
         if options.quick:
             for row in rows:

@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
-import platform
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_info
-
-from benchmarks.data import ROOT
+from benchmarks.environment import load
 from benchmarks.harness import MIB, Row
 
 RESULTS = Path(__file__).resolve().parent / "results"
 _HEAD = ("case", "measure", "Mercer", "scikit-learn", "ratio", "must", "aim", "met", "note")
-
-
-def environment() -> dict[str, Any]:
-    """Return the date, the versions, the machine and the threads that both sides find."""
-    import numpy
-    import scipy
-    import sklearn
-
-    import mercer
-
-    modules = (mercer, numpy, scipy, sklearn)
-    keys = ("user_api", "internal_api", "version", "architecture", "num_threads")
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "versions": {"python": platform.python_version(), "commit": _commit()}
-        | {module.__name__: module.__version__ for module in modules},
-        "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
-        "load": _load(),
-        "threads": [{key: pool.get(key) for key in keys} for pool in threadpool_info()],
-    }
 
 
 def heading(facts: dict[str, Any]) -> str:
@@ -62,7 +33,7 @@ def save(name: str, rows: list[Row], facts: dict[str, Any], quick: bool) -> Path
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
     lines = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]
-    facts = facts | {"load after": _load(), "quick": quick, "rows": lines}
+    facts = facts | {"load after": load(), "quick": quick, "rows": lines}
     text = json.dumps(facts, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
     return path
@@ -99,26 +70,3 @@ def _figure(x: float | None, unit: str, sign: str = "") -> str:
     plain = f"{x:.3g}" if 0.01 <= abs(x) < 1000 else f"{x:.1e}"
     texts = {"s": f"{x:.3g} s", "×": f"{x:.2f}×", "%": f"{100 * x:.2g} %"}
     return sign + texts.get(unit, plain)
-
-
-def _load() -> tuple[float, ...] | None:
-    return os.getloadavg() if hasattr(os, "getloadavg") else None
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(
-            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-        )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def _commit() -> str:
-    """Return the commit, with a + where files differ from it."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"

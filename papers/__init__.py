@@ -1,0 +1,1 @@
+"""The sources' tables and figures, made again: ``python -m papers NAME``."""

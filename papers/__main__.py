@@ -1,0 +1,48 @@
+"""Make results of the sources again, print ours beside the printed figures, and keep them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import sys
+import time
+
+from papers import results
+
+HELPERS = {"__main__", "data", "results"}
+NAMES = sorted({module.name for module in pkgutil.iter_modules([str(results.HERE)])} - HELPERS)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return 1 where a figure is not what it must be."""
+    parser = argparse.ArgumentParser(
+        prog="python -m papers",
+        description="The status is 1 where a figure is not what it must be.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; all")
+    parser.add_argument(
+        "--quick", action="store_true", help="seconds instead of minutes; no verdict, nothing kept"
+    )
+    options = parser.parse_args(arguments)
+    for name in options.names:
+        if name not in NAMES:
+            parser.error(f"{name!r} is not one of {', '.join(NAMES)}")
+    met = True
+    for name in options.names or NAMES:
+        start = time.perf_counter()
+        try:
+            result = importlib.import_module(f"papers.{name}").run(options.quick)
+        except FileNotFoundError as absent:
+            print(f"\n{name}: skipped, {absent}", flush=True)
+            continue
+        seconds = time.perf_counter() - start
+        print(f"\n{result.title}\n\n{result.table()}\n\n{result.text}\n{seconds:.0f} s", flush=True)
+        if not options.quick:
+            results.keep(name, result, seconds)
+            met = met and result.met
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
