@@ -54,7 +54,10 @@ def run(quick: bool = False) -> Result:
             folds = StratifiedKFold(5, shuffle=True, random_state=i)
             chosen[name][i] = rate(GridSearchCV(model, grid, cv=folds), faces)
     lines = [line("1-NN of the pixels", pixels)]
-    lines += [line(f"linear PCA, {k} axes", rates["linear PCA"][:, j]) for j, k in enumerate(axes)]
+    lines += [
+        line(f"linear PCA, {k} ax{'is' if k == 1 else 'es'}", rates["linear PCA"][:, j])
+        for j, k in enumerate(axes)
+    ]
     for name, found in chosen.items():
         printed = "89.5" if name == "linear PCA" else "–"
         lines.append(line(f"{name}, k chosen", found, printed))

@@ -110,6 +110,12 @@ def test_distances_that_are_rounding(X, estimator):
     assert outliers(detector, X[:1]) == 0
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_rows_that_are_all_the_same():
+    detector = NoveltyDetector(PCA(0)).fit(np.ones((9, 2)))
+    np.testing.assert_array_equal(detector.predict([[1, 1], [1, 2]]), [1, -1])
+
+
 def test_small_distances_of_pca_are_no_rounding(rng):
     X = rng.normal(size=(100, 1)) @ rng.normal(size=(1, 5)) + 1e-9 * rng.normal(size=(100, 5))
     with warnings.catch_warnings():

@@ -111,21 +111,20 @@ class NearestProjection(ClassifierMixin, Around):
         >>> NearestProjection(PCA(2)).fit(*load_iris(return_X_y=True)).predict([[6, 3, 5, 2]])
         array([2])
         """
-        with self._all_or_nothing():
-            model, search = self._inner("fit_transform", "transform"), self._search()
-            labels = self._labels(y)
-            scores = _rows(model.fit_transform(self._images(X)))
-            n, k = scores.shape
-            if k == 0:
-                raise ValueError(
-                    f"{model!r} found no axis to project on: X has no variance, or no axis was "
-                    f"asked for."
-                )
-            if self.n_neighbors > n:
-                raise ValueError(
-                    f"n_neighbors={self.n_neighbors}, and X has {n} rows. Ask for {n} at most."
-                )
-            self.estimator_, self.neighbors_ = model, search.fit(scores, labels)
+        model, search = self._inner("fit_transform", "transform"), self._search()
+        labels = self._labels(y)
+        scores = _rows(model.fit_transform(self._images(X)))
+        n, k = scores.shape
+        if k == 0:
+            raise ValueError(
+                f"{model!r} found no axis to project on: X has no variance, or no axis was "
+                f"asked for."
+            )
+        if self.n_neighbors > n:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors}, and X has {n} rows. Ask for {n} at most."
+            )
+        self.estimator_, self.neighbors_ = model, search.fit(scores, labels)
         return self
 
     def predict(self, X: Any) -> Any:
