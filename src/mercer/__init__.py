@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.kernel_pca import KernelPCA
+    from mercer.estimators.nearest import NearestProjection
+    from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pca import PCA
     from mercer.methods.base import ConvergenceWarning
     from mercer.plan import Plan
@@ -22,6 +24,8 @@ __all__ = [
     "Certificate",
     "ConvergenceWarning",
     "KernelPCA",
+    "NearestProjection",
+    "NoveltyDetector",
     "Plan",
     "Source",
     "as_source",
@@ -42,6 +46,8 @@ _HOMES = {
     "Certificate": "certificate",
     "ConvergenceWarning": "methods.base",
     "KernelPCA": "estimators.kernel_pca",
+    "NearestProjection": "estimators.nearest",
+    "NoveltyDetector": "estimators.novelty",
     "Plan": "plan",
     "Source": "sources",
     "as_source": "sources",

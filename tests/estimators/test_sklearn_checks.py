@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import PCA, KernelPCA
+from mercer import PCA, KernelPCA, NearestProjection, NoveltyDetector
 from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import (
@@ -134,4 +134,30 @@ def test_kernel_estimator_of_a_sketch(estimator, check):
     ]
 )
 def test_kernel_estimator_of_features(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*keep every row whole")
+@parametrize_with_checks(
+    [
+        NoveltyDetector(),
+        NoveltyDetector(PCA(1)),
+        NoveltyDetector(KernelPCA(2, kernel="rbf"), contamination=0.5),
+        NoveltyDetector(KernelPCA(1, kernel="rbf", method="features", random_state=0)),
+    ]
+)
+def test_novelty(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        NearestProjection(),
+        NearestProjection(PCA(0.99), 3),
+        NearestProjection(KernelPCA(2, kernel="rbf", gamma="median"), weights="distance"),
+        NearestProjection(KernelPCA(2, kernel="rbf", method=Subset(4), random_state=0)),
+    ]
+)
+def test_nearest(estimator, check):
     check(estimator)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer import progress
 from mercer.arrays import is_foreign
 from mercer.certificate import Certificate
+from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.validation import check_rows
 from mercer.methods import ConvergenceWarning
@@ -30,11 +29,9 @@ from mercer.plan import Plan
 from mercer.problem import Problem
 from mercer.sources import ArraySource, Source, as_source, check_weights, write_npy
 
-_CALLBACKS = ("_callback_", "_skl_callbacks")
-
 
 class Projecting(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Atomic, BaseEstimator
 ):
     """Base of estimators whose fit ends in a projection.
 
@@ -226,21 +223,6 @@ class Projecting(
                 f"certified. {remedy}",
                 ConvergenceWarning,
             )
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self, *, always: bool = False) -> Iterator[None]:
-        """Leave the estimator as it was when something fails inside, or always."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            always = True
-            raise
-        finally:
-            if always:  # what scikit-learn's callbacks still need to be torn down stays
-                before |= {k: v for k, v in vars(self).items() if k.startswith(_CALLBACKS)}
-                self.__dict__.clear()
-                self.__dict__.update(before)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "projection_")
