@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mercer import KernelPCA, config_context
-from mercer.kernels import RBF, FromFunction, Polynomial, Subsequence, Tanh
+from mercer.kernels import RBF, FromFunction, Laplacian, Polynomial, Subsequence, Tanh
 from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
 from mercer.rules import Threshold
@@ -59,6 +59,10 @@ def test_gamma_by_default_and_from_the_rows():
     median = KernelPCA(2, kernel="rbf", gamma="median").fit(X)
     assert median.gamma_ == pytest.approx(0.5 / np.median(distances) ** 2)
     assert median.kernel_ == RBF(median.gamma_)
+    blocks = pairwise.manhattan_distances(X)[np.triu_indices(len(X), 1)]
+    median = KernelPCA(2, kernel="laplacian", gamma="median").fit(X)
+    assert median.gamma_ == pytest.approx(1 / np.median(blocks))
+    assert median.kernel_ == Laplacian(median.gamma_, "l1")
     scale = KernelPCA(2, kernel="poly", gamma="scale").fit(X)
     assert scale.gamma_ == pytest.approx(1 / (4 * X.var()))
     for kernel, words in ((RBF(1.0), "set gamma in the kernel"), ("poly", "rbf and laplacian")):

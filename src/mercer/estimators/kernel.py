@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
+from mercer.kernels import RBF, FromFunction, Kernel, Laplacian, as_kernel
 from mercer.kernels.grammar import NAMES
 from mercer.problem import Problem
 from mercer.rules import Count
@@ -72,8 +71,10 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
     if gamma == "median":
         if kernel.lower() not in _WITH_MEDIAN:
             raise ValueError(f"gamma='median' is for rbf and laplacian, and kernel={kernel!r}.")
-        found = float(RBF.from_median(source).gamma)
-        return found if kernel.lower() == "rbf" else math.sqrt(2.0 * found)
+        if kernel.lower() == "rbf":
+            return RBF.from_median(source).gamma
+        norm = as_kernel(kernel, 1.0).get_params()["norm"]  # which depends on the spelling
+        return Laplacian.from_median(source, norm).gamma
     mean, _, variance = Problem(source, Count(1)).treatment(np.float64)
     spread = variance * (source.count - 1.0) / source.count / d + float(np.var(mean))
     return 1.0 / (d * spread) if spread > 0 else 1.0

@@ -61,8 +61,9 @@ class KernelPCA(Batches):
         "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
         function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels by name. None is 1/d; "median" makes the median distance between rows one
-        length of the RBF; "scale" is 1/(d · variance). Both are found inside the fit.
+        For kernels by name. None is 1/d; "median" makes the median distance between rows, by
+        the kernel's norm, one length of the RBF or the Laplacian; "scale" is
+        1/(d · variance). Both are found inside the fit.
     degree, coef0, kernel_params
         As in scikit-learn.
     alpha, fit_inverse_transform

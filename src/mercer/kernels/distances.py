@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
 from mercer.kernels.draws import normal, student
-from mercer.kernels.pair import Beside, Points, ones
+from mercer.kernels.pair import Beside, Pair, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.sources import Source
@@ -90,19 +91,7 @@ class RBF(Stationary):
         >>> RBF.from_median([[0.0], [1.0], [2.0]])
         RBF(0.5)
         """
-        source = cls()._rows(X)
-        rng = np.random.default_rng(random_state)
-        rows = _drawn_rows(source, size, rng)
-        if len(rows) < 2:
-            raise ValueError(f"RBF.from_median: {len(rows)} rows have no distance.")
-        points = Points(source.take(rows))
-        pair = next(Beside(points, points).tiles(whole=True))
-        apart = np.sqrt(to_numpy(pair.sqdist))[np.triu_indices(pair.shape[0], 1)]
-        sigma = float(np.median(apart))
-        if not np.isfinite(sigma):
-            raise ValueError("RBF.from_median: X contains NaN or infinity. Drop or impute them.")
-        if sigma == 0:
-            raise ValueError("RBF.from_median: half of the rows are equal. Pass gamma instead.")
+        sigma = _median(cls(), X, lambda pair: np.sqrt(to_numpy(pair.sqdist)), size, random_state)
         return cls.from_sigma(sigma)
 
     def check(self) -> None:
@@ -151,6 +140,24 @@ class Laplacian(Stationary):
 
     def __init__(self, gamma: float = 1.0, norm: str = "l2") -> None:
         self.gamma, self.norm = gamma, norm
+
+    @classmethod
+    def from_median(
+        cls, X: Any, norm: str = "l2", *, size: int = 1000, random_state: int = 0
+    ) -> Laplacian:
+        """Return the kernel that is 1/e at the median distance between rows of X.
+
+        Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Laplacian
+        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]], norm="l1").gamma == 1 / 7
+        True
+        """
+        made = cls(1.0, norm)
+        made.check()
+        return cls(1.0 / _median(made, X, made._distance, size, random_state), norm)
 
     def check(self) -> None:
         positive(self, "gamma")
@@ -343,6 +350,28 @@ class _CityBlock:
 
 
 CITY_BLOCK = _CityBlock()
+
+
+def _median(
+    kernel: Stationary, X: Any, distance: Callable[[Pair], Any], size: int, random_state: int
+) -> float:
+    """Return the median distance between rows, some of them drawn."""
+    source, name = kernel._rows(X), f"{type(kernel).__name__}.from_median"
+    rows = _drawn_rows(source, size, np.random.default_rng(random_state))
+    if len(rows) < 2:
+        raise ValueError(f"{name}: {len(rows)} rows have no distance.")
+    points = Points(source.take(rows))
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = to_numpy(distance(next(Beside(points, points).tiles(whole=True))))
+        found = float(np.median(apart[np.triu_indices(len(points), 1)]))
+    if not np.isfinite(found):
+        raise ValueError(f"{name}: X contains NaN or infinity. Drop or impute them.")
+    if found == 0:
+        raise ValueError(
+            f"{name}: half of the rows are equal, so that their median distance is 0. Pass a "
+            f"number as gamma instead."
+        )
+    return found
 
 
 def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
