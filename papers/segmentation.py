@@ -157,7 +157,7 @@ def figure(curves: dict[str, dict[str, list[tuple[int, float]]]]) -> Any:
     ax = drawn.subplots()
     for (where, found), style in zip(curves.items(), ("-", "--"), strict=True):
         for name, points in found.items():
-            label = f"{name}, {'test rows not in training' if where else 'as printed'}"
+            label = f"{name}, {'no copies of test rows' if where else 'all 2100 rows'}"
             ax.plot(*zip(*points, strict=True), style, color=COLOURS[name], label=label)
     for axes, error, name in ((14, 0.038, "linear"), (50, 0.0333, "Laplace")):
         ax.plot(axes, error, "o", markerfacecolor="white", color=COLOURS[name])
