@@ -130,7 +130,7 @@ def analysed(rows: csr_matrix, axes: int, console: Console) -> tuple[PCA, np.nda
     """Find the axes, tell how good they are and what they took; return them and the scores."""
     n, d = rows.shape
     dense, sparse = (f"{size / MIB:.0f} MiB" for size in (8 * n * d, 12 * rows.nnz + 4 * n))
-    console.print(f"{n} documents, {d} key words: {sparse} sparse; dense it were {dense}\n")
+    console.print(f"{n} documents, {d} key words: {sparse} sparse, {dense} if it were dense\n")
     before = peak()
     pca = PCA(axes, random_state=0)
     scores = pca.fit_transform(rows)

@@ -25,9 +25,8 @@ newsgroup by the cosine, and k-means makes 20 clusters: adjusted Rand index and 
 information, mean and deviation of three starts. The newsgroups serve to judge, for nothing else.
 What must be is the source's hope, that scores tell better than words which documents are alike,
 for the ranking as a whole. Among the ten nearest the words themselves tell better; of relative
-frequencies, which short documents rule, 100 axes are too few for the hundred nearest too.
-TruncatedSVD does not subtract the mean; the axes hold more variance, and rank better as a whole
-and worse at the top."""
+frequencies, among the hundred nearest too. TruncatedSVD does not subtract the mean: our axes hold
+more variance and rank better as a whole, a little worse among the ten nearest."""
 
 
 def run(quick: bool) -> Result:
