@@ -6,6 +6,7 @@ import sys
 
 from rich.console import Console
 
+from benchmarks.data import find
 from papers.results import HERE, Line, Result
 
 sys.path.append(str(HERE.parent / "examples"))  # what an example imports lies beside it
@@ -31,10 +32,8 @@ more variance and rank better as a whole, a little worse among the ten nearest."
 
 def run(quick: bool) -> Result:
     """Judge key words, their principal axes and singular vectors, for both weights."""
-    try:
-        documents = lsa.key_words(lsa.kept(), 1000 if quick else None)
-    except ValueError as absent:
-        raise FileNotFoundError(absent) from None
+    find(lsa.FILE)
+    documents = lsa.key_words(lsa.kept(), 1000 if quick else None)
     lines, figure = list[Line](), None
     for weights, what in lsa.WEIGHTS.items():
         rows = lsa.weighted(documents, weights)
