@@ -3,17 +3,19 @@
 #   PYTHON       the Python that makes the environment (3.11 or newer)
 #   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -m 'not slow'"
 #   BENCH_ARGS   arguments of the benchmarks
+#   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -q -n 2
 BENCH_ARGS ?=
+PAPERS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format bench images clean
+.PHONY: help env demo test check format bench papers images clean
 # Two installs into one environment must not run at once.
 .NOTPARALLEL:
 
@@ -41,6 +43,9 @@ format: $(VENV)/.lint ## format the code and mend what ruff can mend
 
 bench: $(VENV)/.test $(VENV)/.bench ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+papers: $(VENV)/.test ## make results of the literature again, beside the printed figures
+	$(BIN)/python -m papers $(PAPERS)
 
 images: $(VENV)/.plot ## make the pictures of the documentation
 	$(BIN)/python docs/images/make.py
