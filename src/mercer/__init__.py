@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.kernel_pca import KernelPCA
     from mercer.estimators.pca import PCA
+    from mercer.estimators.subspace import SubspaceClassifier
     from mercer.methods.base import ConvergenceWarning
     from mercer.plan import Plan
     from mercer.sources import Source, as_source
@@ -24,6 +25,7 @@ __all__ = [
     "KernelPCA",
     "Plan",
     "Source",
+    "SubspaceClassifier",
     "as_source",
     "config_context",
     "get_config",
@@ -44,6 +46,7 @@ _HOMES = {
     "KernelPCA": "estimators.kernel_pca",
     "Plan": "plan",
     "Source": "sources",
+    "SubspaceClassifier": "estimators.subspace",
     "as_source": "sources",
     "config_context": "config",
     "get_config": "config",

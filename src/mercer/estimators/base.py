@@ -33,6 +33,23 @@ from mercer.sources import ArraySource, Source, as_source, check_weights, write_
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 
 
+@contextlib.contextmanager
+def all_or_nothing(estimator: Any, *, always: bool = False) -> Iterator[None]:
+    """Leave an estimator as it was when something fails inside, or always."""
+    state = vars(estimator)
+    before = state.copy()
+    try:
+        yield
+    except BaseException:
+        always = True
+        raise
+    finally:
+        if always:  # what scikit-learn's callbacks still need to be torn down stays
+            before |= {k: v for k, v in state.items() if k.startswith(_CALLBACKS)}
+            state.clear()
+            state.update(before)
+
+
 class Projecting(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -152,6 +169,10 @@ class Projecting(
     def _scores(self, source: Source) -> Source:
         """Return the scores of rows, computed when they are read."""
 
+    @abstractmethod
+    def _residuals(self, source: Source) -> Source:
+        """Return one column: squared distances from the axes, computed when they are read."""
+
     def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit."""
         return self._scores(source)
@@ -227,20 +248,8 @@ class Projecting(
                 ConvergenceWarning,
             )
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self, *, always: bool = False) -> Iterator[None]:
-        """Leave the estimator as it was when something fails inside, or always."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            always = True
-            raise
-        finally:
-            if always:  # what scikit-learn's callbacks still need to be torn down stays
-                before |= {k: v for k, v in vars(self).items() if k.startswith(_CALLBACKS)}
-                self.__dict__.clear()
-                self.__dict__.update(before)
+    def _all_or_nothing(self, *, always: bool = False) -> Any:
+        return all_or_nothing(self, always=always)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "projection_")

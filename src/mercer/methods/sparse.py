@@ -83,10 +83,10 @@ class Sparse(OnBasis):
     Parameters
     ----------
     n_basis : int, float or None
-        Points to be left, or, below 1, their share of the rows: σ² is searched for. Where no σ² leaves as many, the nearest number is,
-        which a note in the certificate says, and a warning where it is far off. None, where σ²
-        is too: 100, or a quarter of the rows if that is less, or four for every axis if that is
-        more.
+        Points to be left, or, below 1, their share of the rows: σ² is searched for. Where no σ²
+        leaves as many, the nearest number is, which a note in the certificate says, and a warning
+        where it is far off. None, where σ² is too: 100, or a quarter of the rows if that is less,
+        or four for every axis if that is more.
     sigma2 : float or None
         Variance of the noise in every direction; in the units of `explained_variance_`.
     select : str, Landmarks, points or numbers of rows

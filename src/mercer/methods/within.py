@@ -44,7 +44,8 @@ class Within(Method):
     Parameters
     ----------
     n_basis : int, float or None
-        Points of the first basis; below 1, their share of the rows. None: 250, or four for every axis.
+        Points of the first basis; below 1, their share of the rows. None: 250, or four for
+        every axis.
     store : {"float64", "float32", "none"} or None
         How the kernel matrix is kept, as in `Exact`; None: no products are made with it.
 
