@@ -104,7 +104,7 @@ def size_of(m: Any, n: int | None) -> int:
             raise ValueError(
                 f"n_basis={m!r} is a share of rows, and points were given. Leave it out."
             )
-        return max(1, round(m * n))
+        return max(1, round(float(m) * n))
     if is_number(m) and m == 1 and not isinstance(m, Integral):
         raise ValueError(
             f"n_basis={m!r} may mean one point, or all rows. Write 1 for one point; with all rows "
