@@ -328,7 +328,7 @@ HOLE[143, 2] = np.nan
             None,
             X,
             np.zeros(150),
-            r"2 classes or more are needed, and y holds 1 class with weight, 0.0",
+            r"2 classes or more are needed.* 1 class with weight, 0.0",
         ),
         (None, X, np.linspace(0, 1, 150), r"Unknown label type: continuous"),
         (None, X, Y[:-1], r"X has 150 rows and y 149 labels"),
