@@ -122,7 +122,7 @@ def run(quick: bool) -> Result:
     for way in ways:
         key = way.name if way.method is None else (repr(way.select), way.share)
         groups.setdefault(key, []).append(way)
-    with parallel_config(n_jobs=1 if quick else 2, inner_max_num_threads=None if quick else 1):
+    with parallel_config("loky", n_jobs=1 if quick else 2, inner_max_num_threads=1):
         tasks = (delayed(examined)(group, splits, seeds, quick) for group in groups.values())
         found = {way.name: rest for part in Parallel()(tasks) for way, *rest in part}
     lines = []

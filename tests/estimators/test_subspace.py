@@ -103,7 +103,7 @@ def test_what_the_rows_tell_of_the_kernel_is_told_by_all_of_them(gamma):
     whole = KernelPCA(3, kernel="rbf", gamma=gamma).fit(X).gamma_
     assert [model.gamma_ for model in found.estimators_] == [whole] * 3
     assert fit(KernelPCA(3, kernel="rbf")).estimators_[1].gamma_ == 1 / 4
-    assert found.estimator is None or found.estimator.gamma == gamma
+    assert found.estimator.gamma == gamma
 
 
 @pytest.mark.parametrize("random_state", [None, 3, np.random.RandomState(0)])
@@ -343,7 +343,8 @@ HOLE[143, 2] = np.nan
         (KernelPCA(), X, Y, r"whole space"),
         (PCA(5), X, Y, r"In class 0 \(50 rows\): n_components=5 must be between"),
         (KernelPCA(2, kernel="precomputed"), X @ X.T, Y, r"precomputed.*Use the kernel itself"),
-        (KernelPCA(2, kernel="rbf", gamma=-1.0), X, Y, r"'gamma' parameter"),
+        (KernelPCA(2, kernel="rbf", gamma=-1.0), X, Y, r"^RBF: gamma=-1.0"),
+        (KernelPCA(2, kernel="chi"), X, Y, r"^'chi': 'chi' at character 1 is not known"),
         (KernelPCA(2, method=Subset(60)), X, Y, r"In class 0 \(50 rows\): n_basis=60 is more"),
         (KernelPCA(2, method=Subset(select=[0, 9])), X, Y, r"names rows by number"),
         (decomposition.PCA(2), X, Y, r"must be an instance of 'mercer.estimators.pca.PCA'"),

@@ -66,9 +66,10 @@ def shared_model(estimator: Model | None, source: Source) -> Model:
             "subspace takes. Use the kernel itself."
         )
     _require_no_numbers(model.method)
+    rest = (model.degree, model.coef0, model.kernel_params)
+    _, gamma = resolved(model.kernel, model.gamma, *rest, source)  # or say what is wrong with it
     if isinstance(model.gamma, str):
-        rest = (model.degree, model.coef0, model.kernel_params)
-        model.gamma = resolved(model.kernel, model.gamma, *rest, source)[1]
+        model.gamma = gamma
     return model
 
 
