@@ -207,5 +207,6 @@ class SubspaceClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.estimator or KernelPCA()).input_tags.sparse
+        model = KernelPCA() if self.estimator is None else self.estimator
+        tags.input_tags.sparse = get_tags(model).input_tags.sparse
         return tags
