@@ -30,11 +30,11 @@ def _digits(repeats: int, quick: bool) -> list[Row]:
     except FileNotFoundError as error:
         return [skipped(case, error)]
     # c and r of either as `python -m papers usps` chooses them.
-    few = _fitted(X[:n], y[:n], 50, method=Subset(0.1, select=KMeans(nearest=False)))
+    few = _fitted(X[:n], y[:n], 40, method=Subset(0.1, select=KMeans(nearest=False)))
     full = _fitted(X[:n], y[:n], 190, eigen_solver="dense")
     ours = Side("Subset(0.1)", lambda: few.predict(T))
     race = Race([ours], [Side("all rows", lambda: full.predict(T))], repeats)
-    error = race.compare(case, "error", lambda found: 100 * float((found != t).mean()), unit="%")
+    error = race.compare(case, "error", lambda found: float((found != t).mean()), unit="%")
     return [race.row(case, must=5.0), error]
 
 

@@ -53,5 +53,5 @@ def test_applications():
         pytest.skip(rows[0].note)
     time, error = rows
     assert time.peer > 0 < time.ours
-    assert error.peer < error.ours < 30
+    assert error.peer < error.ours < 0.3
     assert len(report.table(rows).splitlines()) == len(rows) + 1
