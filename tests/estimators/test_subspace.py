@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, KernelPCA, SubspaceClassifier, as_source, config_context, landmarks
+from mercer.estimators.classwise import residuals_of
 from mercer.kernels import RBF, Polynomial, Substring
 from mercer.methods import RandomFeatures, Reduced, Subset
 
@@ -128,6 +129,20 @@ def test_the_same_for_any_block_and_any_source(tmp_path):
     from_file = fit(model, str(tmp_path / "rows.npy"))
     assert_allclose(from_file.decision_function(tmp_path / "new.npy"), truth, rtol=1e-9)
     assert_array_equal(fit(model, as_source(X)).predict(as_source(NEW)), found.predict(NEW))
+
+
+@pytest.mark.parametrize("most", [0, 4096])
+def test_classes_judged_together_are_judged_as_alone(most, monkeypatch):
+    monkeypatch.setattr("mercer.estimators.classwise._JOINED", most)
+    centres = np.array([X[c == Y].mean(axis=0) for c in range(3)])
+    centres += np.array([[1e3], [0.1], [-0.1]])  # the first class is far from zero, and moved
+    rows = X - centres[Y]
+    for model in (DEFAULT, KernelPCA(3, kernel="rbf", method=Subset(0.3), random_state=0)):
+        found = fit(model, rows)
+        parts = residuals_of(found.estimators_, as_source(rows))
+        assert max(len(which) for which, _ in parts) == (2 if most else 1)
+        alone = np.column_stack([each.reconstruction_error(rows) for each in found.estimators_])
+        assert_allclose(found.reconstruction_error(rows), alone, rtol=1e-9, atol=1e-12)
 
 
 def test_rows_are_read_once():

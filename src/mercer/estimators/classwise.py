@@ -19,6 +19,7 @@ from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.methods import OnBasis
 from mercer.notices import warn
+from mercer.projection import KernelProjection, joint_residuals
 from mercer.sources import Search, Source, StringSource, not_finite
 
 Model = PCA | KernelPCA
@@ -26,6 +27,8 @@ Numbers = np.ndarray[Any, Any]
 # Rows that are looked at, to see whether a subspace holds those of other classes too; and the
 # share of a class's variance that is rounding.
 _LOOKED_AT, _NOTHING = 200, 1e-10
+# The most points whose kernel is taken at once: blocks of rows stay long enough for a product.
+_JOINED = 4096
 
 
 def rows_of_classes(y: Numbers, source: Source) -> tuple[Numbers, list[Numbers]]:
@@ -103,6 +106,33 @@ def fitted_models(
         )
     _warn_of_everything(source, classes, rows, models)
     return models
+
+
+def residuals_of(models: Sequence[Model], source: Source) -> list[tuple[list[int], Source]]:
+    """Return distances from every model, those of some of them together: which, and a column each.
+
+    Small bases of one kernel are joined, so that one matrix product serves many classes.
+    """
+    together: dict[int, KernelProjection] = {}
+    for i, model in enumerate(models):
+        fitted = model.projection_
+        if isinstance(fitted, KernelProjection) and _joins(fitted, [*together.values()]):
+            together[i] = fitted
+    if sum(len(fitted.mean) for fitted in together.values()) > _JOINED:
+        together = {}
+    alone = [i for i in range(len(models)) if i not in together]
+    parts = [([i], models[i]._residuals(source)) for i in alone]
+    if together:
+        parts.append(([*together], joint_residuals([*together.values()], source)))
+    return parts
+
+
+def _joins(fitted: KernelProjection, others: list[KernelProjection]) -> bool:
+    """Tell whether a map can be evaluated together with others."""
+    if fitted.shift is not None or fitted.kernel is None:
+        return False
+    dense = hasattr(fitted.basis, "shape") and not hasattr(fitted.basis, "tocsr")
+    return dense and all(fitted.kernel == other.kernel for other in others[:1])
 
 
 def _part(source: Source, at: Numbers, label: Any) -> Source:

@@ -11,9 +11,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import progress
-from mercer.arrays import Array, namespace, to_numpy
+from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.estimators.base import all_or_nothing
-from mercer.estimators.classwise import Model, fitted_models, rows_of_classes, shared_model
+from mercer.estimators.classwise import (
+    Model,
+    fitted_models,
+    residuals_of,
+    rows_of_classes,
+    shared_model,
+)
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
@@ -148,16 +154,19 @@ class SubspaceClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
-        parts = [model._residuals(source) for model in self.estimators_]
-        xp = namespace(source.reference)
+        found = residuals_of(self.estimators_, source)
+        which, parts = [i for each, _ in found for i in each], [part for _, part in found]
+        xp, order = namespace(source.reference), np.argsort(which)
+        order = like(order, source.reference, order.dtype)
 
         def beside(block: Block) -> Array:
-            return xp.concat([part.read(block.start, block.stop) for part in parts], axis=1)
+            left = xp.concat([part.read(block.start, block.stop) for part in parts], axis=1)
+            return xp.take(left, order, axis=1)
 
         kind = np.result_type(*(part.dtype for part in parts))
         extra = max(part.row_bytes for part in parts) - source.row_bytes
         with progress.session():  # every class while a block is there: one pass over the rows
-            return source.map(beside, len(parts), kind, extra).collect(label="residuals")
+            return source.map(beside, len(which), kind, extra).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
         """Return minus the squared distances, so that the nearest class has the most.
