@@ -23,6 +23,7 @@ NAMES = (
     "basis",
     "faces",
     "ways",
+    "applications",
 )
 
 

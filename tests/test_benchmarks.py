@@ -42,3 +42,16 @@ def test_faces():
     printed = [row.ours for row in rows if "hashing, as printed" in row.case]
     assert max(abs(diff - 0.55) for diff in printed) <= 0.1
     assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_applications():
+    from benchmarks import applications, report
+
+    rows = applications.run(1, quick=True)
+    if rows[0].measure == "skipped":
+        pytest.skip(rows[0].note)
+    time, error = rows
+    assert time.peer > 0 < time.ours
+    assert error.peer < error.ours < 0.3
+    assert len(report.table(rows).splitlines()) == len(rows) + 1

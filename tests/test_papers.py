@@ -7,7 +7,11 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[plot]")
 
-from papers import results, segmentation
+from sklearn.datasets import load_digits
+
+from mercer import KernelPCA, SubspaceClassifier
+from mercer.kernels import RBF
+from papers import results, segmentation, usps
 from papers.__main__ import NAMES, main
 from papers.results import Line, Result
 
@@ -74,6 +78,36 @@ def test_segmentation_of_all_rows():
     assert len(apart.X) == 1888
     both = np.concatenate([np.unique(apart.X, axis=0), np.unique(apart.X_test, axis=0)])
     assert len(np.unique(both, axis=0)) == len(both)
+
+
+@pytest.mark.slow
+def test_usps():
+    errors = figures("usps")
+    few, more = "SubKp (c), 10%, random", "SubKp (c), 10%, k-means centres"
+    assert errors["kernel CLAFIC (c), all rows"] < errors[more] < errors[few]
+    assert errors["kernel CLAFIC (c), all rows"] < 15
+
+
+def test_fewer_axes_from_one_fit():
+    X, y = load_digits(return_X_y=True)
+
+    def fitted(k):
+        return SubspaceClassifier(KernelPCA(k, kernel=RBF(1e-3))).fit(X[:600], y[:600])
+
+    left = usps.all_residuals(fitted(40), X[:50])
+    for r in (10, 30):
+        found = left[:, :, usps.AXES.index(r)]
+        np.testing.assert_allclose(found, fitted(r).reconstruction_error(X[:50]), atol=1e-7)
+
+
+@pytest.mark.slow
+def test_denoising():
+    errors = figures("denoising")
+    for noise, before in (("σ = 50", 19.6), ("p = 0.2", 40.0)):
+        for basis in ("centroids", "nearest"):
+            subset, reduced = (errors[f"{noise}: {way} (60), {basis}"] for way in ("SubKp", "RKp"))
+            assert subset < 1.01 * reduced < before
+        assert errors[f"{noise}: Wiener"] < errors[f"{noise}: linear PCA"] < before
 
 
 def test_what_must_be_is_judged():

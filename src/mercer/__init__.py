@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mercer.estimators.nearest import NearestProjection
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pca import PCA
+    from mercer.estimators.subspace import SubspaceClassifier
     from mercer.methods.base import ConvergenceWarning
     from mercer.plan import Plan
     from mercer.sources import Source, as_source
@@ -28,6 +29,7 @@ __all__ = [
     "NoveltyDetector",
     "Plan",
     "Source",
+    "SubspaceClassifier",
     "as_source",
     "config_context",
     "get_config",
@@ -50,6 +52,7 @@ _HOMES = {
     "NoveltyDetector": "estimators.novelty",
     "Plan": "plan",
     "Source": "sources",
+    "SubspaceClassifier": "estimators.subspace",
     "as_source": "sources",
     "config_context": "config",
     "get_config": "config",

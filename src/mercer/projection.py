@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -236,31 +238,24 @@ class KernelProjection(Projection):
 
         Where the axes overlap by G it is yᵀG†y that is taken off.
         """
-        kernel = self.kernel
-        if kernel is None:
-            raise ValueError(
-                "kernel='precomputed' does not tell k(x, x) of new rows, which their distance "
-                "from the axes takes. Use the kernel itself."
-            )
-        kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
-        A, mean = to_numpy(self.components), like(self.mean, source.reference)
+        return joint_residuals([self], source, dtype)
+
+    def judge(self, reference: Array, kind: Any) -> Callable[[Array, Array, Block], Array]:
+        """Return what makes a column of distances of h(x) and k(x, x) of a block."""
+        A, mean = to_numpy(self.components), like(self.mean, reference)
         if self.overlaps is not None:
             values, U = eigh(self.overlaps)
             there = values > 1e-12 * np.max(values, initial=0.0)
             A = A @ (U[:, there] / np.sqrt(values[there]))
-        A = like(A, source.reference, kind)
-        shares = like(self.shares, source.reference, kind)
-        features, points = self.features(source, kind), self.map.points
-        xp = namespace(source.reference)
+        A, shares = like(A, reference, kind), like(self.shares, reference, kind)
+        xp = namespace(reference)
 
-        def measure(block: Block) -> Array:
-            h = features.f(block)
+        def distances(h: Array, own: Array, block: Block) -> Array:
             y = (h - mean) @ A
-            own = kernel.on_itself(points(block, kind))
             left = own - 2.0 * (h @ shares) + self.height - xp.sum(y * y, axis=1)
             return self.finite(xp.maximum(left, 0.0 * left)[:, None], block)
 
-        return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
+        return distances
 
     def finite(self, result: Array, block: Block) -> Array:
         """Return what was made of finite rows, or say for which the kernel is not finite."""
@@ -276,6 +271,37 @@ class KernelProjection(Projection):
         """Return γ with PΦ(x) = Σ γᵢ Φ(yᵢ), a row for every row of scores: mean included."""
         A, shares = (like(to_numpy(part), scores) for part in (self.components, self.shares))
         return scores @ A.T + shares
+
+
+def joint_residuals(
+    projections: Sequence[KernelProjection], source: Source, dtype: Any = None
+) -> Source:
+    """Return a column of distances for each of some projections with one kernel and one shift.
+
+    The kernel is taken to the points of all of them at once.
+    """
+    first, reference = projections[0], source.reference
+    kernel, xp = first.kernel, namespace(reference)
+    if kernel is None:
+        raise ValueError(
+            "kernel='precomputed' does not tell k(x, x) of new rows, which their distance "
+            "from the axes takes. Use the kernel itself."
+        )
+    kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
+    bases = [each.basis for each in projections]
+    basis = bases[0] if len(bases) == 1 else namespace(bases[0]).concat(bases, axis=0)
+    joint = KernelMap(kernel, basis, first.shift)
+    features = joint.of(source, kind)
+    judges = [each.judge(reference, kind) for each in projections]
+    ends = np.cumsum([0, *(len(each.mean) for each in projections)]).tolist()
+
+    def measure(block: Block) -> Array:
+        h, own = features.f(block), kernel.on_itself(joint.points(block, kind))
+        parts = (h[:, start:stop] for start, stop in pairwise(ends))
+        columns = [judge(part, own, block) for judge, part in zip(judges, parts, strict=True)]
+        return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
+
+    return source.map(measure, len(judges), kind, extra_bytes=2 * features.row_bytes)
 
 
 def _finite(result: Array, block: Block, source: Source) -> Array:

@@ -272,6 +272,9 @@ def test_batches():
         (np.nan, "n_basis=nan must be a whole number"),
         ("ten", "n_basis='ten' must be a whole number"),
         (True, "n_basis=True must be a whole number"),
+        (1.0, "n_basis=1.0 may mean one point, or all rows. Write 1 for one point"),
+        (-0.1, "n_basis=-0.1 must be a whole number, 1 or more, or a share of the rows"),
+        (0.02, "n_components=2 axes do not fit the span of n_basis=1 points"),
     ],
 )
 def test_sizes_that_no_basis_has(method, n_basis, words):
@@ -279,6 +282,44 @@ def test_sizes_that_no_basis_has(method, n_basis, words):
         fit(method(n_basis), gap=0.1)
     with pytest.raises(ValueError, match=re.escape(words)):
         KernelPCA(2, kernel=RBF(0.1), method=method(n_basis), gap=0.1).fit(X)
+
+
+SHARED = [Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Sparse]
+
+
+@pytest.mark.parametrize("method", SHARED, ids=lambda m: m.name)
+@pytest.mark.parametrize(("share", "points"), [(0.2, 12), (np.float32(0.21), 13), (0.05, 3)])
+def test_a_share_of_the_rows(method, share, points):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no noise may leave as many
+        shared, counted = fit(method(share), k=1), fit(method(points), k=1)
+    np.testing.assert_array_equal(shared.transform(NEW), counted.transform(NEW))
+    assert shared.method.n_basis == share
+    assert method(share).points(60, 1) == points
+    assert f"({points} points)" in str(KernelPCA(1, kernel="rbf", method=method(share)).plan(X))
+    assert fit(clone(method(0.5)), X[:20], k=1).method == method(0.5)
+
+
+def test_a_share_is_of_the_rows_that_weigh():
+    weights = np.repeat([0.0, 2.0], 30)
+    for method in (Subset(0.2), Sparse(0.2)):
+        assert method.points(30, 2) == 6
+        shared = fit(method, weights=weights)
+        same = fit(clone(method).set_params(n_basis=6), weights=weights)
+        np.testing.assert_array_equal(shared.transform(NEW), same.transform(NEW))
+    assert fit(Subset(0.001), k=1).X_fit_.shape == (1, 4)
+
+
+def test_a_share_of_the_first_batch():
+    kpca = KernelPCA(2, kernel=RBF(0.1), method=Subset(0.25), random_state=0)
+    kpca.partial_fit(X[:20]).partial_fit(X[20:])
+    assert kpca.X_fit_.shape == (5, 4)
+    assert Within(0.2).cost(fit("exact").plan_.size) == Within(12).cost(fit("exact").plan_.size)
+
+
+def test_a_share_of_points_that_are_given():
+    with pytest.raises(ValueError, match=r"n_basis=0.5 is a share of rows, and points were"):
+        fit(Subset(0.5, select=X[:30]))
 
 
 @pytest.mark.parametrize("size", [np.int64(10), 10.0, np.float32(10)])

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import PCA, KernelPCA, NearestProjection, NoveltyDetector
+from mercer import PCA, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier, rules
 from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import (
@@ -160,4 +160,19 @@ def test_novelty(estimator, check):
     ]
 )
 def test_nearest(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        SubspaceClassifier(),
+        SubspaceClassifier(PCA(rules.BrokenStick())),
+        SubspaceClassifier(KernelPCA(3, kernel="rbf", center=False)),
+        SubspaceClassifier(KernelPCA(0.8, kernel="rbf", gamma="median", eigen_solver="krylov")),
+        SubspaceClassifier(KernelPCA(2, kernel="rbf", method="features", random_state=0)),
+        SubspaceClassifier(KernelPCA(0.9, kernel="rbf", method=Exact(store="none"))),
+    ]
+)
+def test_subspace_classifier(estimator, check):
     check(estimator)

@@ -73,8 +73,9 @@ class Axes(Projecting):
         array([0.0008])
         """
         check_is_fitted(self)
+        residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
-            return self._map.residuals(*self._typed(X)).collect(label="residuals")[:, 0]
+            return residuals.collect(label="residuals")[:, 0]
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
@@ -219,6 +220,9 @@ class Axes(Projecting):
     def _scores(self, source: Source) -> Source:
         kind = np.result_type(source.dtype, self._kind)
         return self._map.scores(source, kind, self._whitening())
+
+    def _residuals(self, source: Source) -> Source:
+        return self._map.residuals(source, np.result_type(source.dtype, self._kind))
 
     def _whitening(self) -> Vector | None:
         """Return what whitening divides by, clipped where there is no variance."""

@@ -127,9 +127,12 @@ class Back(Projecting):
         array([0.0074])
         """
         check_is_fitted(self)
-        source = self._rows(X, reset=False)
+        residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
-            return self.projection_.residuals(source).collect(label="residuals")[:, 0]
+            return residuals.collect(label="residuals")[:, 0]
+
+    def _residuals(self, source: Source) -> Source:
+        return self.projection_.residuals(source)
 
     def _refuse_preimage(self) -> None:
         """Refuse to look for rows whose images are near what features keep of others."""

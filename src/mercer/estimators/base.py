@@ -149,6 +149,10 @@ class Projecting(
     def _scores(self, source: Source) -> Source:
         """Return the scores of rows, computed when they are read."""
 
+    @abstractmethod
+    def _residuals(self, source: Source) -> Source:
+        """Return one column: squared distances from the axes, computed when they are read."""
+
     def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit."""
         return self._scores(source)

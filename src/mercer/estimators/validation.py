@@ -78,8 +78,12 @@ def counted(source: Source) -> Source:
     """Return the rows whose weight is not zero."""
     if source.weights is None or np.all(source.weights > 0):
         return source
-    at = np.flatnonzero(source.weights > 0)
-    weights = source.weights[at]
+    return some(source, np.flatnonzero(source.weights > 0))
+
+
+def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
+    """Return the named rows, in memory, with their weights."""
+    weights = None if source.weights is None else source.weights[at]
     if source.sparse:  # rows that are taken would be dense
         return SparseSource(source.whole()[at], source.names).weighted(weights)
     rows = source.take(at)

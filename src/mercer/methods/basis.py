@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from mercer.kernels.parameters import is_number
@@ -22,13 +23,14 @@ class OnBasis(Method):
 
     Parameters
     ----------
-    n_basis : int or None
-        Points of the basis. None: as many as are given, or as suit the number of axes.
+    n_basis : int, float or None
+        Points of the basis; below 1, their share of the rows. None: as many as are given, or as
+        suit the number of axes.
     select : str, Landmarks, points or numbers of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
     """
 
-    def __init__(self, n_basis: int | None = None, select: Any = "uniform") -> None:
+    def __init__(self, n_basis: int | float | None = None, select: Any = "uniform") -> None:
         self.n_basis, self.select = n_basis, select
 
     @property
@@ -71,10 +73,9 @@ class OnBasis(Method):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
-        n, weights = problem.source.shape[0], problem.source.weights
         wanted, rule = axes_asked(problem), self.rule
-        if weights is not None and not isinstance(rule, Given):  # others are not drawn
-            n = int((weights > 0).sum())
+        # Rows of no weight are not drawn; but one that is given may be one of them.
+        n = problem.source.shape[0] if isinstance(rule, Given) else weighing(problem)
         m = self.points(n, wanted)
         require_room(wanted, m)
         rule.check(problem)
@@ -87,10 +88,33 @@ def given(rule: Given) -> int:
     return len(rule.points) if shape is None else int(shape[0])
 
 
+def weighing(problem: KernelProblem) -> int:
+    """Return how many rows have a weight above zero."""
+    n, weights = problem.source.shape[0], problem.source.weights
+    return n if weights is None else int((weights > 0).sum())
+
+
 def size_of(m: Any, n: int | None) -> int:
-    """Return the size of a basis that is asked for, if n rows have room for it."""
+    """Return the size of a basis that is asked for, if n rows have room for it.
+
+    A number between 0 and 1 is a share of the rows, rounded, and one point at least.
+    """
+    if is_number(m) and 0 < m < 1:
+        if n is None:
+            raise ValueError(
+                f"n_basis={m!r} is a share of rows, and points were given. Leave it out."
+            )
+        return max(1, round(float(m) * n))
+    if is_number(m) and m == 1 and not isinstance(m, Integral):
+        raise ValueError(
+            f"n_basis={m!r} may mean one point, or all rows. Write 1 for one point; with all rows "
+            f"method='exact' gives the same axes."
+        )
     if not (is_number(m) and math.isfinite(m) and m == int(m) >= 1):
-        raise ValueError(f"n_basis={m!r} must be a whole number, 1 or more.")
+        raise ValueError(
+            f"n_basis={m!r} must be a whole number, 1 or more, or a share of the rows, more than "
+            f"0 and less than 1."
+        )
     if n is not None and m > n:
         raise ValueError(
             f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "

@@ -20,8 +20,8 @@ class Cholesky(OverRows):
 
     Parameters
     ----------
-    n_basis : int or None
-        Number of pivots. None: 1000, or four for every axis.
+    n_basis : int, float or None
+        Number of pivots; below 1, their share of the rows. None: 1000, or four for every axis.
     tol : float
         Stop at fewer, when what lies beyond them, tr(K − GGᵀ), is this share of tr K.
     on : {"basis", "rows"}
@@ -44,7 +44,9 @@ class Cholesky(OverRows):
 
     name = "cholesky"
 
-    def __init__(self, n_basis: int | None = None, tol: float = 0.0, on: str = "basis") -> None:
+    def __init__(
+        self, n_basis: int | float | None = None, tol: float = 0.0, on: str = "basis"
+    ) -> None:
         self.n_basis, self.tol, self.on = n_basis, tol, on
 
     @property

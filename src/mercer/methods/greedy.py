@@ -19,8 +19,8 @@ class Greedy(OnBasis):
 
     Parameters
     ----------
-    n_basis : int or None
-        Rows to add. None: 1000, or four for every axis.
+    n_basis : int, float or None
+        Rows to add; below 1, their share of all. None: 1000, or four for every axis.
     tol : float
         Stop at fewer, when the mean squared distance to the span is this share of that to zero.
 
@@ -41,7 +41,7 @@ class Greedy(OnBasis):
 
     name = "greedy"
 
-    def __init__(self, n_basis: int | None = None, tol: float = 0.0) -> None:
+    def __init__(self, n_basis: int | float | None = None, tol: float = 0.0) -> None:
         self.n_basis, self.tol = n_basis, tol
 
     @property

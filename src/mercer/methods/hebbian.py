@@ -62,9 +62,9 @@ class Hebbian(OnBasis, Streaming):
     ----------
     gain : {"smd", "et", "kha"}
         How the gain is found.
-    n_basis : int or None
-        Points of a basis in whose span the axes are learnt. None, and no `select`: axes are sums
-        over all rows.
+    n_basis : int, float or None
+        Points of a basis in whose span the axes are learnt; below 1, their share of the rows.
+        None, and no `select`: axes are sums over all rows.
     select : str, Landmarks, points, numbers of rows or None
         How the basis is chosen: a rule of `mercer.landmarks` or its name; or the points
         themselves. None: at random, where `n_basis` is given.
@@ -111,7 +111,7 @@ class Hebbian(OnBasis, Streaming):
     def __init__(
         self,
         gain: str = "smd",
-        n_basis: int | None = None,
+        n_basis: int | float | None = None,
         select: Any = None,
         eta: float | None = None,
         tau: float | None = None,

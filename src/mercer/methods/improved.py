@@ -21,8 +21,9 @@ class Improved(OnBasis):
 
     Parameters
     ----------
-    n_basis : int or None
-        Points of the basis. None: as many as are given, or 1000, or four for every axis.
+    n_basis : int, float or None
+        Points of the basis; below 1, their share of the rows. None: as many as are given, or
+        1000, or four for every axis.
     select : str, Landmarks, points or numbers of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
 

@@ -16,7 +16,7 @@ from mercer.landmarks import Given
 from mercer.landmarks.base import taken
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import ConvergenceWarning, Cost, Size
-from mercer.methods.basis import OnBasis, given, ready, require_room, size_of
+from mercer.methods.basis import OnBasis, given, ready, require_room, size_of, weighing
 from mercer.methods.noise_model import UPDATES, Fit, NoiseModel, model_of
 from mercer.methods.noise_search import highest, sought
 from mercer.methods.reduced import weighed_axes
@@ -82,11 +82,11 @@ class Sparse(OnBasis):
 
     Parameters
     ----------
-    n_basis : int or None
-        Points to be left: σ² is searched for. Where no σ² leaves as many, the nearest number is,
-        which a note in the certificate says, and a warning where it is far off. None, where σ²
-        is too: 100, or a quarter of the rows if that is less, or four for every axis if that is
-        more.
+    n_basis : int, float or None
+        Points to be left, or, below 1, their share of the rows: σ² is searched for. Where no σ²
+        leaves as many, the nearest number is, which a note in the certificate says, and a warning
+        where it is far off. None, where σ² is too: 100, or a quarter of the rows if that is less,
+        or four for every axis if that is more.
     sigma2 : float or None
         Variance of the noise in every direction; in the units of `explained_variance_`.
     select : str, Landmarks, points or numbers of rows
@@ -132,7 +132,7 @@ class Sparse(OnBasis):
 
     def __init__(
         self,
-        n_basis: int | None = None,
+        n_basis: int | float | None = None,
         sigma2: float | None = None,
         select: Any = "uniform",
         pool: int | None = None,
@@ -195,14 +195,12 @@ class Sparse(OnBasis):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, weights, rule = problem.source.shape[0], problem.source.weights, self.rule
+        n, weights, rule = weighing(problem), problem.source.weights, self.rule
         wanted = problem.rule.first_guess(*problem.sides)
         if isinstance(rule, Given):
             basis = rule.select(problem)
             require_room(axes_asked(problem), len(basis))
             return basis
-        if weights is not None:
-            n = int((weights > 0).sum())
         p, m = self.candidates(n, wanted), self.points(n, wanted)
         require(self, "pool", m <= p, f"at least the {m} points to be left")
         require_room(axes_asked(problem), m)
@@ -232,8 +230,8 @@ class Sparse(OnBasis):
             "tol": float(self.tol),
         }
         if self.sigma2 is None:
-            n, k = problem.sides[0], problem.rule.first_guess(*problem.sides)
-            return sought(model, self.points(n, k), **how)
+            k = problem.rule.first_guess(*problem.sides)
+            return sought(model, self.points(weighing(problem), k), **how)
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
             raise ValueError(
@@ -260,7 +258,7 @@ class Sparse(OnBasis):
             f"Of {those} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
             f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
-        wanted = self.n_basis
+        wanted = None if self.n_basis is None else size_of(self.n_basis, weighing(problem))
         if wanted is not None and wanted != m:
             said = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
             notes.append(said)

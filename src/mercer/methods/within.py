@@ -43,8 +43,9 @@ class Within(Method):
 
     Parameters
     ----------
-    n_basis : int or None
-        Points of the first basis; None: 250, or four for every axis.
+    n_basis : int, float or None
+        Points of the first basis; below 1, their share of the rows. None: 250, or four for
+        every axis.
     store : {"float64", "float32", "none"} or None
         How the kernel matrix is kept, as in `Exact`; None: no products are made with it.
 
@@ -61,7 +62,7 @@ class Within(Method):
 
     name = "within"
 
-    def __init__(self, n_basis: int | None = None, store: str | None = "float32") -> None:
+    def __init__(self, n_basis: int | float | None = None, store: str | None = "float32") -> None:
         self.n_basis, self.store = n_basis, store
 
     @property
