@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from mercer import kernels, landmarks, methods, metrics, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
+    from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_pca import KernelPCA
+    from mercer.estimators.noises import SaltAndPepper
     from mercer.estimators.pca import PCA
     from mercer.methods.base import ConvergenceWarning
     from mercer.plan import Plan
@@ -21,8 +23,10 @@ __all__ = [
     "PCA",
     "Certificate",
     "ConvergenceWarning",
+    "Denoiser",
     "KernelPCA",
     "Plan",
+    "SaltAndPepper",
     "Source",
     "as_source",
     "config_context",
@@ -41,8 +45,10 @@ _HOMES = {
     "PCA": "estimators.pca",
     "Certificate": "certificate",
     "ConvergenceWarning": "methods.base",
+    "Denoiser": "estimators.denoiser",
     "KernelPCA": "estimators.kernel_pca",
     "Plan": "plan",
+    "SaltAndPepper": "estimators.noises",
     "Source": "sources",
     "as_source": "sources",
     "config_context": "config",
