@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, is_foreign, namespace
+from mercer.arrays import Vector, is_foreign, namespace
 from mercer.estimators.choice import best, changed, dense, gamma_of, judge, some
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -86,17 +86,24 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_digits
     >>> from mercer import Denoiser, KernelPCA
     >>> X = load_digits().data
     >>> axes = KernelPCA(kernel="rbf", preimage="fixed_point")
-    >>> denoiser = Denoiser(axes, n_components=[10, 30, 90], gamma=[1e-4, 1e-3], noise=4.0,
-    ...                     limits=(0, 16), random_state=0).fit(X[:1000])
+    >>> denoiser = Denoiser(
+    ...     axes,
+    ...     n_components=[10, 30, 90],
+    ...     gamma=[1e-4, 1e-3],
+    ...     noise=4.0,
+    ...     limits=(0, 16),
+    ...     random_state=0,
+    ... ).fit(X[:1000])
     >>> denoiser.n_components_, denoiser.gamma_
-    (30, 0.0001)
+    (90, 0.001)
     >>> noisy = X[1000:] + 4 * np.random.default_rng(0).normal(size=X[1000:].shape)
-    >>> bool(-denoiser.score(noisy, X[1000:]) < 7.5)  # of 16
-    True
+    >>> round(-denoiser.score(noisy, X[1000:]))  # the noise had 16
+    5
     """
 
     estimator_: Any
@@ -173,8 +180,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         trial = copy.copy(self)  # a fit that fails leaves everything as it was
         trial._fit(X, y, sample_weight)
-        vars(self).clear()
-        vars(self).update(vars(trial))
+        self.__dict__.clear()
+        self.__dict__.update(trial.__dict__)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -191,7 +198,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         array([[0.5, 0.5]])
         """
         check_is_fitted(self)
-        images = self._images(X)
         made = self._denoised(self.estimator_, check_rows(self, self._flat(X), reset=False))
         table = _get_output_config("transform", self)["dense"] != "default"
         if isinstance(made, Source):
@@ -199,10 +205,22 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 return made
             with progress.session():
                 made = made.collect()
-        return made.reshape(X.shape) if images and not table else made
+        shape = _shape(X)[1:] or made.shape[1:]
+        return made if table else made.reshape((made.shape[0], *shape))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return minus the mean squared error of denoised rows, given what they should be.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the mean squared error, so that the best has the largest score.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, or images.
+        y : array-like of the shape of X, optional
+            The same rows without noise. Without them X is judged as in the choice of
+            candidates: by `noise` added to it, or by Stein's estimate where it is `noisy`; and
+            where no `noise` is known, by how far its rows are moved.
+        sample_weight : array-like of shape (n,), optional
+            Counts.
 
         Examples
         --------
@@ -214,14 +232,14 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         source = check_rows(self, self._flat(X), reset=False)
-        clean = self._clean(y, source)
-        if clean is None:
-            raise ValueError("y must be the rows of X without their noise, in the same shape.")
-        made = self._denoised(self.estimator_, source)
-        made = dense(made) if isinstance(made, Source) else np.asarray(made, np.float64)
         weights = check_weights(sample_weight, source, least=0.0)
-        each = np.mean((made - dense(clean)) ** 2, axis=1)
-        return -float(np.average(each, weights=weights))
+        clean = self._clean(y, source)
+        rows, truth = dense(source), None if clean is None else dense(clean)
+        if truth is None and self.noise is None:
+            truth = rows
+        self._check_judgement(truth)
+        judged = judge(rows, truth, self.noise, self.noisy, weights, self._generator())
+        return -judged.error(lambda x: self._cut(self.estimator_.reconstruct(x)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         for leftover in ("validation_error_", "feature_names_in_"):
@@ -251,7 +269,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Hold rows out, judge every candidate by them, and return the best."""
         source, clean, weights = rows
         self._check_judgement(clean)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         out, rest = self._held_out(source.shape[0], rng)
         held, truth = (None if x is None else dense(some(x, out)) for x in (source, clean))
         assert held is not None
@@ -274,6 +292,9 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         gamma = float(table["gamma"][at])
         return int(table["n_components"][at]), None if math.isnan(gamma) else gamma
 
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
     def _held_out(self, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
         """Return the rows that candidates are judged by, and the others."""
         many = self.validation
@@ -293,9 +314,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 return PCA(GavishDonoho() if self.n_components is None else None)
             return KernelPCA(kernel="rbf", preimage="fixed_point")
         model = clone(self.estimator)
-        if isinstance(model, KernelPCA) and model.preimage is None:
-            if not model.fit_inverse_transform:
-                model.set_params(preimage=_way_back(model.kernel))
+        if isinstance(model, KernelPCA) and not (model.preimage or model.fit_inverse_transform):
+            model.set_params(preimage=_way_back(model.kernel))
         return model
 
     def _denoised(self, model: Any, rows: Any) -> Any:
@@ -312,7 +332,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _clean(self, y: Any, source: Source) -> Source | None:
         """Return clean rows as a source; None where y is nothing, or labels."""
-        if y is None or (np.ndim(y) == 1 and not isinstance(y, Source)):
+        if y is None or len(_shape(y)) == 1:
             return None
         # Features are those of X: names of y are not looked at.
         clean = check_rows(_Nobody(), self._flat(y), reset=True)
@@ -324,37 +344,30 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         clean.names = source.names
         return clean
 
-    def _images(self, X: Any) -> bool:
-        """Tell whether X holds images, of the right shape."""
-        shape = tuple(getattr(X, "shape", None) or np.shape(X) if _array_like(X) else ())
-        if self.image_shape is None:
-            if len(shape) > 2:
-                raise ValueError(
-                    f"Found array with dim {len(shape)}, and rows have dim 2: X has shape {shape}. "
-                    f"Of images, pass image_shape={shape[1:]}."
-                )
-            return False
-        wanted, d = tuple(self.image_shape), math.prod(self.image_shape)
-        if shape[1:] == wanted:
-            return True
-        if len(shape) == 2 and shape[1] != d or len(shape) > 2:
-            raise ValueError(
-                f"X has shape {shape}, and images are {wanted}: pass (n, {', '.join(map(str, wanted))})"
-                f" or rows of {d} columns."
-            )
-        return False
-
     def _flat(self, X: Any) -> Any:
-        """Return images as rows."""
-        if not self._images(X):
+        """Return images as rows; rows as they are."""
+        shape = _shape(X)
+        if len(shape) <= 2 and self.image_shape is None:
             return X
-        X = X if is_foreign(X) else np.asarray(X)
-        return X.reshape((X.shape[0], math.prod(X.shape[1:])))
+        if self.image_shape is None:
+            raise ValueError(
+                f"Found array with dim {len(shape)}, and rows have dim 2: X has shape {shape}. For "
+                f"images set image_shape={shape[1:]}."
+            )
+        wanted, d = tuple(self.image_shape), math.prod(self.image_shape)
+        if len(shape) > 1 and shape[1:] not in (wanted, (d,)):
+            raise ValueError(
+                f"X has shape {shape}, and images are {wanted}: pass images of that shape, or rows "
+                f"of {d} columns."
+            )
+        if shape[1:] != wanted:
+            return X
+        return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
 
     def _check_parameters(self) -> None:
         """Refuse what a list of candidates, limits and shapes cannot be."""
         for k in _several(self.n_components):
-            if k is not None and not (isinstance(k, Integral) and k >= 1):
+            if k is not None and not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
         for gamma in _several(self.gamma):
             if gamma is not None and not (is_number(gamma) and 0 < gamma < math.inf):
@@ -363,18 +376,18 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if cut is not None and not (len(cut) == 2 and all(map(is_number, cut)) and cut[0] < cut[1]):
             raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
         shape = self.image_shape
-        if shape is not None and not all(isinstance(s, Integral) and s >= 1 for s in shape):
+        if shape is not None and not all(isinstance(s, Integral) and int(s) >= 1 for s in shape):
             raise ValueError(f"image_shape={shape!r} must be whole numbers, as (28, 28).")
 
-    def _check_judgement(self, clean: Source | None) -> None:
+    def _check_judgement(self, clean: Any) -> None:
         """Refuse to choose by nothing, and Stein's estimate of noise it is not for."""
         if clean is not None:
             return
         if self.noise is None:
             raise ValueError(
-                "Several candidates, and nothing to judge them by. Set noise=, the deviation of the "
-                "noise or a function that adds it to clean rows; pass fit(noisy, clean); or leave "
-                "one n_components and one gamma."
+                "Several candidates, and nothing to judge them by. Set noise=, the deviation of "
+                "the noise or a function that adds it to clean rows; pass fit(noisy, clean); or "
+                "leave one n_components and one gamma."
             )
         if self.noisy and not is_number(self.noise):
             raise ValueError(
@@ -408,8 +421,11 @@ def _several(given: Any) -> list[Any]:
     return found
 
 
-def _array_like(X: Any) -> bool:
-    return not isinstance(X, (Source, str, os.PathLike))
+def _shape(X: Any) -> tuple[int, ...]:
+    """Return the shape of an array or of what can be made one; none is that of a path."""
+    if isinstance(X, (str, os.PathLike)):
+        return ()
+    return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 
 
 def _way_back(kernel: Any) -> str:
