@@ -12,8 +12,8 @@ from scipy.ndimage import median_filter
 from scipy.signal import wiener
 
 from mercer import PCA, KernelPCA, SaltAndPepper
-from mercer.estimators.choice import first_axes
 from mercer.estimators.noises import noisy_rows
+from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans
 from mercer.methods import Reduced, Subset

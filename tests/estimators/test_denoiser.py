@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from mercer import PCA, Denoiser, KernelPCA, SaltAndPepper
-from mercer.estimators.choice import first_axes
+from mercer.estimators.choice import held_out
+from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Reduced, Subset
 from mercer.preimage import FixedPoint
@@ -228,7 +229,7 @@ def test_steins_estimate_is_the_error():
         limits=(0, 1),
         random_state=0,
     ).fit(noisy)
-    held, rest = blind._held_out(len(X), blind._generator())
+    held, rest = held_out(800, None, len(X), blind._generator())
     for k, gamma, found in zip(*blind.validation_error_.values(), strict=True):
         model = clone(axes).set_params(n_components=int(k), gamma=gamma).fit(noisy[rest])
         error = np.mean((np.clip(model.reconstruct(noisy[held]), 0, 1) - X[held]) ** 2)
@@ -243,6 +244,25 @@ def test_more_axes_than_there_are():
     assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
     with pytest.raises(ValueError, match="not so many axes"):
         Denoiser(axes, n_components=[4, 5], noise=0.1).fit(X)
+
+
+def test_rows_of_no_weight_judge_nothing():
+    clean, _ = plane(60, 6, rank=2)
+    weights = np.repeat([1.0, 0.0], [10, 50])
+    denoiser = Denoiser(PCA(), n_components=[1, 2, 3], noise=0.1, validation=8, random_state=0)
+    assert np.isfinite(denoiser.fit(clean, sample_weight=weights).validation_error_["error"][0])
+    with pytest.raises(ValueError, match="9 of 10 rows out"):
+        denoiser.set_params(validation=9).fit(clean, sample_weight=weights)
+
+
+def test_arrays_of_another_library():
+    torch = pytest.importorskip("torch", reason="arrays of torch")
+    _, X = plane(80, 6)
+    given = {"n_components": [1, 3], "noise": 1.0, "random_state": 0, "limits": (-5, 5)}
+    for axes in (PCA(), KernelPCA(kernel="rbf", gamma=0.01)):
+        made = Denoiser(axes, **given).fit(torch.asarray(X)).transform(torch.asarray(X))
+        assert isinstance(made, torch.Tensor)
+        assert_allclose(made.numpy(), Denoiser(axes, **given).fit(X).transform(X), atol=1e-6)
 
 
 def test_the_same_again():
@@ -412,6 +432,7 @@ SEVERAL = {"n_components": [1, 2]}
         ({"estimator": decomposition.PCA(2)}, "'estimator' parameter"),
         ({"estimator": PCA(), "gamma": 0.1}, "has none"),
         ({"estimator": PCA(), "gamma": [0.1, 1.0], "noise": 1.0}, "has none"),
+        ({"estimator": KernelPCA(kernel="linear"), "gamma": 0.1}, "has none"),
         ({"estimator": KernelPCA(kernel="precomputed")}, "Precomputed|precomputed"),
         (SEVERAL, "nothing to judge them by"),
         (SEVERAL | {"noise": SaltAndPepper(0.1), "noisy": True}, "Stein"),

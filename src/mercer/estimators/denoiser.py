@@ -10,19 +10,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Vector, is_foreign, namespace
-from mercer.estimators.choice import best, changed, dense, gamma_of, judge, some
+from mercer.estimators.choice import dense, held_out, judged, several, some
+from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows
-from mercer.kernels import RBF, Kernel, Linear, as_kernel
-from mercer.kernels.pair import Diagonal, Points
+from mercer.estimators.variants import changed, gamma_of, way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
 from mercer.sources import Source, check_weights
@@ -237,9 +237,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         rows, truth = dense(source), None if clean is None else dense(clean)
         if truth is None and self.noise is None:
             truth = rows
-        self._check_judgement(truth)
-        judged = judge(rows, truth, self.noise, self.noisy, weights, self._generator())
-        return -judged.error(lambda x: self._cut(self.estimator_.reconstruct(x)))
+        by = judge(rows, truth, self.noise, self.noisy, weights, self._generator())
+        return -by.error(lambda x: self._cut(self.estimator_.reconstruct(x)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         for leftover in ("validation_error_", "feature_names_in_"):
@@ -248,7 +247,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         source = check_rows(self, self._flat(X), reset=True, least=2)
         weights = check_weights(sample_weight, source)
         clean = self._clean(y, source)
-        model, counts, gammas = self._model(), _several(self.n_components), _several(self.gamma)
+        model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
         if gammas[0] is not None:
             gamma_of(model)
         k, gamma = counts[0], gammas[0]
@@ -268,19 +267,18 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[int, float | None]:
         """Hold rows out, judge every candidate by them, and return the best."""
         source, clean, weights = rows
-        self._check_judgement(clean)
         rng = self._generator()
-        out, rest = self._held_out(source.shape[0], rng)
+        out, rest = held_out(self.validation, weights, source.shape[0], rng)
         held, truth = (None if x is None else dense(some(x, out)) for x in (source, clean))
         assert held is not None
         of = None if weights is None else weights[out]
-        judged = judge(held, truth, self.noise, self.noisy, of, rng)
-        table = best(
+        by = judge(held, truth, self.noise, self.noisy, of, rng)
+        table = judged(
             model,
             some(source if clean is None else clean, rest),
             None if weights is None else weights[rest],
             candidates,
-            lambda denoise: judged.error(lambda x: self._cut(denoise(x))),
+            lambda denoise: by.error(lambda x: self._cut(denoise(x))),
         )
         self.validation_error_ = table
         if np.isnan(table["error"]).all():
@@ -295,18 +293,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _held_out(self, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Return the rows that candidates are judged by, and the others."""
-        many = self.validation
-        many = int(many) if isinstance(many, Integral) else max(1, round(many * n))
-        if n - many < 2:
-            raise ValueError(
-                f"validation={self.validation!r} holds {many} of {n} rows out, and leaves "
-                f"{max(0, n - many)} to learn from. Hold fewer out, or leave no choice."
-            )
-        order = rng.permutation(n)
-        return np.sort(order[:many]), np.sort(order[many:])
-
     def _model(self) -> Any:
         """Return what learns the axes, unfitted, with a way back to rows."""
         if self.estimator is None:
@@ -315,7 +301,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return KernelPCA(kernel="rbf", preimage="fixed_point")
         model = clone(self.estimator)
         if isinstance(model, KernelPCA) and not (model.preimage or model.fit_inverse_transform):
-            model.set_params(preimage=_way_back(model.kernel))
+            model.set_params(preimage=way_back(model.kernel))
         return model
 
     def _denoised(self, model: Any, rows: Any) -> Any:
@@ -366,10 +352,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what a list of candidates, limits and shapes cannot be."""
-        for k in _several(self.n_components):
+        for k in several(self.n_components):
             if k is not None and not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
-        for gamma in _several(self.gamma):
+        for gamma in several(self.gamma):
             if gamma is not None and not (is_number(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")
         cut = self.limits
@@ -379,30 +365,13 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if shape is not None and not all(isinstance(s, Integral) and int(s) >= 1 for s in shape):
             raise ValueError(f"image_shape={shape!r} must be whole numbers, as (28, 28).")
 
-    def _check_judgement(self, clean: Any) -> None:
-        """Refuse to choose by nothing, and Stein's estimate of noise it is not for."""
-        if clean is not None:
-            return
-        if self.noise is None:
-            raise ValueError(
-                "Several candidates, and nothing to judge them by. Set noise=, the deviation of "
-                "the noise or a function that adds it to clean rows; pass fit(noisy, clean); or "
-                "leave one n_components and one gamma."
-            )
-        if self.noisy and not is_number(self.noise):
-            raise ValueError(
-                f"noisy=True judges by Stein's estimate, which is for Gaussian noise of a known "
-                f"deviation, and noise={self.noise!r}. Set noise= to a number, or pass "
-                f"fit(noisy, clean)."
-            )
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._model())
-        tags.input_tags.sparse = inner.input_tags.sparse
+        linear = self.gamma is None if self.estimator is None else isinstance(self.estimator, PCA)
+        tags.input_tags.sparse = linear  # rows of a kernel's way back are dense
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -411,34 +380,8 @@ class _Nobody(BaseEstimator):
     """Whose features are not looked at."""
 
 
-def _several(given: Any) -> list[Any]:
-    """Return candidates as a list; one, or none, is a list of one."""
-    if given is None or np.ndim(given) == 0:
-        return [given]
-    found = list(given)
-    if not found:
-        raise ValueError("a list of candidates is empty.")
-    return found
-
-
 def _shape(X: Any) -> tuple[int, ...]:
     """Return the shape of an array or of what can be made one; none is that of a path."""
     if isinstance(X, (str, os.PathLike)):
         return ()
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
-
-
-def _way_back(kernel: Any) -> str:
-    """Return which pre-images suit a kernel."""
-    made = kernel
-    if isinstance(kernel, str) and kernel != "precomputed":
-        made = as_kernel(kernel)
-    if isinstance(made, (RBF, Linear)):
-        return "fixed_point"
-    if not isinstance(made, Kernel):
-        return "ridge"
-    try:
-        made.slopes(Diagonal(Points(np.ones((1, 1)))))
-    except ValueError:
-        return "ridge"
-    return "gradient"
