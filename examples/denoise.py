@@ -124,7 +124,7 @@ def denoised(digits: Digits, noisy: np.ndarray, noise: Any) -> list[Result]:
         "kernel PCA": Denoiser(
             kernel,
             n_components=[int(scale[0] * eighths) for eighths in (1, 2, 4, 8)],
-            gamma=[gamma / scale[1] for gamma in (0.02, 0.06, 0.15, 0.4)],
+            gamma=[gamma / scale[1] for gamma in (0.02, 0.06, 0.15, 0.4, 1.0)],
         ),
         "PCA": Denoiser(PCA(), n_components=list(range(4, min(120, digits.shape[0] ** 2), 4))),
     }

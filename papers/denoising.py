@@ -47,7 +47,7 @@ pre-images by Mika's fixed point from the nearest point of the basis until they 
 pixels are cut off at 0 and 1. Errors are E_MSE (49) over {test} test images, pixels from 0 to 255,
 in units of 10⁵, ± their standard deviation over the images. The axes are learnt from {train}
 training images; c and r (and windows) are those of least error on {held} others, with c among
-10^({grid}), r from 10 to m. "Wiener" is μ + C(C + s²I)⁻¹(x − μ) with the mean and covariance of the
+10^({grid}), r from 20 to m. "Wiener" is μ + C(C + s²I)⁻¹(x − μ) with the mean and covariance of the
 training images and the variance s² of the noise: it has the source's figures, where SciPy's local
 filter has not. The source's basis must be the centroids: on the images nearest to them no c and r
 comes near its 3.20 (what is best there is linear PCA, which c = 10^−5.1 is)."""
