@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from mercer import kernels, landmarks, methods, metrics, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
+    from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_pca import KernelPCA
     from mercer.estimators.nearest import NearestProjection
+    from mercer.estimators.noises import SaltAndPepper
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pca import PCA
     from mercer.estimators.subspace import SubspaceClassifier
@@ -24,10 +26,12 @@ __all__ = [
     "PCA",
     "Certificate",
     "ConvergenceWarning",
+    "Denoiser",
     "KernelPCA",
     "NearestProjection",
     "NoveltyDetector",
     "Plan",
+    "SaltAndPepper",
     "Source",
     "SubspaceClassifier",
     "as_source",
@@ -47,10 +51,12 @@ _HOMES = {
     "PCA": "estimators.pca",
     "Certificate": "certificate",
     "ConvergenceWarning": "methods.base",
+    "Denoiser": "estimators.denoiser",
     "KernelPCA": "estimators.kernel_pca",
     "NearestProjection": "estimators.nearest",
     "NoveltyDetector": "estimators.novelty",
     "Plan": "plan",
+    "SaltAndPepper": "estimators.noises",
     "Source": "sources",
     "SubspaceClassifier": "estimators.subspace",
     "as_source": "sources",

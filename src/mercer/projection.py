@@ -306,6 +306,8 @@ def joint_residuals(
 
 def _finite(result: Array, block: Block, source: Source) -> Array:
     """Return what was made of a block, or say which of its entries is not finite."""
+    if not result.shape[1]:  # no axis has looked at the rows
+        require_finite_rows(block, source)
     if is_finite(result):
         return result
     require_finite_rows(block, source)

@@ -3,7 +3,15 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer import PCA, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier, rules
+from mercer import (
+    PCA,
+    Denoiser,
+    KernelPCA,
+    NearestProjection,
+    NoveltyDetector,
+    SubspaceClassifier,
+    rules,
+)
 from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import (
@@ -175,4 +183,18 @@ def test_nearest(estimator, check):
     ]
 )
 def test_subspace_classifier(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@parametrize_with_checks(
+    [
+        Denoiser(),
+        Denoiser(PCA(1), limits=(-1, 1)),
+        Denoiser(gamma=0.1, n_components=2),
+        Denoiser(KernelPCA(2, kernel="poly"), noise=0.1),
+        Denoiser(KernelPCA(1, kernel="rbf", method=Exact(), preimage="ridge")),
+    ]
+)
+def test_denoiser(estimator, check):
     check(estimator)

@@ -39,7 +39,7 @@ def resolved(
     found = None if strings else _gamma(kernel, gamma, source)
     if kernel == "precomputed":
         return None, found
-    named = kernel in NAMES and _has_gamma(kernel) and not strings
+    named = has_gamma(kernel) and not strings
     used = found if named or isinstance(gamma, str) else gamma
     made = as_kernel(kernel, used, degree, coef0)
     made.check()
@@ -56,8 +56,9 @@ def _suited(kernel: Kernel, source: Source) -> Kernel:
     return kernel
 
 
-def _has_gamma(name: str) -> bool:
-    return "gamma" in NAMES[name]().get_params()
+def has_gamma(name: str) -> bool:
+    """Tell whether this is the name of a kernel that has a γ."""
+    return name in NAMES and "gamma" in NAMES[name]().get_params()
 
 
 def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
@@ -66,7 +67,7 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         return 1.0 / d
     if not isinstance(gamma, str):
         return float(gamma)
-    if kernel not in NAMES or not _has_gamma(kernel):
+    if not has_gamma(kernel):
         raise ValueError(f"gamma={gamma!r} is for kernels by name, and kernel={kernel!r}.")
     if gamma == "median":
         if kernel.lower() not in _WITH_MEDIAN:
