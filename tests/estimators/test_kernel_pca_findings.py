@@ -188,3 +188,10 @@ def test_a_gap_that_is_missed_warns():
         KernelPCA(3, kernel=RBF(0.05), eigen_solver="randomized", iterated_power=1, gap=1e-6).fit(
             rows
         )
+
+
+def test_strings_that_are_refused_leave_the_model_as_it_was():
+    model = KernelPCA(2, kernel="rbf").fit(np.random.default_rng(0).normal(size=(20, 3)))
+    with pytest.raises(ValueError, match="fitted to numbers"):
+        model.transform(["a", "b"])
+    assert model.n_features_in_ == 3

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.estimators.variants import changed, first_axes
-from mercer.sources import ArraySource, Source, SparseSource
+from mercer.sources import Source
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -71,13 +71,6 @@ def judged(
                 table["gamma"].append(np.nan if gamma is None else gamma)
                 table["error"].append(found)
     return {name: np.asarray(column) for name, column in table.items()}
-
-
-def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
-    """Return some rows, in memory."""
-    if source.sparse:  # rows that are taken would be dense
-        return SparseSource(source.whole()[at], source.names)
-    return ArraySource(source.take(at), source.names)
 
 
 def dense(source: Source) -> Matrix:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 from numbers import Integral, Real
@@ -17,18 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Vector, is_foreign, namespace
-from mercer.estimators.choice import dense, held_out, judged, several, some
+from mercer.estimators.atomic import Atomic
+from mercer.estimators.choice import dense, held_out, judged, several
 from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.validation import check_rows
+from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
 from mercer.sources import Source, check_weights
 
 
-class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     r"""Rows without their noise: pre-images of what the axes keep of them.
 
     :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector on the axes that
@@ -178,10 +178,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> denoiser.n_components_
         1
         """
-        trial = copy.copy(self)  # a fit that fails leaves everything as it was
-        trial._fit(X, y, sample_weight)
-        self.__dict__.clear()
-        self.__dict__.update(trial.__dict__)
+        with self._all_or_nothing():
+            self._fit(X, y, sample_weight)
         return self
 
     def transform(self, X: Any) -> Any:

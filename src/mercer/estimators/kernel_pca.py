@@ -225,7 +225,7 @@ class KernelPCA(Batches):
             if self.fit_inverse_transform:
                 raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
             return check_matrix(self, X, reset=reset, least=least)
-        strings = check_strings(self, X, least=least)
+        strings = check_strings(self, X, reset=reset, least=least)
         source = strings or check_rows(self, X, reset=reset, least=least)
         if not reset and (strings is None) == isinstance(self.X_fit_, list):
             fitted, now = ("strings", "numbers") if strings is None else ("numbers", "strings")

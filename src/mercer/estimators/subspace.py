@@ -207,7 +207,7 @@ class SubspaceClassifier(ClassifierMixin, Atomic, BaseEstimator):
         """Return rows; strings where the kernel takes them, as those of the fit were."""
         words = not reset and isinstance(getattr(self.estimators_[0], "X_fit_", None), list)
         if words or (reset and isinstance(self.estimator, KernelPCA)):
-            strings = check_strings(self, X, least=1)
+            strings = check_strings(self, X, reset=reset, least=1)
             if strings is not None:
                 return strings
         if words:

@@ -92,7 +92,7 @@ def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
     return ArraySource(rows, source.names).weighted(weights)
 
 
-def check_strings(estimator: Any, X: Any, *, least: int) -> Source | None:
+def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
     """Return strings as a source; None where X holds something else."""
     if isinstance(X, (os.PathLike, str)) or getattr(X, "ndim", 1) != 1:
         return None
@@ -106,8 +106,9 @@ def check_strings(estimator: Any, X: Any, *, least: int) -> Source | None:
             f"{type(estimator).__name__} needs at least {least} strings, and got "
             f"n_samples={source.shape[0]}: one has no variance."
         )
-    for name in ("n_features_in_", "feature_names_in_"):  # strings have no columns
-        estimator.__dict__.pop(name, None)
+    if reset:  # strings have no columns
+        for name in ("n_features_in_", "feature_names_in_"):
+            estimator.__dict__.pop(name, None)
     return source
 
 
