@@ -49,6 +49,8 @@ papers: $(VENV)/.test ## make results of the literature again, beside the printe
 
 images: $(VENV)/.plot ## make the pictures of the documentation
 	$(BIN)/python docs/images/make.py
+	$(BIN)/python examples/novelty.py -o docs/images/novelty.png
+	$(BIN)/python examples/denoise.py -o docs/images/denoise.png
 
 clean: ## remove the environment, the caches and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
