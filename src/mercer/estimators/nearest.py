@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -208,7 +207,7 @@ class NearestProjection(ClassifierMixin, Around):
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        y = y.toarray() if scipy.sparse.issparse(y) else to_numpy(y)
+        y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
         return labels
