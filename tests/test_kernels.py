@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
+from mercer import as_source
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
@@ -239,6 +240,13 @@ def test_sigma_and_median():
         RBF.from_median(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="was given strings"):
         RBF.from_median(["a", "b"])
+
+
+@pytest.mark.parametrize("kernel", [RBF, Laplacian])
+def test_equal_weights_do_not_move_the_median(kernel):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    weighted = as_source(X).weighted(np.full(5, 0.3))
+    assert kernel.from_median(weighted) == kernel.from_median(X)
 
 
 def test_psd_through_the_algebra():

@@ -171,3 +171,11 @@ def test_what_cannot_be_inside(digits):
     X, y, *_ = digits
     with pytest.raises(TypeError, match=r"no transform. NearestProjection takes a mercer.PCA"):
         NearestProjection(KNeighborsClassifier()).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_sparse_labels(digits, kind):
+    X, y, new, _ = digits
+    many = np.column_stack([y % 2, y > 4]).astype(int)
+    sparse = NearestProjection(PCA(10)).fit(X, kind(many))
+    assert np.array_equal(sparse.predict(new), NearestProjection(PCA(10)).fit(X, many).predict(new))

@@ -268,3 +268,26 @@ def test_bad_rows(X, tmp_path):
         NoveltyDetector(cv=3).fit(tmp_path / "X.npy")
     with pytest.raises(ValueError, match="never holds out row 40"):
         NoveltyDetector(PCA(2), cv=[(np.arange(40, 80), np.arange(40))]).fit(X)
+
+
+def test_a_share_that_is_a_whole_number_of_rows_but_for_rounding():
+    assert 0.29 * 100 < 29
+    rows = np.random.default_rng(0).normal(size=(100, 4))
+    found = NoveltyDetector(PCA(2), contamination=0.29).fit_predict(rows)
+    assert (found == -1).sum() == 29
+
+
+def test_held_out_distances_are_to_axes_of_weighted_rows():
+    rng = np.random.default_rng(0)
+    rows, weights = rng.normal(size=(60, 4)), rng.integers(1, 5, 60).astype(float)
+    fold = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+    found = NoveltyDetector(PCA(2), contamination=0.1, cv=fold).fit(rows, sample_weight=weights)
+    left = np.zeros(60)
+    for train, test in fold:
+        model = PCA(2).fit(rows[train], sample_weight=weights[train])
+        left[test] = model.reconstruction_error(rows[test])
+    beyond = weights[left > -found.offset_].sum() / weights.sum()
+    furthest = np.sort(left)[::-1]
+    last = int((left > -found.offset_).sum())
+    assert beyond <= 0.1
+    assert found.offset_ == pytest.approx(-(furthest[last - 1] + furthest[last]) / 2)

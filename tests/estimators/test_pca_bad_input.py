@@ -363,8 +363,10 @@ def test_no_variance_of_z_scores():
         ({3: np.inf}, ("sample_weight[3]", "inf", "finite")),
         (dict.fromkeys(range(40), 0.0), ("zero", "sample_weight")),
         (dict.fromkeys(range(1, 40), 0.0), ("sample_weight sums to 1", "more than one row")),
+        # Sums to one from above: the variance would be divided by rounding.
+        (dict.fromkeys(range(40), (1 + 1e-12) / 40), ("sample_weight sums to 1", "Multiply")),
     ],
-    ids=["negative", "NaN", "infinite", "all zero", "one row"],
+    ids=["negative", "NaN", "infinite", "all zero", "one row", "shares"],
 )
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
 def test_bad_weights(method, change, text):

@@ -1,7 +1,9 @@
 """Subspace classifiers: distances against plain NumPy, forms of rows, bad input, composition."""
 
+import gc
 import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
@@ -21,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, KernelPCA, SubspaceClassifier, as_source, config_context, landmarks
+from mercer.estimators import classwise
 from mercer.estimators.classwise import residuals_of
 from mercer.kernels import RBF, Polynomial, Substring
 from mercer.methods import RandomFeatures, Reduced, Subset
@@ -185,6 +188,42 @@ def test_a_row_of_weight_two_is_two_rows(model, center):
         repeated = fit(model, twice, labels)
     assert_allclose(weighed.decision_function(NEW), repeated.decision_function(NEW), rtol=1e-9)
     assert weighed.predict(X[:1]) == [0]
+
+
+@pytest.mark.parametrize("gamma", ["scale", "median", 0.3])
+@pytest.mark.parametrize("total", [1.0, 1e-9, 1.000001, 100.0])
+def test_weights_below_one_have_no_scale(gamma, total):
+    model = KernelPCA(0.9, kernel="rbf", gamma=gamma)
+    shares = np.full(len(Y), total / len(Y))
+    expected = fit(model).decision_function(NEW)
+    assert_allclose(fit(model, weights=shares).decision_function(NEW), expected, atol=1e-9)
+    small = np.where(Y == 0, 1e-3, 1.0)  # one class alone
+    if gamma == 0.3:
+        found = fit(model, weights=small).decision_function(NEW)
+        assert_allclose(found, expected, atol=1e-9)
+
+
+def test_boosting():
+    boosted = AdaBoostClassifier(SubspaceClassifier(PCA(1)), n_estimators=5, random_state=0)
+    assert boosted.fit(X, Y).score(X, Y) > 0.9
+
+
+def test_one_class_is_in_memory_at_a_time(monkeypatch):
+    held, most = weakref.WeakSet(), []
+    take = classwise.some
+
+    def some(source, at):
+        part = take(source, at)
+        if len(at) == 50:
+            held.add(part)
+            gc.collect()
+            most.append(len(held))
+        return part
+
+    monkeypatch.setattr(classwise, "some", some)
+    fit(PCA(2))
+    assert len(most) == 3
+    assert max(most) <= 2
 
 
 def test_classes_without_weight_are_not_there():
@@ -385,8 +424,8 @@ def test_rows_that_cannot_be_judged():
         found.predict(X[:, :3])
     with pytest.raises(ValueError, match=r"row 143, column 2"):
         found.predict(HOLE)
-    with pytest.raises(ValueError, match=r"weigh 1 together"):
-        fit(PCA(2), weights=np.where(Y == 0, 0.02, 1.0))
+    with pytest.raises(ValueError, match=r"shape \(5, 2, 2\).*X.reshape\(5, -1\)"):
+        found.predict(X[:5].reshape(5, 2, 2))
 
 
 def test_labels_that_the_fit_has_not_seen_are_wrong():

@@ -80,10 +80,12 @@ def fitted_models(
     model: Model, source: Source, classes: Numbers, rows: list[Numbers]
 ) -> list[Model]:
     """Fit a copy of the model to each class; say which have fewer axes than were asked for."""
-    parts = [_part(source, at, label) for at, label in zip(rows, classes, strict=True)]
+    for label, at in zip(classes, rows, strict=True):
+        _require_two(source, at, label)
     models: list[Model] = []
     fewer: list[str] = []
-    for label, part in zip(classes, parts, strict=True):
+    for label, at in zip(classes, rows, strict=True):
+        part = _part(source, at)  # one at a time: rows of a file are in memory then
         own, asked = clone(model), model.n_components
         where = f"class {_name(label)} ({part.shape[0]} rows)"
         try:
@@ -135,17 +137,27 @@ def _joins(fitted: KernelProjection, others: list[KernelProjection]) -> bool:
     return dense and all(fitted.kernel == other.kernel for other in others[:1])
 
 
-def _part(source: Source, at: Numbers, label: Any) -> Source:
-    """Return the rows of a class, two at least."""
-    part = some(source, at)
-    if part.count <= 1:
-        rows = "one row" if len(at) == 1 else f"rows that weigh {part.count:g} together"
+def as_counts(weights: Numbers | None) -> Numbers | None:
+    """Return weights that are one or more on the average: axes do not depend on their scale."""
+    if weights is None:
+        return None
+    return np.asarray(weights * max(1.0, np.count_nonzero(weights) / weights.sum()))
+
+
+def _require_two(source: Source, at: Numbers, label: Any) -> None:
+    """Refuse a class of one row that does not count twice."""
+    if len(at) == 1 and (source.weights is None or source.weights[at[0]] <= 1):
         raise ValueError(
-            f"Class {_name(label)} has {rows}, and a subspace takes two or more. Add rows of that "
+            f"Class {_name(label)} has one row, and a subspace takes two or more. Add rows of that "
             f"class, or leave it out."
         )
+
+
+def _part(source: Source, at: Numbers) -> Source:
+    """Return the rows of a class, two at least."""
+    part = some(source, at)
     if len(at) > 1:
-        return part
+        return part.weighted(as_counts(part.weights))
     # One row of weight w is a row of weight w/2 twice.
     return some(source, at.repeat(2)).weighted(np.full(2, part.count / 2))
 

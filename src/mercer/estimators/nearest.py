@@ -207,9 +207,8 @@ class NearestProjection(ClassifierMixin, Around):
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        labels = check_array(
-            to_numpy(y), ensure_2d=False, dtype=None, accept_sparse="csr", input_name="y"
-        )
+        y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
+        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)
         return labels
 

@@ -15,11 +15,13 @@ from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.classwise import (
     Model,
+    as_counts,
     fitted_models,
     residuals_of,
     rows_of_classes,
     shared_model,
 )
+from mercer.estimators.inner import no_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
@@ -110,7 +112,8 @@ class SubspaceClassifier(ClassifierMixin, Atomic, BaseEstimator):
         y : array-like of shape (n,)
             The class of each.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice.
+            Counts: a weight of two is the row twice. Shares, such as those of boosting, do as
+            well: weights below one on the average are scaled up, class by class.
 
         Examples
         --------
@@ -129,7 +132,8 @@ class SubspaceClassifier(ClassifierMixin, Atomic, BaseEstimator):
                     f"X has {source.shape[0]} rows and y {len(y)} labels: inconsistent numbers of "
                     f"samples. Pass one label a row."
                 )
-            source = source.weighted(check_weights(sample_weight, source))
+            weights = as_counts(check_weights(sample_weight, source, least=0.0))
+            source = source.weighted(weights)
             self.classes_, rows = rows_of_classes(y, source)
             model = shared_model(self.estimator, source)
             self.estimators_ = fitted_models(model, source, self.classes_, rows)
@@ -212,7 +216,7 @@ class SubspaceClassifier(ClassifierMixin, Atomic, BaseEstimator):
                 return strings
         if words:
             raise ValueError("X holds no strings, and SubspaceClassifier was fitted to strings.")
-        return check_rows(self, X, reset=reset)
+        return check_rows(self, no_images(self, X), reset=reset)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

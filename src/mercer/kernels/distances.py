@@ -377,8 +377,8 @@ def _median(
 def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Return the numbers of some rows, all where there are no more; each as often as it counts."""
     numbers, weights = np.arange(source.shape[0]), source.weights
-    if weights is None:
-        return np.sort(rng.permutation(numbers)[:size])
-    if source.count <= size and np.array_equal(weights, np.round(weights)):
+    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
         return np.repeat(numbers, weights.astype(int))
+    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
+        return np.sort(rng.permutation(numbers)[:size])
     return np.sort(rng.choice(numbers, size, p=weights / source.count))

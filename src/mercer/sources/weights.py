@@ -9,6 +9,9 @@ import numpy as np
 from mercer.arrays import Vector, to_numpy
 from mercer.sources.base import Source
 
+# Shares that sum to one may do so from above: the variance would be divided by rounding.
+_ROUNDING = 1e-6
+
 
 def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:
     """Return weights as float64, one a row; they must sum to more than `least`."""
@@ -33,7 +36,7 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
         )
     if not np.any(w):
         raise ValueError("All entries of sample_weight are zero: no row counts. Drop the weights.")
-    if not w.sum() > least:
+    if not w.sum() > least * (1.0 + _ROUNDING):
         raise ValueError(
             f"sample_weight sums to {w.sum():g}; weights are counts of rows, and the variance "
             f"needs more than one row. Multiply them by the number of rows they stand for."
