@@ -11,7 +11,7 @@ import sklearn.decomposition
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -266,6 +266,10 @@ def test_bad_rows(X, tmp_path):
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(TypeError, match=r"cv=3 holds rows out.*cv=None"):
         NoveltyDetector(cv=3).fit(tmp_path / "X.npy")
+    with pytest.raises(TypeError, match="cannot split rows without labels"):
+        NoveltyDetector(PCA(2), cv=StratifiedKFold(3)).fit(X)
+    with pytest.raises(ValueError, match="of rows held out"):
+        NoveltyDetector(KernelPCA(2, kernel="precomputed"), cv=3).fit(X @ X.T)
     with pytest.raises(ValueError, match="never holds out row 40"):
         NoveltyDetector(PCA(2), cv=[(np.arange(40, 80), np.arange(40))]).fit(X)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import OutlierMixin, _fit_context
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
@@ -183,11 +183,16 @@ class NoveltyDetector(OutlierMixin, Around):
                 f"cv={self.cv!r} holds rows out, which takes them in memory, and X is a "
                 f"{type(X).__name__}. Pass an array, or cv=None."
             )
+        if get_tags(self._inner()).input_tags.pairwise:
+            raise ValueError(
+                "kernel='precomputed' does not tell k(x, x) of rows held out, which their distance "
+                "from the axes takes. Use the kernel itself."
+            )
         (X,) = indexable(X)
         n = _num_samples(X)
         weights = None if sample_weight is None else _counts(sample_weight, X, n)
         distances, seen = np.zeros(n), np.zeros(n, bool)
-        for train, test in check_cv(self.cv).split(np.zeros(n)):
+        for train, test in self._folds(n):
             given = None if weights is None else weights[train]
             model = self._inner().fit(_taken(X, train), sample_weight=given)
             distances[test] = _left(model, _taken(X, test))
@@ -198,6 +203,15 @@ class NoveltyDetector(OutlierMixin, Around):
                 f"axes found without it. Pass cv=5, or another partition of the rows."
             )
         return distances
+
+    def _folds(self, n: int) -> list[tuple[Any, Any]]:
+        try:
+            return list(check_cv(self.cv).split(np.zeros(n)))
+        except TypeError as error:  # what stratifies takes labels
+            raise TypeError(
+                f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
+                f"splitter such as KFold."
+            ) from error
 
 
 def _left(model: Any, X: Any) -> Array:
