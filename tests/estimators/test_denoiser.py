@@ -355,7 +355,7 @@ def test_images_of_another_shape(shape):
 def test_one_image():
     X = load_digits().images
     denoiser = Denoiser(PCA(3), image_shape=(8, 8)).fit(X)
-    with pytest.raises(ValueError, match=r"that of one image. Pass X\[None\]"):
+    with pytest.raises(ValueError, match=r"that of one image: pass X\[None\]"):
         denoiser.transform(X[0])
     # As many rows as columns are rows, where images have one axis.
     rows = X.reshape(-1, 64)[:64]
@@ -503,6 +503,22 @@ def test_a_fit_that_fails_leaves_everything():
         with pytest.raises(ValueError, match=r"NaN|shape"):
             denoiser.fit(wrong, clean)
         assert vars(denoiser) == kept
+
+
+def test_nan_is_named_where_it_is():
+    _, X = plane(60, 6)
+    hole = X.copy()
+    hole[41, 3] = np.nan
+    chosen = {"n_components": [1, 2], "noise": 1.0, "validation": 0.5}
+    for seed in (0, 1, 2, 3):  # held out, or learnt from
+        with pytest.raises(ValueError, match="X contains NaN: the first is in row 41, column 3"):
+            Denoiser(PCA(), **chosen, random_state=seed).fit(hole)
+    denoiser = Denoiser(PCA(2)).fit(X)
+    with pytest.raises(ValueError, match="X contains NaN: the first is in row 41"):
+        Denoiser(PCA(2)).fit(hole, X)
+    for refused in (Denoiser(PCA(2)).fit, denoiser.score):
+        with pytest.raises(ValueError, match="y contains NaN: the first is in row 41"):
+            refused(X, hole)
 
 
 def test_a_source_of_clean_rows_keeps_its_names():

@@ -26,7 +26,7 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import Source, check_weights
+from mercer.sources import Search, Source, check_weights, not_finite
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
@@ -250,6 +250,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         if gammas[0] is not None:
             gamma_of(model)
         k, gamma = counts[0], gammas[0]
+        if clean is not None or len(counts) * len(gammas) > 1:
+            _check_finite(source, "X")  # here, where rows have their own numbers still
         if len(counts) * len(gammas) > 1:
             chosen = self._choose(model, (source, clean, weights), (counts, gammas))
             k, gamma = chosen[0] if counts[0] is not None else None, chosen[1]
@@ -326,6 +328,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
                 f"y has shape {clean.shape}, and X has {source.shape}: y holds the rows of X "
                 f"without their noise. Labels, one a row, are ignored."
             )
+        _check_finite(clean, "y")
         clean = copy.copy(clean)  # a source that was passed keeps its own names
         clean.names = source.names
         return clean
@@ -388,6 +391,13 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
 class _Nobody(BaseEstimator):
     """Whose features are not looked at."""
+
+
+def _check_finite(source: Source, called: str) -> None:
+    """Refuse NaN and infinity, in rows that no fit may look at."""
+    found = source.fold(Search()).found
+    if found is not None:
+        raise not_finite(found, source, called)
 
 
 def _shape(X: Any) -> tuple[int, ...]:
