@@ -316,6 +316,44 @@ def test_weights_are_counts():
         )
 
 
+def test_rows_held_out_are_drawn():
+    out, rest = held_out(0.3, None, 100, np.random.default_rng(0))
+    assert len(out) == 30
+    assert len(np.intersect1d(out, rest)) == 0
+    assert out.max() > 60  # not the first of sorted rows
+    assert len(held_out(0.01, None, 5, np.random.default_rng(0))[0]) == 1
+
+
+def test_pairs_are_judged_on_axes_of_clean_rows():
+    clean, X = plane(80, 6, rank=2, sigma=2.0)
+    denoiser = Denoiser(PCA(), n_components=[1, 2], random_state=0).fit(X, clean)
+    out, rest = held_out(0.1, None, 80, denoiser._generator())
+    made = PCA(2).fit(clean[rest]).reconstruct(X[out])
+    assert denoiser.validation_error_["error"][1] == pytest.approx(
+        np.mean((made - clean[out]) ** 2)
+    )
+
+
+def test_weights_of_rows_held_out():
+    clean, X = plane(80, 6, rank=2, sigma=2.0)
+    weights = np.random.default_rng(1).integers(1, 9, 80)
+    denoiser = Denoiser(PCA(), n_components=[1, 2], random_state=0)
+    denoiser.fit(X, clean, sample_weight=weights)
+    out, rest = held_out(0.1, weights, 80, denoiser._generator())
+    model = PCA(2).fit(clean[rest], sample_weight=weights[rest])
+    each = np.mean((model.reconstruct(X[out]) - clean[out]) ** 2, axis=1)
+    error = np.average(each, weights=weights[out])
+    assert denoiser.validation_error_["error"][1] == pytest.approx(error)
+
+
+def test_scores_are_of_what_is_cut_off():
+    _, X = plane(60, 6)
+    denoiser = Denoiser(PCA(2), limits=(-1, 1)).fit(X)
+    made = denoiser.transform(X)
+    assert denoiser.score(X, 0 * X) == pytest.approx(-np.mean(made**2))
+    assert denoiser.score(X) == pytest.approx(-np.mean((made - X) ** 2))  # no noise is known
+
+
 def test_weights_in_the_choice():
     clean, _ = plane(100, 6, rank=2)
     odd = np.vstack([clean, 50 * np.random.default_rng(5).normal(size=(100, 6))])
