@@ -27,7 +27,8 @@ information, mean and deviation of three starts. The newsgroups serve to judge, 
 What must be is the source's hope, that scores tell better than words which documents are alike,
 for the ranking as a whole. Among the ten nearest the words themselves tell better; of relative
 frequencies, among the hundred nearest too. TruncatedSVD does not subtract the mean: our axes hold
-more variance and rank better as a whole, a little worse among the ten nearest."""
+more variance and rank better as a whole, a little worse among the ten nearest, and of tf-idf among
+the hundred nearest; its clusters have the better Rand index."""
 
 
 def run(quick: bool) -> Result:

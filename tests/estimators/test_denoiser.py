@@ -21,7 +21,7 @@ from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Reduced, Subset
 from mercer.preimage import FixedPoint
-from mercer.sources import Source
+from mercer.sources import Source, as_source
 
 RBF_AXES = KernelPCA(4, kernel="rbf", gamma=0.5, preimage="fixed_point")
 
@@ -246,6 +246,16 @@ def test_more_axes_than_there_are():
         Denoiser(axes, n_components=[4, 5], noise=0.1).fit(X)
 
 
+def test_more_linear_axes_than_there_are():
+    X = plane(42, 64)[1]
+    for most in (40, 200):  # more than the rows that are left, or than all
+        denoiser = Denoiser(PCA(), n_components=[5, most], noise=1.0, random_state=0).fit(X)
+        assert denoiser.n_components_ == 5
+        assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
+    with pytest.raises(ValueError, match="not so many axes"):
+        Denoiser(PCA(), n_components=[100, 200], noise=1.0).fit(X)
+
+
 def test_rows_of_no_weight_judge_nothing():
     clean, _ = plane(60, 6, rank=2)
     weights = np.repeat([1.0, 0.0], [10, 50])
@@ -286,6 +296,14 @@ def test_salt_and_pepper():
         SaltAndPepper(2)(rows, np.random.default_rng(0))
 
 
+def test_salt_of_whole_numbers():
+    rng = np.random.default_rng(0)
+    made = SaltAndPepper(1.0, 0.25, 0.75)(np.ones((20, 20), int), rng)
+    assert_array_equal(np.unique(made), [0.25, 0.75])
+    assert SaltAndPepper(0.5, 0, 255)(np.ones((2, 2), np.uint8), rng).dtype == np.uint8
+    assert SaltAndPepper(0.5)(np.ones((2, 2), np.float32), rng).dtype == np.float32
+
+
 def test_weights_are_counts():
     _, X = plane(60, 6)
     counts = np.random.default_rng(0).integers(0, 4, 60)
@@ -296,6 +314,44 @@ def test_weights_are_counts():
         assert weighed.score(X, 0 * X, sample_weight=counts) == pytest.approx(
             repeated.score(np.repeat(X, counts, axis=0), 0 * np.repeat(X, counts, axis=0))
         )
+
+
+def test_rows_held_out_are_drawn():
+    out, rest = held_out(0.3, None, 100, np.random.default_rng(0))
+    assert len(out) == 30
+    assert len(np.intersect1d(out, rest)) == 0
+    assert out.max() > 60  # not the first of sorted rows
+    assert len(held_out(0.01, None, 5, np.random.default_rng(0))[0]) == 1
+
+
+def test_pairs_are_judged_on_axes_of_clean_rows():
+    clean, X = plane(80, 6, rank=2, sigma=2.0)
+    denoiser = Denoiser(PCA(), n_components=[1, 2], random_state=0).fit(X, clean)
+    out, rest = held_out(0.1, None, 80, denoiser._generator())
+    made = PCA(2).fit(clean[rest]).reconstruct(X[out])
+    assert denoiser.validation_error_["error"][1] == pytest.approx(
+        np.mean((made - clean[out]) ** 2)
+    )
+
+
+def test_weights_of_rows_held_out():
+    clean, X = plane(80, 6, rank=2, sigma=2.0)
+    weights = np.random.default_rng(1).integers(1, 9, 80)
+    denoiser = Denoiser(PCA(), n_components=[1, 2], random_state=0)
+    denoiser.fit(X, clean, sample_weight=weights)
+    out, rest = held_out(0.1, weights, 80, denoiser._generator())
+    model = PCA(2).fit(clean[rest], sample_weight=weights[rest])
+    each = np.mean((model.reconstruct(X[out]) - clean[out]) ** 2, axis=1)
+    error = np.average(each, weights=weights[out])
+    assert denoiser.validation_error_["error"][1] == pytest.approx(error)
+
+
+def test_scores_are_of_what_is_cut_off():
+    _, X = plane(60, 6)
+    denoiser = Denoiser(PCA(2), limits=(-1, 1)).fit(X)
+    made = denoiser.transform(X)
+    assert denoiser.score(X, 0 * X) == pytest.approx(-np.mean(made**2))
+    assert denoiser.score(X) == pytest.approx(-np.mean((made - X) ** 2))  # no noise is known
 
 
 def test_weights_in_the_choice():
@@ -332,6 +388,16 @@ def test_images_of_another_shape(shape):
     denoiser.fit(load_digits().images)
     with pytest.raises(ValueError, match=r"images are \(8, 8\)"):
         denoiser.transform(np.ones(shape))
+
+
+def test_one_image():
+    X = load_digits().images
+    denoiser = Denoiser(PCA(3), image_shape=(8, 8)).fit(X)
+    with pytest.raises(ValueError, match=r"that of one image: pass X\[None\]"):
+        denoiser.transform(X[0])
+    # As many rows as columns are rows, where images have one axis.
+    rows = X.reshape(-1, 64)[:64]
+    assert Denoiser(PCA(3), image_shape=(64,)).fit(rows).transform(rows).shape == (64, 64)
 
 
 def test_images_without_their_shape():
@@ -439,7 +505,12 @@ SEVERAL = {"n_components": [1, 2]}
         (SEVERAL | {"noise": 1.0, "validation": 39}, "leaves 1 to learn from"),
         (SEVERAL | {"noise": lambda rows, rng: rows[:1]}, r"shape \(1, 6\)"),
         (SEVERAL | {"noise": lambda rows, rng: rows * np.nan}, "made NaN"),
-        ({"n_components": []}, "is empty"),
+        ({"n_components": []}, r"n_components=\[\] is an empty list"),
+        ({"gamma": []}, r"gamma=\[\] is an empty list"),
+        ({"n_components": [None, 1], "noise": 1.0}, "n_components=None"),
+        ({"n_components": [1, None], "noise": 1.0}, "n_components=None"),
+        ({"n_components": [True, 2], "noise": 1.0}, "n_components=True"),
+        ({"gamma": [None, 1.0], "noise": 1.0}, "gamma=None"),
         ({"n_components": [1.5]}, "whole number"),
         ({"n_components": [0, 1], "noise": 1.0}, "whole number"),
         ({"gamma": [-1.0]}, "positive"),
@@ -448,6 +519,7 @@ SEVERAL = {"n_components": [1, 2]}
         ({"limits": (1, 0)}, "the lower first"),
         ({"limits": (1,)}, "two numbers"),
         ({"image_shape": (2.5, 2)}, "whole numbers"),
+        ({"image_shape": ()}, "whole numbers"),
     ],
 )
 def test_refused(given, match):
@@ -469,6 +541,29 @@ def test_a_fit_that_fails_leaves_everything():
         with pytest.raises(ValueError, match=r"NaN|shape"):
             denoiser.fit(wrong, clean)
         assert vars(denoiser) == kept
+
+
+def test_nan_is_named_where_it_is():
+    _, X = plane(60, 6)
+    hole = X.copy()
+    hole[41, 3] = np.nan
+    chosen = {"n_components": [1, 2], "noise": 1.0, "validation": 0.5}
+    for seed in (0, 1, 2, 3):  # held out, or learnt from
+        with pytest.raises(ValueError, match="X contains NaN: the first is in row 41, column 3"):
+            Denoiser(PCA(), **chosen, random_state=seed).fit(hole)
+    denoiser = Denoiser(PCA(2)).fit(X)
+    with pytest.raises(ValueError, match="X contains NaN: the first is in row 41"):
+        Denoiser(PCA(2)).fit(hole, X)
+    for refused in (Denoiser(PCA(2)).fit, denoiser.score):
+        with pytest.raises(ValueError, match="y contains NaN: the first is in row 41"):
+            refused(X, hole)
+
+
+def test_a_source_of_clean_rows_keeps_its_names():
+    _, X = plane(40, 3)
+    clean = as_source(pd.DataFrame(X, columns=list("abc")))
+    Denoiser(PCA(2)).fit(X, clean)
+    assert list(clean.names) == ["a", "b", "c"]
 
 
 def test_clean_rows_of_another_shape():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.estimators.axes import Axes
 from mercer.estimators.variants import changed, first_axes
 from mercer.sources import Source
 
@@ -34,12 +35,7 @@ def held_out(
 
 def several(given: Any) -> list[Any]:
     """Return candidates as a list; one, or none, is a list of one."""
-    if given is None or np.ndim(given) == 0:
-        return [given]
-    found = list(given)
-    if not found:
-        raise ValueError("a list of candidates is empty.")
-    return found
+    return [given] if given is None or np.ndim(given) == 0 else list(given)
 
 
 def judged(
@@ -56,6 +52,8 @@ def judged(
     counts, gammas = candidates
     table: dict[str, list[Any]] = {"n_components": [], "gamma": [], "error": []}
     most = None if counts[0] is None else max(counts)  # type: ignore[type-var]
+    if most is not None and isinstance(model, Axes):  # which refuses more than there can be
+        most = min(most, *source.shape)
     for gamma in gammas:
         with warnings.catch_warnings():  # of what is chosen, the last fit tells
             warnings.simplefilter("ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from numbers import Integral, Real
@@ -25,7 +26,7 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import Source, check_weights
+from mercer.sources import Search, Source, check_weights, not_finite
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
@@ -249,6 +250,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         if gammas[0] is not None:
             gamma_of(model)
         k, gamma = counts[0], gammas[0]
+        if clean is not None or len(counts) * len(gammas) > 1:
+            _check_finite(source, "X")  # here, where rows have their own numbers still
         if len(counts) * len(gammas) > 1:
             chosen = self._choose(model, (source, clean, weights), (counts, gammas))
             k, gamma = chosen[0] if counts[0] is not None else None, chosen[1]
@@ -325,6 +328,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
                 f"y has shape {clean.shape}, and X has {source.shape}: y holds the rows of X "
                 f"without their noise. Labels, one a row, are ignored."
             )
+        _check_finite(clean, "y")
+        clean = copy.copy(clean)  # a source that was passed keeps its own names
         clean.names = source.names
         return clean
 
@@ -339,6 +344,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
                 f"images set image_shape={shape[1:]}."
             )
         wanted, d = tuple(self.image_shape), math.prod(self.image_shape)
+        if shape == wanted and shape[1:] not in (wanted, (d,)):
+            raise ValueError(
+                f"X has shape {shape}, that of one image: pass X[None], an array of one."
+            )
         if len(shape) > 1 and shape[1:] not in (wanted, (d,)):
             raise ValueError(
                 f"X has shape {shape}, and images are {wanted}: pass images of that shape, or rows "
@@ -350,17 +359,23 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what a list of candidates, limits and shapes cannot be."""
-        for k in several(self.n_components):
-            if k is not None and not (isinstance(k, Integral) and int(k) >= 1):
+        counts, gammas = several(self.n_components), several(self.gamma)
+        for name, found in (("n_components", counts), ("gamma", gammas)):
+            if not found:
+                raise ValueError(f"{name}=[] is an empty list of candidates. Offer some, or None.")
+        for k in counts if self.n_components is not None else ():
+            if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
-        for gamma in several(self.gamma):
-            if gamma is not None and not (is_number(gamma) and 0 < gamma < math.inf):
+        for gamma in gammas if self.gamma is not None else ():
+            if not (is_number(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")
         cut = self.limits
         if cut is not None and not (len(cut) == 2 and all(map(is_number, cut)) and cut[0] < cut[1]):
             raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
         shape = self.image_shape
-        if shape is not None and not all(isinstance(s, Integral) and int(s) >= 1 for s in shape):
+        if shape is not None and not (
+            len(shape) and all(isinstance(s, Integral) and int(s) >= 1 for s in shape)
+        ):
             raise ValueError(f"image_shape={shape!r} must be whole numbers, as (28, 28).")
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -376,6 +391,13 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
 class _Nobody(BaseEstimator):
     """Whose features are not looked at."""
+
+
+def _check_finite(source: Source, called: str) -> None:
+    """Refuse NaN and infinity, in rows that no fit may look at."""
+    found = source.fold(Search()).found
+    if found is not None:
+        raise not_finite(found, source, called)
 
 
 def _shape(X: Any) -> tuple[int, ...]:

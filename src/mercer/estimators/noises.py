@@ -38,7 +38,10 @@ class SaltAndPepper(Params):
     def __call__(self, rows: Any, rng: np.random.Generator) -> Matrix:
         if not (is_number(self.p) and 0 <= self.p <= 1):
             raise ValueError(f"{self!r}: p is a share of the entries, from 0 to 1.")
-        made, drawn = np.array(rows, copy=True), rng.random(np.shape(rows))
+        clean = np.asarray(rows)
+        # Whole numbers become floats where black or white is one: 0.5 would be cut to 0.
+        made = clean.astype(np.result_type(clean.dtype, self.low, self.high))
+        drawn = rng.random(made.shape)
         made[drawn < self.p] = self.low
         made[drawn < self.p / 2] = self.high
         return made

@@ -10,7 +10,9 @@ from mercer.arrays import Array, is_finite, to_numpy
 from mercer.sources.base import Block, Fold, Source
 
 
-def not_finite(found: tuple[int, int, float] | None, source: Source) -> ValueError:
+def not_finite(
+    found: tuple[int, int, float] | None, source: Source, called: str = "X"
+) -> ValueError:
     """Return the error that names the first entry that is not finite."""
     if found is None:
         return ValueError(
@@ -21,7 +23,7 @@ def not_finite(found: tuple[int, int, float] | None, source: Source) -> ValueErr
     what = "NaN" if np.isnan(value) else f"infinity ({value})"
     name = "" if source.names is None else f" ({source.names[column]!r})"
     return ValueError(
-        f"Input X contains {what}: the first is in row {row}, column {column}{name}. "
+        f"Input {called} contains {what}: the first is in row {row}, column {column}{name}. "
         f"Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
     )
 
