@@ -12,6 +12,7 @@ Recognition 40 (2007). The points are drawn here; nothing is read.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +91,7 @@ def box(X: np.ndarray) -> np.ndarray:
 def main(arguments: list[str] | None = None) -> None:
     """Fit every detector to every shape; print a table, and draw the boundaries."""
     options = read(arguments)
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 116)
     table = Table(box=None, pad_edge=False)
     for name in ("points of", "detector"):
         table.add_column(name)

@@ -13,6 +13,7 @@ from mercer import KernelPCA, SubspaceClassifier
 from mercer.kernels import RBF
 from papers import results, segmentation, usps
 from papers.__main__ import NAMES, main
+from papers.data import load
 from papers.results import Line, Result
 
 
@@ -134,6 +135,13 @@ def test_the_page_keeps_each_result_once(tmp_path):
     assert "| 3.00 |" in text
     assert "| 1.00 |" not in text
     assert text.startswith("# Results of the sources")
+
+
+def test_what_is_named_and_has_no_data_is_no_success(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MERCER_DATA", str(tmp_path))
+    load.cache_clear()
+    assert main(["segmentation", "--quick"]) == 1
+    assert "segmentation: skipped" in capsys.readouterr().out
 
 
 def test_the_command_names_what_there_is(capsys):

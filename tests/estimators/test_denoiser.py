@@ -103,6 +103,15 @@ def test_the_way_back_suits_the_kernel(kernel, way):
     assert denoiser.estimator.preimage is None
 
 
+def test_random_features_learn_the_way_back_from_scores():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    axes = KernelPCA(5, kernel="rbf", method="features", random_state=0)
+    denoiser = Denoiser(axes).fit(X)
+    assert not axes.fit_inverse_transform
+    model = clone(axes).set_params(fit_inverse_transform=True).fit(X)
+    np.testing.assert_allclose(denoiser.transform(X), model.reconstruct(X))
+
+
 def test_the_way_back_of_the_user_is_kept():
     X = plane(40, 5)[1]
     kept = Denoiser(KernelPCA(2, kernel="rbf", gamma=0.01, fit_inverse_transform=True)).fit(X)

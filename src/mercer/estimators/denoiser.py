@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
@@ -23,7 +23,7 @@ from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, some
-from mercer.estimators.variants import changed, gamma_of, way_back
+from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
 from mercer.sources import Search, Source, check_weights, not_finite
@@ -52,7 +52,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         What learns the axes. None is a `PCA` with as many axes as exceed the noise
         (`rules.GavishDonoho`), or, with a `gamma`, a `KernelPCA` with the RBF. A KernelPCA with
         neither `preimage` nor `fit_inverse_transform` gets a way back: "fixed_point" for RBF
-        and linear kernels, "gradient" for others that have one, "ridge" for the rest.
+        and linear kernels, "gradient" for others that have one, "ridge" for the rest;
+        random features get fit_inverse_transform.
     n_components : int, list of int or None
         Number of axes, or candidates for it. None leaves the estimator's.
     gamma : float, list of float or None
@@ -300,10 +301,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
             if self.gamma is None:
                 return PCA(GavishDonoho() if self.n_components is None else None)
             return KernelPCA(kernel="rbf", preimage="fixed_point")
-        model = clone(self.estimator)
-        if isinstance(model, KernelPCA) and not (model.preimage or model.fit_inverse_transform):
-            model.set_params(preimage=way_back(model.kernel))
-        return model
+        return with_way_back(self.estimator)
 
     def _denoised(self, model: Any, rows: Any) -> Any:
         made = model.reconstruct(rows)

@@ -11,8 +11,10 @@ from sklearn.base import clone
 
 from mercer.estimators.axes import Axes
 from mercer.estimators.kernel import has_gamma
+from mercer.estimators.kernel_pca import KernelPCA
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.kernels.pair import Diagonal, Points
+from mercer.methods import RandomFeatures
 
 
 def changed(model: Any, k: int | None, gamma: float | None) -> Any:
@@ -58,7 +60,17 @@ def first_axes(fitted: Any, k: int) -> Any:
     return made
 
 
-def way_back(kernel: Any) -> str:
+def with_way_back(model: Any) -> Any:
+    """Return an unfitted copy that can go back from scores to rows."""
+    made = clone(model)
+    if not isinstance(made, KernelPCA) or made.preimage or made.fit_inverse_transform:
+        return made
+    if made.method == "features" or isinstance(made.method, RandomFeatures):
+        return made.set_params(fit_inverse_transform=True)  # no axes in the kernel's space
+    return made.set_params(preimage=_suited(made.kernel))
+
+
+def _suited(kernel: Any) -> str:
     """Return which pre-images suit a kernel."""
     made = kernel
     if isinstance(kernel, str) and kernel != "precomputed":
