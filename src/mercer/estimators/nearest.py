@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_array
 
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.inner import Around
+from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 
 
-class NearestProjection(ClassifierMixin, Around):
+class NearestProjection(Labelled, Around):
     r"""The class of the nearest training rows, in the space of a few axes.
 
     Training rows are kept as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new row x has the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,12 +23,13 @@ from mercer.estimators.classwise import (
 )
 from mercer.estimators.inner import no_images
 from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
 from mercer.sources import Block, Source, check_weights
 
 
-class SubspaceClassifier(ClassifierMixin, Atomic, BaseEstimator):
+class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     r"""A subspace for every class; a row belongs to the class whose subspace is nearest.
 
     CLAFIC, and kernel CLAFIC where the model is a `KernelPCA`. Principal component analysis of
