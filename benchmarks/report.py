@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks import text
 from benchmarks.environment import load
 from benchmarks.harness import MIB, Row
 
@@ -34,22 +35,14 @@ def save(name: str, rows: list[Row], facts: dict[str, Any], quick: bool) -> Path
     path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
     lines = [asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]
     facts = facts | {"load after": load(), "quick": quick, "rows": lines}
-    text = json.dumps(facts, indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    written = json.dumps(facts, indent=1, ensure_ascii=False)
+    path.write_text(written + "\n", encoding="utf-8")
     return path
 
 
 def table(rows: list[Row], markdown: bool = False) -> str:
     """Return the rows as a table, plain or Markdown."""
-    lines = [_HEAD, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEAD))]
-    padded = [
-        [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
-    ]
-    if not markdown:
-        return "\n".join("  ".join(line).rstrip() for line in padded)
-    padded.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(line)} |" for line in padded)
+    return text.table([_HEAD, *(_cells(row) for row in rows)], markdown)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

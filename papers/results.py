@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import text
 from benchmarks.environment import environment
 
 HERE = Path(__file__).resolve().parent
@@ -92,15 +93,7 @@ class Result:
 
     def table(self, markdown: bool = False) -> str:
         """Return the lines as a table."""
-        rows = [_HEAD, *(line.cells() for line in self.lines)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        padded = [
-            [cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows
-        ]
-        if not markdown:
-            return "\n".join("  ".join(row).rstrip() for row in padded)
-        padded.insert(1, ["-" * width for width in widths])
-        return "\n".join(f"| {' | '.join(row)} |" for row in padded)
+        return text.table([_HEAD, *(line.cells() for line in self.lines)], markdown)
 
 
 def keep(name: str, result: Result, seconds: float, page: Path = PAGE) -> None:

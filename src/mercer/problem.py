@@ -23,7 +23,7 @@ from mercer.folds import Moments
 from mercer.kernels.base import Kernel
 from mercer.projection import LinearProjection
 from mercer.rules import Rule
-from mercer.sources import Block, Search, Source, StringSource, not_finite
+from mercer.sources import Block, Search, Source, StringSource, not_finite, require_finite_entries
 
 
 @dataclass(frozen=True)
@@ -221,11 +221,8 @@ class KernelProblem(Problem):
 
     def require_finite_rows(self) -> None:
         """Refuse NaN and infinity, which a kernel may make a number of."""
-        if isinstance(self.source, StringSource):
-            return
-        found = self.source.fold(Search()).found
-        if found is not None:
-            raise not_finite(found, self.source)
+        if not isinstance(self.source, StringSource):
+            require_finite_entries(self.source)
 
 
 def less(source: Source, shift: Vector) -> Source:

@@ -20,7 +20,7 @@ from mercer.landmarks import Given
 from mercer.methods import OnBasis
 from mercer.notices import warn
 from mercer.projection import KernelProjection, joint_residuals
-from mercer.sources import Search, Source, StringSource, not_finite
+from mercer.sources import Source, StringSource, require_finite_entries
 
 Model = PCA | KernelPCA
 Numbers = np.ndarray[Any, Any]
@@ -48,9 +48,7 @@ def shared_model(estimator: Model | None, source: Source) -> Model:
     Distances are compared, so they must be taken in one space: with one kernel, by one seed.
     """
     if not isinstance(source, StringSource):  # here, where rows have their own numbers still
-        found = source.fold(Search()).found
-        if found is not None:
-            raise not_finite(found, source)
+        require_finite_entries(source)
     if estimator is None:
         estimator = KernelPCA(0.9, kernel="rbf", gamma="scale")
     model: Model = clone(estimator)
@@ -118,7 +116,7 @@ def residuals_of(models: Sequence[Model], source: Source) -> list[tuple[list[int
     together: dict[int, KernelProjection] = {}
     for i, model in enumerate(models):
         fitted = model.projection_
-        if isinstance(fitted, KernelProjection) and _joins(fitted, [*together.values()]):
+        if isinstance(fitted, KernelProjection) and _joins(fitted):
             together[i] = fitted
     if sum(len(fitted.mean) for fitted in together.values()) > _JOINED:
         together = {}
@@ -129,12 +127,10 @@ def residuals_of(models: Sequence[Model], source: Source) -> list[tuple[list[int
     return parts
 
 
-def _joins(fitted: KernelProjection, others: list[KernelProjection]) -> bool:
-    """Tell whether a map can be evaluated together with others."""
-    if fitted.shift is not None or fitted.kernel is None:
-        return False
+def _joins(fitted: KernelProjection) -> bool:
+    """Tell whether a map can be evaluated together with those of other classes: one kernel's."""
     dense = hasattr(fitted.basis, "shape") and not hasattr(fitted.basis, "tocsr")
-    return dense and all(fitted.kernel == other.kernel for other in others[:1])
+    return dense and fitted.shift is None
 
 
 def as_counts(weights: Numbers | None) -> Numbers | None:

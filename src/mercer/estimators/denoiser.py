@@ -16,9 +16,10 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Vector, is_foreign, namespace
+from mercer.arrays import Vector, namespace
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.choice import dense, held_out, judged, several
+from mercer.estimators.images import as_rows, check_image_shape, shape_of
 from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -26,7 +27,7 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import Search, Source, check_weights, not_finite
+from mercer.sources import Source, check_weights, require_finite_entries
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
@@ -198,14 +199,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         array([[0.5, 0.5]])
         """
         check_is_fitted(self)
-        made = self._denoised(self.estimator_, check_rows(self, self._flat(X), reset=False))
+        made = self._denoised(
+            self.estimator_, check_rows(self, as_rows(X, self.image_shape), reset=False)
+        )
         table = _get_output_config("transform", self)["dense"] != "default"
         if isinstance(made, Source):
             if isinstance(X, (Source, str, os.PathLike)) and not table:
                 return made
             with progress.session():
                 made = made.collect()
-        shape = _shape(X)[1:] or made.shape[1:]
+        shape = shape_of(X)[1:] or made.shape[1:]
         return made if table else made.reshape((made.shape[0], *shape))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -231,7 +234,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         -0.005
         """
         check_is_fitted(self)
-        source = check_rows(self, self._flat(X), reset=False)
+        source = check_rows(self, as_rows(X, self.image_shape), reset=False)
         weights = check_weights(sample_weight, source, least=0.0)
         clean = self._clean(y, source)
         rows, truth = dense(source), None if clean is None else dense(clean)
@@ -244,7 +247,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         for leftover in ("validation_error_", "feature_names_in_"):
             self.__dict__.pop(leftover, None)
         self._check_parameters()
-        source = check_rows(self, self._flat(X), reset=True, least=2)
+        source = check_rows(self, as_rows(X, self.image_shape), reset=True, least=2)
         weights = check_weights(sample_weight, source)
         clean = self._clean(y, source)
         model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
@@ -252,7 +255,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
             gamma_of(model)
         k, gamma = counts[0], gammas[0]
         if clean is not None or len(counts) * len(gammas) > 1:
-            _check_finite(source, "X")  # here, where rows have their own numbers still
+            require_finite_entries(source, "X")  # here, where rows have their own numbers still
         if len(counts) * len(gammas) > 1:
             chosen = self._choose(model, (source, clean, weights), (counts, gammas))
             k, gamma = chosen[0] if counts[0] is not None else None, chosen[1]
@@ -317,43 +320,19 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
     def _clean(self, y: Any, source: Source) -> Source | None:
         """Return clean rows as a source; None where y is nothing, or labels."""
-        if y is None or len(_shape(y)) == 1:
+        if y is None or len(shape_of(y)) == 1:
             return None
         # Features are those of X: names of y are not looked at.
-        clean = check_rows(_Nobody(), self._flat(y), reset=True)
+        clean = check_rows(_Nobody(), as_rows(y, self.image_shape), reset=True)
         if clean.shape != source.shape:
             raise ValueError(
                 f"y has shape {clean.shape}, and X has {source.shape}: y holds the rows of X "
                 f"without their noise. Labels, one a row, are ignored."
             )
-        _check_finite(clean, "y")
+        require_finite_entries(clean, "y")
         clean = copy.copy(clean)  # a source that was passed keeps its own names
         clean.names = source.names
         return clean
-
-    def _flat(self, X: Any) -> Any:
-        """Return images as rows; rows as they are."""
-        shape = _shape(X)
-        if len(shape) <= 2 and self.image_shape is None:
-            return X
-        if self.image_shape is None:
-            raise ValueError(
-                f"Found array with dim {len(shape)}, and rows have dim 2: X has shape {shape}. For "
-                f"images set image_shape={shape[1:]}."
-            )
-        wanted, d = tuple(self.image_shape), math.prod(self.image_shape)
-        if shape == wanted and shape[1:] not in (wanted, (d,)):
-            raise ValueError(
-                f"X has shape {shape}, that of one image: pass X[None], an array of one."
-            )
-        if len(shape) > 1 and shape[1:] not in (wanted, (d,)):
-            raise ValueError(
-                f"X has shape {shape}, and images are {wanted}: pass images of that shape, or rows "
-                f"of {d} columns."
-            )
-        if shape[1:] != wanted:
-            return X
-        return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
 
     def _check_parameters(self) -> None:
         """Refuse what a list of candidates, limits and shapes cannot be."""
@@ -370,11 +349,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         cut = self.limits
         if cut is not None and not (len(cut) == 2 and all(map(is_number, cut)) and cut[0] < cut[1]):
             raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
-        shape = self.image_shape
-        if shape is not None and not (
-            len(shape) and all(isinstance(s, Integral) and int(s) >= 1 for s in shape)
-        ):
-            raise ValueError(f"image_shape={shape!r} must be whole numbers, as (28, 28).")
+        check_image_shape(self.image_shape)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
@@ -389,17 +364,3 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
 class _Nobody(BaseEstimator):
     """Whose features are not looked at."""
-
-
-def _check_finite(source: Source, called: str) -> None:
-    """Refuse NaN and infinity, in rows that no fit may look at."""
-    found = source.fold(Search()).found
-    if found is not None:
-        raise not_finite(found, source, called)
-
-
-def _shape(X: Any) -> tuple[int, ...]:
-    """Return the shape of an array or of what can be made one; none is that of a path."""
-    if isinstance(X, (str, os.PathLike)):
-        return ()
-    return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)

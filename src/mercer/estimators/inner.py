@@ -12,19 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators.atomic import Atomic
 
 
-def no_images(estimator: Any, X: Any) -> Any:
-    """Refuse a stack of images, which rows are not, and say how to make rows of it."""
-    shape = getattr(X, "shape", ())
-    if len(shape) > 2:
-        n, *sides = (int(side) for side in shape)
-        raise ValueError(
-            f"X has shape {(n, *sides)}, and {type(estimator).__name__} takes one row of numbers "
-            f"an image: found array with dim {len(shape)}, expected <= 2. Pass "
-            f"X.reshape({n}, -1)."
-        )
-    return X
-
-
 class Around(Atomic, BaseEstimator):
     """Base of estimators with another, `estimator`, fitted anew inside their fit."""
 
@@ -46,10 +33,6 @@ class Around(Atomic, BaseEstimator):
                 f"mercer.KernelPCA, such as {self._default()!r}."
             )
         return clone(inner)
-
-    def _images(self, X: Any) -> Any:
-        """Refuse a stack of images."""
-        return no_images(self, X)
 
     def _fitted(self) -> Any:
         """Return the fitted estimator inside."""

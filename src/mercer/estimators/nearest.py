@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Array, to_numpy
+from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
@@ -114,7 +115,7 @@ class NearestProjection(Labelled, Around):
         """
         model, search = self._inner("fit_transform", "transform"), self._search()
         labels = self._labels(y)
-        scores = _rows(model.fit_transform(self._images(X)))
+        scores = _rows(model.fit_transform(no_images(self, X)))
         n, k = scores.shape
         if k == 0:
             raise ValueError(
@@ -191,7 +192,7 @@ class NearestProjection(Labelled, Around):
         return self.neighbors_
 
     def _scores(self, X: Any) -> Array:
-        return _rows(self._fitted().transform(self._images(X)))
+        return _rows(self._fitted().transform(no_images(self, X)))
 
     def _search(self) -> KNeighborsClassifier:
         if self.metric == "precomputed":

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
+from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.notices import warn
@@ -118,7 +119,7 @@ class NoveltyDetector(OutlierMixin, Around):
         """
         with self._all_or_nothing():
             model = self._inner("reconstruction_error")
-            self.estimator_ = model.fit(self._images(X), sample_weight=sample_weight)
+            self.estimator_ = model.fit(no_images(self, X), sample_weight=sample_weight)
             found = self._held_out(X, sample_weight) if self.cv is not None else _left(model, X)
             w = _counts(sample_weight, X, len(found))
             distances, rounding = found[w > 0], _rounding(model, found[w > 0])
@@ -143,7 +144,7 @@ class NoveltyDetector(OutlierMixin, Around):
         >>> NoveltyDetector(PCA(2)).fit(X).score_samples(X[:1]).round(4)
         array([-0.0008])
         """
-        left = self._fitted().reconstruction_error(self._images(X))
+        left = self._fitted().reconstruction_error(no_images(self, X))
         return -(cast(left, np.float64) if isinstance(left, np.ndarray) else left)
 
     def decision_function(self, X: Any) -> Any:

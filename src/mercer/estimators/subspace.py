@@ -21,7 +21,7 @@ from mercer.estimators.classwise import (
     rows_of_classes,
     shared_model,
 )
-from mercer.estimators.inner import no_images
+from mercer.estimators.images import no_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA

@@ -15,12 +15,11 @@ from mercer.sources import (
     Block,
     Fold,
     Scaled,
-    Search,
     Source,
     SparseSource,
     StringSource,
     as_source,
-    not_finite,
+    require_finite_entries,
 )
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
@@ -121,9 +120,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
         return source
     n, d = source.shape
     if n != d:
-        found = source.fold(Search()).found
-        if found is not None:
-            raise not_finite(found, source)
+        require_finite_entries(source)
         raise ValueError(
             f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
             f"is square, and X has shape {source.shape}."

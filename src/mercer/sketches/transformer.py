@@ -19,12 +19,11 @@ from mercer.params import Params
 from mercer.sketches.drawn import Drawn
 from mercer.sources import (
     ArraySource,
-    Search,
     Source,
     SparseSource,
     StringSource,
     as_source,
-    not_finite,
+    require_finite_entries,
 )
 
 
@@ -54,9 +53,7 @@ class Transformer(Params, ABC):
         try:
             source = self._rows(X, reset=True)
             if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
-                found = source.fold(Search()).found
-                if found is not None:
-                    raise not_finite(found, source)
+                require_finite_entries(source)
             with progress.session():
                 self.drawn_ = self.drawn_from(source)
         except BaseException:

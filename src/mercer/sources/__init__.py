@@ -12,7 +12,7 @@ from mercer.arrays import is_dask, is_foreign
 from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
-from mercer.sources.search import Search, not_finite
+from mercer.sources.search import Search, not_finite, require_finite_entries
 from mercer.sources.seen import Seen
 from mercer.sources.sparse import SparseSource
 from mercer.sources.strings import StringSource
@@ -34,6 +34,7 @@ __all__ = [
     "as_source",
     "check_weights",
     "not_finite",
+    "require_finite_entries",
     "write_npy",
 ]
 

@@ -28,6 +28,13 @@ def not_finite(
     )
 
 
+def require_finite_entries(source: Source, called: str = "X") -> None:
+    """Refuse rows with NaN or infinity; one pass."""
+    found = source.fold(Search()).found
+    if found is not None:
+        raise not_finite(found, source, called)
+
+
 class Search(Fold):
     """Finds the first entry that is not finite."""
 
