@@ -238,6 +238,8 @@ def test_sigma_and_median():
         RBF.from_median(X[:1])
     with pytest.raises(ValueError, match="NaN or infinity"):
         RBF.from_median(np.full((3, 2), np.nan))
+    with pytest.raises(ValueError, match="too large"):
+        RBF.from_median(np.array([[1e200], [-1e200]]))
     with pytest.raises(ValueError, match="was given strings"):
         RBF.from_median(["a", "b"])
 

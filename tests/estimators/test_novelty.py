@@ -257,6 +257,13 @@ def test_what_cannot_be_inside(X, estimator, match):
         NoveltyDetector(estimator).fit(X)
 
 
+def test_nan_is_named_by_the_default_too(X):
+    X = X.copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="row 3, column 1"):
+        NoveltyDetector().fit(X)
+
+
 def test_bad_rows(X, tmp_path):
     detector = NoveltyDetector(PCA(2)).fit(X)
     with pytest.raises(ValueError, match="X has 3 features, but PCA is expecting 4"):

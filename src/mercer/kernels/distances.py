@@ -15,7 +15,7 @@ from mercer.kernels.draws import normal, student
 from mercer.kernels.pair import Beside, Pair, Points, ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.slopes import Frequencies, Slopes
-from mercer.sources import Source
+from mercer.sources import Search, Source, not_finite
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
 _FAR = 800.0
@@ -365,7 +365,9 @@ def _median(
         apart = to_numpy(distance(next(Beside(points, points).tiles(whole=True))))
         found = float(np.median(apart[np.triu_indices(len(points), 1)]))
     if not np.isfinite(found):
-        raise ValueError(f"{name}: X contains NaN or infinity. Drop or impute them.")
+        place = source.fold(Search()).found
+        error = not_finite(place, source)
+        raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
     if found == 0:
         raise ValueError(
             f"{name}: half of the rows are equal, so that their median distance is 0. Pass a "
