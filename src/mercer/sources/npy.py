@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
+from mercer.outfile import whole
 from mercer.sources.base import Block, Fold, Source
 
 
@@ -109,16 +110,11 @@ def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
     path = Path(path)
     if path.suffix != ".npy":
         raise ValueError(f"{path}: rows are written to .npy files. Give it a name that ends so.")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
-    try:
-        with part.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            file.flush()
-            source.fold(Write(file.fileno(), file.tell(), source.dtype))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole(path) as part, part.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        source.fold(Write(file.fileno(), file.tell(), source.dtype))
     return NpySource(path)
 
 

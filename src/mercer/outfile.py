@@ -1,0 +1,36 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; it takes the name when all is written.
+
+    Whatever ends the writing, an error or Ctrl-C, leaves what stood under the name before.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mercer.outfile import whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "words.txt"
+    ...     with whole(path) as part:
+    ...         _ = part.write_text("all of them")
+    ...     path.read_text(), len(list(path.parent.iterdir()))
+    ('all of them', 1)
+    """
+    path = Path(path)
+    # The suffix stays last: some writers go by it.
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
