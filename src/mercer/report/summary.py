@@ -14,10 +14,13 @@ from mercer.report.tables import Makings, strongest
 from mercer.report.text import clean, count, counted, listed, number, percent, short
 
 
-def sentences(subject: Subject, found: Found | None, parts: Makings | None) -> list[str]:
-    """Return the summary, a paragraph a sentence or two."""
-    lines = [_data(subject), _kept(subject), *_quality(subject), *_axes(subject, parts)]
-    return [line for line in lines if line]
+def sentences(
+    subject: Subject, found: Found | None, parts: Makings | None, label: Any, ids: Any
+) -> list[str]:
+    """Return the summary, in paragraphs."""
+    first = [_data(subject), *(_given(subject, found, label) if found else []), _kept(subject)]
+    lines = [" ".join(first), *_quality(subject), *_axes(subject, parts)]
+    return [*lines, _standing_out(subject, found, ids)] if found else lines
 
 
 def _data(subject: Subject) -> str:
@@ -92,7 +95,7 @@ def _axes(subject: Subject, parts: Makings | None) -> list[str]:
     return lines
 
 
-def rows_given(subject: Subject, found: Found, label: Any) -> list[str]:
+def _given(subject: Subject, found: Found, label: Any) -> list[str]:
     """Say what was given to be drawn."""
     n, size = found.rows.raw.shape[0], subject.model.plan_.size
     lines = []
@@ -101,13 +104,15 @@ def rows_given(subject: Subject, found: Found, label: Any) -> list[str]:
     if found.rows.weights is not None:
         lines.append(f"Rows have weights: they count as {number(found.rows.raw.count, 6)}.")
     if label is not None and label.codes is not None and label.names:
-        known = [short(name, 24) for name in label.names[:6]]
-        named = listed(known) if len(label.names) <= 6 else ", ".join(known) + ", …"
-        lines.append(f"Labels are of {counted(len(label.names), 'class', 'classes')}: {named}.")
-    return [" ".join(lines)] if lines else []
+        named = [short(name, 24) for name in label.names[:10]]
+        if len(label.names) > 10:
+            named = [*named[:6], f"{count(len(label.names) - 6)} others"]
+        kinds = counted(len(label.names), "class", "classes")
+        lines.append(f"Labels are of {kinds}: {listed(named)}.")
+    return lines
 
 
-def standing_out(subject: Subject, found: Found, ids: Any) -> str:
+def _standing_out(subject: Subject, found: Found, ids: Any) -> str:
     """Say which row is the furthest from the axes, and how far."""
     errors = found.errors
     if errors is None:

@@ -57,9 +57,14 @@ def certified(subject: Subject) -> list[list[str]]:
         if i > CERTIFIED:
             break
         figures = [number(value, 6), percent(part), percent(together)]
-        figures += [number(residual, 2), number(error, 2), f"{number(angle, 2)}°"]
+        figures += [_small(residual), _small(error), f"{_small(angle)}°"]
         rows.append([str(i), *figures])
     return rows
+
+
+def _small(x: float) -> str:
+    """Write an error: two digits and the power of ten."""
+    return number(x) if x == 0 or not np.isfinite(x) else f"{x:.1e}".replace("-", "−")
 
 
 def planned(subject: Subject) -> list[tuple[bool, list[str]]]:
@@ -93,11 +98,21 @@ def makings(subject: Subject, found: Found | None) -> Makings | None:
     size = np.nan_to_num(parts**2).sum(axis=1)
     order = np.argsort(-size, kind="stable")[:COLUMNS]
     most = float(np.max(np.abs(np.nan_to_num(parts)), initial=0.0)) or 1.0
+    order = order[np.argsort(-np.nan_to_num(parts[order, 0], nan=-np.inf), kind="stable")]
+    places = int(np.clip(2 - np.floor(np.log10(most)), 0, 4)) if 1e-3 < most < 1e6 else None
     rows = []
     for j in order.tolist():
-        cells = [Cell(number(x, 3), float(x), float(np.nan_to_num(x)) / most) for x in parts[j]]
-        rows.append((names[j], cells))
+        tints = np.nan_to_num(parts[j]) / most
+        pairs = zip(parts[j].tolist(), tints.tolist(), strict=True)
+        rows.append((names[j], [Cell(_fixed(x, places), x, tint) for x, tint in pairs]))
     return Makings(rows, parts.shape[1], len(names), not subject.linear)
+
+
+def _fixed(x: float, places: int | None) -> str:
+    """Write a number with as many decimals as the others beside it have."""
+    if places is None or not np.isfinite(x):
+        return number(x, 3)
+    return f"{x:.{places}f}".replace("-", "−")
 
 
 def strongest(parts: Makings, axis: int, least: float = 0.6, most: int = 3) -> list[str]:
@@ -124,7 +139,8 @@ def histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
     bins = int(np.clip(np.sqrt(len(values)) * 1.5, 8, 60))
     low, high = float(values.min()), float(values.max())
     if not high - low > 1e-9 * max(abs(low), abs(high)):  # all of them are the same
-        low, high, bins = low - 0.05 * abs(low) - 1e-300, high + 0.05 * abs(high) + 1e-300, 1
+        edge = 0.1 if log else 0.05 * abs(low) or 1e-300
+        low, high, bins = low - edge, high + edge, 1
     counts, edges = np.histogram(values, bins=bins, range=(low, high))
     edges = 10**edges if log else edges
     return {
