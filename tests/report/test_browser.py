@@ -98,9 +98,13 @@ def page(shared):
 def hover(page, trace=0, point=0):
     page.locator("#scatter").scroll_into_view_if_needed()
     x, y = page.evaluate(PLACE, [trace, point])
-    page.mouse.move(x - 40, y - 40)
+    page.mouse.move(2, 2)
+    page.wait_for_selector("#tip", state="hidden")
     page.mouse.move(x, y)
     page.wait_for_selector("#tip:not([hidden])")
+    tip = page.locator("#tip").bounding_box()
+    assert tip["x"] - 30 <= x <= tip["x"] + tip["width"] + 30
+    assert tip["y"] <= y <= tip["y"] + tip["height"]
     return page.inner_text("#tip")
 
 
@@ -202,7 +206,7 @@ def _contrasts(page):
       };
       const ratios = [];
       const kinds = "h1,h2,h3,p,dt,dd,a,td,th,small,button,label,code";
-      for (const e of document.querySelectorAll(kinds)) {
+      for (const e of document.querySelectorAll(`:is(header, main, footer) :is(${kinds})`)) {
         if (!e.textContent.trim() || e.classList.contains("tint")) continue;
         const [a, b] = [parts(getComputedStyle(e).color), behind(e)].map(light);
         ratios.push((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));

@@ -10,7 +10,7 @@ from mercer.report.sample import furthest
 from mercer.report.spectrum import shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
-from mercer.report.tables import Makings, strongest
+from mercer.report.tables import Makings
 from mercer.report.text import clean, count, counted, listed, number, percent, short
 
 
@@ -51,9 +51,8 @@ def _kept(subject: Subject) -> str:
         lead += f" with the kernel {clean(repr(model.kernel_), 200)}"
     asked = clean(repr(model.n_components), 80)
     asked = "every axis there is" if model.n_components is None else f"n_components={asked}"
-    return (
-        f"{lead}; {asked} was asked for, and {counted(model.n_components_, 'axis', 'axes')} kept."
-    )
+    kept = counted(model.n_components_, "axis was", "axes were")
+    return f"{lead}; {asked} was asked for, and {kept} kept."
 
 
 def _quality(subject: Subject) -> list[str]:
@@ -85,10 +84,9 @@ def _axes(subject: Subject, parts: Makings | None) -> list[str]:
     if parts is None:
         return lines
     said = []
-    for axis in range(min(2, parts.axes)):
-        names = strongest(parts, axis)
+    for axis, names in enumerate(parts.strongest, start=1):
         if names:
-            said.append(f"axis {axis + 1} goes with {listed(names)}")
+            said.append(f"axis {axis} goes with {listed(names)}")
     if said:
         text = "; ".join(said)
         lines[0] += f" {text[0].upper()}{text[1:]}."

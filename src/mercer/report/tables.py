@@ -37,6 +37,8 @@ class Makings:
     of: int
     """Columns there are."""
     correlations: bool
+    strongest: list[list[str]]
+    """Of the first two axes, the columns that each goes with."""
 
 
 def certified(subject: Subject) -> list[list[str]]:
@@ -105,7 +107,8 @@ def makings(subject: Subject, found: Found | None) -> Makings | None:
         tints = np.nan_to_num(parts[j]) / most
         pairs = zip(parts[j].tolist(), tints.tolist(), strict=True)
         rows.append((names[j], [Cell(_fixed(x, places), x, tint) for x, tint in pairs]))
-    return Makings(rows, parts.shape[1], len(names), not subject.linear)
+    strong = [_strongest(names, column) for column in parts.T[:2]]
+    return Makings(rows, parts.shape[1], len(names), not subject.linear, strong)
 
 
 def _fixed(x: float, places: int | None) -> str:
@@ -115,17 +118,15 @@ def _fixed(x: float, places: int | None) -> str:
     return f"{x:.{places}f}".replace("-", "−")
 
 
-def strongest(parts: Makings, axis: int, least: float = 0.6, most: int = 3) -> list[str]:
-    """Return the columns that stand for an axis, with the direction of each."""
-    column = [(cells[axis].value, name) for name, cells in parts.rows]
-    column = [(x, name) for x, name in column if np.isfinite(x)]
-    if not column:
+def _strongest(names: list[str], column: Values, least: float = 0.6, most: int = 3) -> list[str]:
+    """Return the columns that an axis goes with, and the direction; none where many do."""
+    size = np.abs(np.nan_to_num(column))
+    top = float(size.max(initial=0.0))
+    strong = np.flatnonzero(size >= least * top)
+    if not top or len(strong) > 4 * most:
         return []
-    top = max(abs(x) for x, _ in column)
-    strong = sorted((c for c in column if abs(c[0]) >= least * top), key=lambda c: -abs(c[0]))
-    if not top or len(strong) > 4 * most:  # nearly all of them: none stands out
-        return []
-    return [f"{short(name, 40)} ({'+' if x > 0 else '−'})" for x, name in strong[:most]]
+    strong = strong[np.argsort(-size[strong], kind="stable")][:most]
+    return [f"{short(names[j], 40)} ({'+' if column[j] > 0 else '−'})" for j in strong]
 
 
 def histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
