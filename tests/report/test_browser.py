@@ -288,12 +288,6 @@ def test_pictures_in_the_hover(opened, tmp_path):
     np.testing.assert_array_equal(pixels[::4], np.round(digits.data[row] / 16 * 255))
 
 
-def test_no_axes(opened, tmp_path):
-    rows = load_wine().data
-    write_report(tmp_path / "r.html", PCA(0).fit(rows), rows)
-    assert opened(tmp_path / "r.html").locator("#scatter").count() == 0
-
-
 def test_many_rows(opened, tmp_path, record_property):
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 5, 100_000)

@@ -101,6 +101,7 @@ def test_colours():
     assert coloured("c", np.array([3, None, 12], object)).names == ["3", "12"]
     everywhere = coloured("c", np.array([np.inf, -np.inf, np.nan, *range(30)]))
     assert np.isnan(everywhere.numbers[:3]).all()
+    assert coloured("c", np.array([None, np.nan], object)).names == []
 
 
 def test_many_classes_come_by_their_size():

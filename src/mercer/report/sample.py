@@ -64,7 +64,7 @@ def chosen(n: int, most: int, classes: Numbers | None, seed: Any) -> Sample:
     sure, least = np.zeros(0, np.int64), 0
     if classes is not None and classes.max(initial=-1) >= 0:
         least = min(LEAST, room // 10 // (int(classes.max()) + 1))
-        sure = _of_every(classes, least, rng)
+        sure = _of_every(classes, least, rng) if least else sure
     others = np.ones(n, bool)
     others[sure] = False
     rest = rng.choice(np.flatnonzero(others), most - len(sure), replace=False)

@@ -71,20 +71,21 @@ mercer.scatter = function () {
   function classes(colour) {
     const grey = mercer.style("--soft");
     const palette = palettes[document.documentElement.dataset.theme];
-    const groups = Array.from({ length: colour.groups + 2 }, () => []);
+    const groups = Array.from({ length: colour.own + 2 }, () => []), names = [];
     for (const i of shown) {
-      const code = colour.codes[i];
-      groups[code < 0 ? colour.groups + 1 : Math.min(code, colour.groups)].push(i);
+      const code = colour.codes[i], group = code < 0 ? colour.own + 1
+        : Math.min(colour.places[code], colour.own);  // the same colour, whoever is drawn
+      groups[group].push(i);
+      names[group] = colour.names[code];
     }
     return groups.flatMap((at, g) => {
       if (!at.length) return [];
-      if (g >= colour.groups) {
-        const name = g === colour.groups
-          ? `${colour.names.length - colour.groups} others` : "missing";
+      if (g >= colour.own) {
+        const name = g === colour.own ? `${colour.others} others` : "missing";
         return [trace(at, { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } }, name)];
       }
       const marker = { color: palette[g % 8], symbol: symbols[Math.floor(g / 8) % 6] };
-      return [trace(at, marker, mercer.plain(colour.names[g]))];
+      return [trace(at, marker, mercer.plain(names[g]))];
     });
   }
 
