@@ -327,4 +327,13 @@ def test_without_webgl(browser, tmp_path):
     assert page.evaluate("scatter.data[0].type") == "scatter"
     assert page.evaluate("scatter.data[0].x.length") == 5000
     assert "no WebGL" in page.inner_text("#fallback")
+    # Nor does any script run that was not there when the page was written.
+    page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.hacked = 1";
+      document.head.append(script);
+      document.body.insertAdjacentHTML("beforeend", "<p id=late onclick='window.hacked = 2'>.</p>");
+      document.getElementById("late").click();
+    }""")
+    assert page.evaluate("window.hacked") is None
     page.close()
