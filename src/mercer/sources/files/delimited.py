@@ -157,9 +157,7 @@ class Columns:
 
     def _converted(self, piece: Piece) -> Any:
         """Return a piece as a pyarrow table; columns that turn out to be text are let go."""
-        if not piece.data.strip():
-            return None
-        if not piece.data.strip(b"\r\n"):
+        if piece.data.isspace() and not piece.data.strip(b"\r\n"):
             return None
         pa = extra("pyarrow", "CSV")
         try:

@@ -136,8 +136,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     table = read_table(path)
     if table.dropped:
         warn(
-            f"{os.fspath(path)}: {len(table.dropped)} column(s) are not used, as they are not "
-            f"numbers: {listed(list(table.dropped))}."
+            f"{os.fspath(path)}: {len(table.dropped)} column(s) are not used, as they do not hold "
+            f"numbers, or only number the rows: {listed(list(table.dropped))}."
         )
     return table.source
 
