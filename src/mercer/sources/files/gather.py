@@ -34,7 +34,10 @@ class Gather:
         """Take rows in."""
         rows = np.ascontiguousarray(rows, self.dtype)
         self.count += len(rows)
-        self.missing += np.isnan(rows).sum(axis=0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            some = np.isnan(rows.sum())  # or infinities of both signs
+        if some:
+            self.missing += np.isnan(rows).sum(axis=0)
         if self.folder is None:
             self.blocks.append(rows)
             if self.count * self.width * self.dtype.itemsize > self.limit:

@@ -32,7 +32,8 @@ class Piece:
     """Bytes of whole records."""
 
     start: int
-    data: bytes
+    data: memoryview
+    quoted: bool
     pieces: Pieces
 
     @property
@@ -42,7 +43,7 @@ class Piece:
 
     def records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         """Yield line and fields of every record that is not blank."""
-        text = io.StringIO(self.data.decode("utf-8", "replace"), newline="")
+        text = io.StringIO(str(self.data, "utf-8", "replace"), newline="")
         reader = csv.reader(text, delimiter=delimiter)
         line = first = self.line
         for record in reader:
@@ -90,9 +91,9 @@ class Pieces:
         while end == 0 and not self.ended:
             self._more()
             end = self._cut(first=True)
-        head = Piece(self.at, self.rest[: end or len(self.rest)], self)
+        head = self._piece(end or len(self.rest))
         try:
-            head.data.decode("utf-8")
+            str(head.data, "utf-8")
             _, fields = next(head.records(self.delimiter))
         except UnicodeDecodeError as error:
             raise FileError(not_utf8(self.path, "its header", error)) from None
@@ -132,9 +133,12 @@ class Pieces:
         self.rest += more
 
     def _take(self, end: int) -> Piece:
-        piece, self.rest = Piece(self.at, self.rest[:end], self), self.rest[end:]
+        piece, self.rest = self._piece(end), self.rest[end:]
         self.at += end
         return piece
+
+    def _piece(self, end: int) -> Piece:
+        return Piece(self.at, memoryview(self.rest)[:end], self.rest.find(b'"', 0, end) >= 0, self)
 
     def line_at(self, place: int) -> int:
         """Return the line that a place of the file is in."""
