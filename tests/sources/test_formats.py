@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+import threading
 import zipfile
 
 import h5py
@@ -519,6 +521,14 @@ def test_the_standard_input(tmp_path, suffix):
                 [sys.executable, "-c", code, memory], stdin=file, capture_output=True, check=True
             )
         assert_array_equal(json.loads(done.stdout), X)
+
+
+def test_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=["a,b\n1,2\n"])
+    writer.start()
+    assert_array_equal(as_source(tmp_path / "pipe").collect(), [[1, 2]])
+    writer.join()
 
 
 # The estimators.

@@ -26,6 +26,7 @@ from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pie
 
 # Bytes of a piece: enough for pyarrow's threads, little beside any budget.
 _PIECE = 8 * 2**20
+_PIECE_ROWS = 512
 _BLOCK = 2 * 2**20
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 
@@ -38,6 +39,8 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None], delimiter: str | Non
     with path.open("rb") as file:
         pieces = Pieces(file, ask.path, size, budget // 8, delimiter)
         fields = pieces.header()
+        # Of a wide file more at once: pyarrow takes some time for every column of a piece.
+        pieces.size = max(size, min(budget // 32, _PIECE_ROWS * len(pieces.head.data)))
         names = header_names(fields, ask.path)
         if names is not None:
             pieces.drop_header()
