@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from displays import displays
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -40,7 +41,7 @@ STYLE = {
 def main() -> None:
     """Make every picture."""
     with mpl.rc_context(STYLE):
-        for picture in (two_circles, three_clusters, cassini, basis, eigenfaces):
+        for picture in (two_circles, three_clusters, cassini, basis, displays, eigenfaces):
             path = HERE / f"{picture.__name__}.png"
             if picture is eigenfaces and not FACES.exists():
                 print(f"{path}: left as it is, {FACES} is not there")

@@ -13,7 +13,6 @@ from mercer.plotting.panels import (
     Axes,
     Values,
     entitle,
-    matplotlib,
     name,
     open_panel,
     settle,
@@ -21,7 +20,7 @@ from mercer.plotting.panels import (
 )
 from mercer.plotting.points import INK, draw_key, draw_points, grouped
 from mercer.plotting.scores import checked_scores
-from mercer.plotting.spread import draw_names
+from mercer.plotting.spread import draw_names, font_size
 
 
 class BiplotDisplay:
@@ -205,7 +204,7 @@ class BiplotDisplay:
         ax.set_aspect("equal", adjustable="datalim")
         ax.autoscale_view()
         ratio = None if self.ratio is None else to_numpy(self.ratio)
-        texts = [name(j, ratio) + ", standardised" for j in self.components]
+        texts = [name(j, ratio) for j in self.components]
         entitle(ax, xlabel=texts[0], ylabel=texts[1])
         line = {"color": "#d0d0d0", "linewidth": 0.7, "zorder": 1}
         ax.axhline(0, **line)
@@ -219,11 +218,21 @@ class BiplotDisplay:
         straight = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 5}
         origin = np.zeros(len(tips))
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=INK, **straight, **width)
-        size = matplotlib("font_manager").FontProperties(size="small").get_size_in_points()
-        texts = [short(self.names[j], 24) for j in self.drawn_]
+        size = font_size("small")
+        texts = [short(self.names[j], 20) for j in self.drawn_]
         paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-        self.names_ = draw_names(ax, tips, texts, size, color=INK, zorder=6, bbox=paper)
-        if len(tips) < d:
-            text = f"the {len(tips)} longest of {d} loadings"
-            style = {"ha": "right", "va": "bottom", "fontsize": "x-small", "color": "#6b6b6b"}
-            ax.text(0.995, 0.01, text, transform=ax.transAxes, zorder=6, **style)
+        key = self._fixed_key(ax)
+        self.names_ = draw_names(ax, tips, texts, size, key, color=INK, zorder=6, bbox=paper)
+        text = "standardised scores, " + (f"{len(tips)} of {d} loadings" if len(tips) < d else "")
+        style = {"ha": "right", "va": "bottom", "fontsize": "x-small", "color": "#6b6b6b"}
+        ax.text(0.995, 0.01, text.rstrip(", "), transform=ax.transAxes, zorder=6, **style)
+
+    def _fixed_key(self, ax: Axes) -> list[Any]:
+        """Return the legend in the Axes, where there is one, kept at the place it has now."""
+        key = ax.get_legend()
+        if key is None:
+            return []
+        corner = key.get_window_extent().get_points()[0]
+        key.set_loc(tuple(ax.transAxes.inverted().transform(corner)))
+        key.borderaxespad = 0
+        return [key]

@@ -9,8 +9,21 @@ import numpy as np
 
 from mercer.certificate import Certificate, Figure
 from mercer.plotting.models import split
-from mercer.plotting.panels import Axes, entitle, figure, matplotlib, open_panel, short
-from mercer.plotting.points import BLUE, INK, ORANGE, PALE, VERMILION
+from mercer.plotting.panels import (
+    Axes,
+    entitle,
+    figure,
+    matplotlib,
+    open_panel,
+    points_of,
+    settle,
+    short,
+)
+from mercer.plotting.points import BLUE, COLOURS, INK, ORANGE, PALE, VERMILION
+from mercer.plotting.spread import extent, font_size
+
+# Points; smaller letters cannot be read.
+LEAST = 5.0
 
 
 class CertificateDisplay:
@@ -145,33 +158,38 @@ class CertificateDisplay:
         hatched = {"facecolor": "#fbe3b6", "edgecolor": ORANGE, "hatch": "/////", "linewidth": 0}
         width = np.maximum(upper - captured, 0.0)
         self.gaps_ = ax.barh(at, width, left=captured, zorder=2, **hatched, **thick)
-        self.optima_, self.texts_ = [], []
+        self.optima_ = []
         for y, one in zip(at, found, strict=True):
             x, style = float(one.optimum_upper), "-" if one.optimum_upper.kind == "bound" else ":"
             line = {"color": INK, "linewidth": 1.6, "linestyle": style, "zorder": 3}
-            self.optima_ += ax.plot([x, x], [y - 0.24, y + 0.24], **line)
+            self.optima_ += ax.plot([x, x], [y - 0.24, y + 0.17], **line)
             if one.likely is not None:
                 ax.plot(one.likely, y - 0.24, "v", color=INK, markersize=5, zorder=4)
-            self.texts_.append(self._write(ax, y, one))
-        ax.set(xlim=(0, whole), ylim=(len(at) - 0.42, -0.42))
+        ax.set(xlim=(0, whole), ylim=(len(at) - 0.2, -0.32))
         ax.xaxis.set_major_formatter(matplotlib("ticker").PercentFormatter(1, symbol=" %"))
         ax.set_yticks(at, [short(name, 18) for name in self.certificates], parse_math=False)
         ax.tick_params(axis="y", length=0)
         entitle(ax, xlabel="Share of the variance")
         self.ax_, self.figure_ = ax, ax.figure
+        self._write(at, found)
 
-    def _write(self, ax: Axes, y: float, one: Certificate) -> Any:
-        """Write below a bar what it shows."""
-        style = {"va": "top", "fontsize": "small", "color": INK, "zorder": 5}
-        words = f"{_say('held', one.captured)};  {_say('optimum', one.optimum_upper, '≤')}\n"
-        words += f"{_say('gap', one.gap, '≤')}"
-        if one.likely is not None:
-            words += f", likely {_percent(one.gap_estimate)} ▾"
-        ends = "" if one.converged else ";  not converged"
-        text = ax.text(0, y + 0.22, words + ends, parse_math=False, **style)
-        if not one.converged:
-            text.set_color(VERMILION)
-        return text
+    def _write(self, at: Any, found: list[Certificate]) -> None:
+        """Write below each bar what it shows, in as many lines as it takes."""
+        settle(self.ax_)
+        width, height = points_of(self.ax_)
+        room, size = 0.58 * height / (len(found) + 0.12), font_size("small")
+        while True:
+            said = [_lines(_words(one), width, size) for one in found]
+            if size <= LEAST or 1.25 * size * max(map(len, said)) <= room:
+                break
+            size -= 0.5
+        self.texts_ = []
+        for y, one, lines in zip(at, found, said, strict=True):
+            style = {"fontsize": size, "color": INK if one.converged else VERMILION}
+            text = self.ax_.text(0, y + 0.2, "\n".join(lines), va="top", zorder=5, **style)
+            text.set_parse_math(False)
+            text.set_in_layout(False)
+            self.texts_.append(text)
 
     def _check_residuals(self) -> None:
         for name, one in self.certificates.items():
@@ -184,14 +202,14 @@ class CertificateDisplay:
 
     def _draw_axes(self, ax: Axes) -> None:
         """Draw residual and error of each eigenvalue as shares of it."""
-        from mercer.plotting.points import COLOURS
-
         self.residuals_, self.errors_ = [], []
         for i, (name, one) in enumerate(self.certificates.items()):
             number = np.arange(1, len(one.eigenvalues) + 1)
             with np.errstate(divide="ignore", invalid="ignore"):
-                residual = one.residuals / one.eigenvalues
-                error = one.eigenvalue_errors / one.eigenvalues
+                # An axis of no variance has no share of it.
+                least = 1e-14 * np.max(one.eigenvalues)
+                values = np.where(one.eigenvalues > least, one.eigenvalues, np.nan)
+                residual, error = one.residuals / values, one.eigenvalue_errors / values
             colour, of = COLOURS[i % len(COLOURS)], f"{short(name, 18)}: " if name else ""
             bound = {"color": colour, "marker": "o", "label": f"{of}residual (bound)"}
             guess = {"color": colour, "marker": "s", "markerfacecolor": "white"}
@@ -207,6 +225,30 @@ class CertificateDisplay:
         for text in key.get_texts():
             text.set_parse_math(False)
         self.ax_, self.figure_ = ax, ax.figure
+
+
+def _words(one: Certificate) -> list[str]:
+    """Return what a certificate says, piece by piece."""
+    words = [
+        _say("captured", one.captured),
+        _say("optimum", one.optimum_upper, "≤"),
+        _say("gap", one.gap, "≤"),
+    ]
+    if one.likely is not None:
+        words.append(f"likely {_percent(one.gap_estimate)} ▾")
+    return [*words, "converged" if one.converged else "not converged"]
+
+
+def _lines(words: list[str], width: float, size: float) -> list[str]:
+    """Return the pieces in lines no longer than a width in points."""
+    lines = words[:1]
+    for word in words[1:]:
+        longer = f"{lines[-1]},  {word}"
+        if extent(longer, size)[0] <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _say(what: str, value: Figure, sign: str = "") -> str:

@@ -108,10 +108,10 @@ class ReconstructionErrorDisplay:
         errors = errors_of(estimator, X)
         offset = getattr(outer(estimator), "offset_", None)
         if quantile is None and offset is not None:
-            threshold, rule = -float(offset), "detector's threshold"
+            threshold, rule = -float(offset), "threshold"
         else:
             share = 0.99 if quantile is None else float(quantile)
-            threshold, rule = float(np.quantile(errors, share)), f"{100 * share:g} % of the rows"
+            threshold, rule = float(np.quantile(errors, share)), f"{100 * share:g} % quantile"
         made = cls(errors, threshold, rule=rule, ids=ids)
         return made.plot(ax, furthest=furthest, bins=bins)
 
@@ -147,8 +147,10 @@ class ReconstructionErrorDisplay:
         )
         if log:
             ax.set_xscale("log")
-        margin = 0.03 * (edges[-1] - edges[0])
-        ax.set_xlim((edges[0], edges[-1]) if log else (edges[0] - margin, edges[-1] + margin))
+            ends = np.exp(_widened(np.log(edges[[0, -1]])))
+        else:
+            ends = _widened(edges[[0, -1]])
+        ax.set_xlim(ends)
         entitle(ax, xlabel="Squared distance from the axes", ylabel="Rows")
         self._mark(ax, errors, furthest)
         self.ax_, self.figure_ = ax, ax.figure
@@ -182,7 +184,7 @@ class ReconstructionErrorDisplay:
         ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
         many = int(np.sum(errors > self.threshold))
         beyond = f"{many:,} row{'s' if many != 1 else ''} beyond".replace(",", " ")
-        texts = [f"{short(self.rule)}: {self.threshold:.3g}; {beyond}"]
+        texts = [f"{short(self.rule)}: {self.threshold:.3g}, {beyond}"]
         texts += [f"row {short(ids[i], 20)}" for i in named]
         flags = draw_flags(ax, [self.threshold, *errors[named]], texts)
         for line, note in flags[1:]:
@@ -191,6 +193,11 @@ class ReconstructionErrorDisplay:
         self.threshold_ = flags[0][0]
         self.threshold_.set_color(INK)
         self.furthest_ = flags[1:]
+
+
+def _widened(ends: Values) -> Values:
+    margin = 0.03 * float(ends[1] - ends[0])
+    return np.asarray(ends + np.array([-margin, margin]))
 
 
 def _edges(errors: Values, threshold: float, bins: int) -> tuple[Values, bool]:

@@ -11,7 +11,16 @@ import numpy as np
 
 from mercer.arrays import to_numpy
 from mercer.plotting.models import Slices, dense, shares, split
-from mercer.plotting.panels import Axes, Values, chosen, figure, points_of, settle, short
+from mercer.plotting.panels import (
+    Axes,
+    Values,
+    chosen,
+    figure,
+    matplotlib,
+    points_of,
+    settle,
+    short,
+)
 from mercer.plotting.points import INK
 
 FIRST = 10
@@ -282,7 +291,8 @@ class GalleryDisplay:
         if len(rows) > 1:
             return [(title, images, captions[title]) for title, images in rows.items()]
         ((title, images),) = rows.items()
-        across = self.across or (len(images) if len(images) <= 5 else min(FIRST, len(images)))
+        # Rows as even as can be.
+        across = self.across or -(-len(images) // -(-len(images) // FIRST))
         return [
             (
                 title if start == 0 else "",
@@ -302,6 +312,10 @@ class GalleryDisplay:
         if image.ndim == 3 and image.shape[2] == 3:
             scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1)
             return ax.imshow(scaled, **style)
+        frame = matplotlib("patches").Rectangle(
+            (x, y), image.shape[1], image.shape[0], fill=False, edgecolor="#cccccc", linewidth=0.5
+        )
+        ax.add_patch(frame)
         return ax.imshow(values.reshape(image.shape[:2]), cmap=cmap, vmin=low, vmax=high, **style)
 
     def _ends(self, image: Values) -> tuple[float, float]:

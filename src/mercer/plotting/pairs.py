@@ -229,6 +229,6 @@ def _histogram(
         colour = BLUE if labels is None else GREY
         drawn = [ax.stairs(np.histogram(column, edges)[0], edges, fill=True, color=colour)]
     ax.set(xlim=ends, yticks=[])
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.2 * ax.get_ylim()[1])
     ax.spines["left"].set_visible(False)
     return drawn

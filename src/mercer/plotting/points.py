@@ -124,12 +124,13 @@ def _largest(names: list[str], which: Values) -> tuple[list[str], Values]:
 def draw_points(ax: Axes, rows: Values, labels: Labels | None, dimmed: bool = False) -> list[Any]:
     """Draw rows of two numbers; return the points, those of each group for themselves."""
     n = len(rows)
-    style: dict[str, Any] = {"s": float(np.clip(6000 / max(n, 1), 3, 18)), "zorder": 3}
+    size = 18 * min(1.0, (200 / max(n, 1)) ** 0.4)
+    style: dict[str, Any] = {"s": max(size, 1.5), "zorder": 3}
     # A million points would make a vector file of a million marks. Edges part few of them, and
     # hide many.
-    edges = {"linewidths": 0.3, "edgecolors": "white"} if n <= 3000 else {"linewidths": 0}
+    edges = {"linewidths": 0.3, "edgecolors": "white"} if n <= 1000 else {"linewidths": 0}
     style |= {**edges, "rasterized": n > 10_000}
-    style |= {"alpha": 0.45} if dimmed else {"alpha": 0.6} if n > 3000 else {}
+    style |= {"alpha": 0.45} if dimmed else {"alpha": 0.7} if n > 1000 else {}
     if labels is None:
         return [ax.scatter(*rows.T, color=GREY if dimmed else BLUE, **style)]
     drawn = []

@@ -179,7 +179,8 @@ class SpectrumDisplay:
             edges = np.arange(len(heights) + 1) + 0.5
             self.bars_ = ax.stairs(heights, edges, fill=True, color=SKY)
         ticker = matplotlib("ticker")
-        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1))
+        whole = ticker.MaxNLocator("auto", integer=True, min_n_ticks=1)
+        ax.xaxis.set_major_locator(whole)
         margin = 0.02 * len(heights) + 0.1
         ax.set_xlim(0.5 - margin, len(heights) + 0.5 + margin)
         entitle(ax, xlabel="Component", ylabel="Share of the variance")
@@ -191,6 +192,7 @@ class SpectrumDisplay:
         if cumulative and self.shares is not None:
             self._draw_sum(number)
         self._draw_cutoffs(float(np.max(heights, initial=0.0)) or 1.0)
+        ax.set_xticks([tick for tick in ax.get_xticks() if 1 <= tick <= len(heights)])
         return self
 
     def _draw_sum(self, number: Values) -> None:
