@@ -109,7 +109,7 @@ def _sortable(values: Values) -> Values:
 
 def _named(label: Any) -> str:
     whole = isinstance(label, np.floating) and float(label).is_integer()
-    return short(int(label) if whole else label)
+    return short(int(label) if whole else label) or "(empty)"
 
 
 def _largest(names: list[str], which: Values) -> tuple[list[str], Values]:
