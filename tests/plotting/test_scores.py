@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, as_source, config_context
+from mercer.kernels import Substring
 from mercer.plotting import ScoresDisplay
 from tests.plotting.drawn import points, rendered, texts
 
@@ -127,6 +128,17 @@ def test_rows_in_a_file_or_a_source(rng, tmp_path):
             assert display.scores.shape == (50, 2)
 
 
+def test_strings_and_kernel_matrices(rng):
+    words = ["abcab", "abd", "bcdbc", "xyz", "xywxy", "abcd"] * 5
+    kpca = KernelPCA(2, kernel=Substring(2)).fit(words)
+    display = ScoresDisplay.from_estimator(kpca, words)
+    np.testing.assert_allclose(offsets(display), kpca.transform(words), atol=1e-12)
+    X = rng.normal(size=(20, 3))
+    given = KernelPCA(2, kernel="precomputed").fit(X @ X.T)
+    display = ScoresDisplay.from_estimator(given, X @ X.T)
+    np.testing.assert_allclose(offsets(display), given.transform(X @ X.T), atol=1e-12)
+
+
 def test_many_classes_differ_in_colour_or_marker(rng):
     display = ScoresDisplay.from_scores(rng.normal(size=(96, 2)), labels=np.arange(96) % 48)
     looks = {
@@ -232,5 +244,7 @@ def test_what_is_refused(X):
     for call, message in refused:
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(TypeError, match="str has no transform"):
+    with pytest.raises(ValueError, match="There is no component to draw"):
+        ScoresDisplay.from_estimator(PCA(0).fit(X), X)
+    with pytest.raises(TypeError, match="This str has no transform"):
         ScoresDisplay.from_estimator("pca", X)

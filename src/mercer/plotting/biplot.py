@@ -135,8 +135,9 @@ class BiplotDisplay:
         axes = split(estimator)[1]
         if not hasattr(axes, "components_") or not hasattr(axes, "explained_variance_"):
             raise TypeError(
-                f"{type(axes).__name__} has no loadings: its axes are not directions of the "
-                f"columns. Draw its scores with mercer.plotting.ScoresDisplay, or fit a PCA."
+                f"This {type(axes).__name__} has no loadings: it is not fitted, or its axes are "
+                f"not directions of the columns. Fit it, or draw its scores with "
+                f"mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(axes.components_).astype(np.float64)
         if len(V) < 2:
@@ -213,8 +214,7 @@ class BiplotDisplay:
     def _arrows(self, ax: Axes, tips: Values, d: int) -> None:
         settle(ax)
         ax.apply_aspect()
-        width = {"width": 1.3, "units": "dots", "headwidth": 6, "headlength": 7}
-        width["width"] *= ax.get_figure(root=True).dpi / 72
+        width = {"width": 1.3 / 72, "units": "inches", "headwidth": 6, "headlength": 7}
         straight = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 5}
         origin = np.zeros(len(tips))
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=INK, **straight, **width)

@@ -119,8 +119,8 @@ class GalleryDisplay:
         axes = split(estimator)[1]
         if not hasattr(axes, "components_"):
             raise TypeError(
-                f"{type(axes).__name__} has no components_: its axes are not images. Draw what it "
-                f"keeps of images with from_reconstructions, or fit a PCA."
+                f"This {type(axes).__name__} has no components_: it is not fitted, or its axes are "
+                f"not images. Fit it, or draw what it keeps of images with from_reconstructions."
             )
         V, ratio = to_numpy(axes.components_), shares(estimator)
         drawn = chosen(components, len(V), FIRST)

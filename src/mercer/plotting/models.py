@@ -48,21 +48,22 @@ def scores_of(model: Any, X: Any, components: Any, most: int) -> tuple[Values, l
     before, axes = split(model)
     if not hasattr(axes, "transform"):
         raise TypeError(
-            f"{type(axes).__name__} has no transform, and scores are what it gives. Pass a fitted "
-            f"PCA or KernelPCA, or a pipeline that ends in one."
+            f"This {type(axes).__name__} has no transform, which gives scores: it is not fitted, "
+            f"or never has it. Pass a fitted PCA or KernelPCA, or a pipeline that ends in one."
         )
-    if before:
+    if before or not hasattr(axes, "projection_"):
         rows = Slices(X)
         width = axes.transform(_ready(before, rows.read(0, 1))).shape[1]
         drawn = chosen(components, width, most)
         return rows.each(lambda x: axes.transform(_ready(before, x)), drawn), drawn
-    scores = axes.transform(X)
+    # Ours give a source a source, whose columns need not be there all at once.
+    scores = axes.transform(as_source(X))
     drawn = chosen(components, scores.shape[1], most)
-    if isinstance(scores, Source):
-        picked = scores.map(lambda block: to_numpy(block.rows)[:, drawn], len(drawn))
-        with progress.session():
-            return to_numpy(picked.collect()), drawn
-    return dense(scores)[:, drawn], drawn
+    if not isinstance(scores, Source):  # set_output asks for a table
+        return dense(scores)[:, drawn], drawn
+    picked = scores.map(lambda block: block.rows[:, drawn], len(drawn))
+    with progress.session():
+        return to_numpy(picked.collect()), drawn
 
 
 def errors_of(model: Any, X: Any) -> Values:
@@ -79,8 +80,9 @@ def errors_of(model: Any, X: Any) -> Values:
 
     else:
         raise TypeError(
-            f"{type(axes).__name__} has neither reconstruction_error nor inverse_transform. Pass "
-            f"a fitted PCA, KernelPCA or NoveltyDetector, or a pipeline that ends in one."
+            f"This {type(axes).__name__} has neither reconstruction_error nor inverse_transform: "
+            f"it is not fitted, or never has them. Pass a fitted PCA, KernelPCA or "
+            f"NoveltyDetector, or a pipeline that ends in one."
         )
     if not before and hasattr(axes, "reconstruction_error"):
         return to_numpy(error(X)).astype(np.float64)
@@ -131,7 +133,8 @@ class Slices(Source):
         """Return some columns of f of the rows, in float64."""
 
         def picked(block: Any) -> Values:
-            return dense(f(block.rows))[:, list(columns)]
+            with progress.quiet():  # a block is a part of the task that is announced
+                return dense(f(block.rows))[:, list(columns)]
 
         width, extra = len(columns), 3 * self.shape[1] * 8
         with progress.session():

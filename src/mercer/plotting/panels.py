@@ -90,13 +90,13 @@ def open_panel(width: float, height: float) -> Axes:
 
 def points_of(ax: Axes) -> tuple[float, float]:
     """Return width and height of an Axes in points, the unit of fonts."""
-    box, dpi = ax.get_window_extent(), ax.get_figure(root=True).dpi
+    box, dpi = ax.get_window_extent(), ax.figure.figure.dpi
     return 72 * box.width / dpi, 72 * box.height / dpi
 
 
 def settle(ax: Axes) -> None:
     """Place the Axes of a figure where they will be drawn, so that text can be measured."""
-    root = ax.get_figure(root=True)
+    root = ax.figure.figure  # of a figure within a figure, the outer one
     engine = root.get_layout_engine()
     if engine is not None:
         engine.execute(root)
@@ -104,10 +104,12 @@ def settle(ax: Axes) -> None:
 
 def chosen(components: Any, width: int, most: int = 2 * WIDEST) -> list[int]:
     """Return the components to draw, all of them among those there are."""
-    if components is None and width:
+    if not width:
+        raise ValueError("There is no component to draw: the model has none.")
+    if components is None:
         return list(range(min(width, most)))
-    if components is None or isinstance(components, Integral):
-        found = list(range(int(components or 0)))
+    if isinstance(components, Integral):
+        found = list(range(int(components)))
     else:
         found = [int(j) for j in components]
     if not found or not all(0 <= j < width for j in found):

@@ -136,7 +136,7 @@ def draw_names(
     `around` are things drawn already that no name may cover.
     """
     box = ax.get_window_extent()
-    to_points = 72 / ax.get_figure(root=True).dpi
+    to_points = 72 / ax.figure.figure.dpi
     corner = np.array([box.x0, box.y0])
     at = (ax.transData.transform(tips) - corner) * to_points
     origin = (ax.transData.transform((0.0, 0.0)) - corner) * to_points
