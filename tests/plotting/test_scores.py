@@ -140,22 +140,22 @@ def test_strings_and_kernel_matrices(rng):
 
 
 def test_many_classes_differ_in_colour_or_marker(rng):
-    display = ScoresDisplay.from_scores(rng.normal(size=(96, 2)), labels=np.arange(96) % 48)
+    display = ScoresDisplay.from_scores(rng.normal(size=(120, 2)), labels=np.arange(120) % 60)
     looks = {
         (tuple(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes()) for c in display.points_
     }
-    assert len(looks) == len(texts(display.key_)) == 48
+    assert len(looks) == len(texts(display.key_)) == 60
     rendered(display)
 
 
 def test_more_classes_than_looks_leave_the_smallest_together(rng):
     names = np.array([f"class {i:03}" for i in range(100)])
-    labels = np.repeat(names, np.where(np.arange(100) < 60, 1, 3))
+    labels = np.repeat(names, np.where(np.arange(100) < 45, 1, 3))
     Y = rng.normal(size=(len(labels), 2))
     display = ScoresDisplay.from_scores(Y, labels=labels)
-    assert len(display.points_) == 48
-    assert texts(display.key_)[-1] == "53 others"
-    assert set(names[60:]) <= set(texts(display.key_))
+    assert len(display.points_) == 60
+    assert texts(display.key_)[-1] == "41 others"
+    assert set(names[45:]) <= set(texts(display.key_))
     rest = ~np.isin(labels, texts(display.key_))
     np.testing.assert_array_equal(display.points_[-1].get_offsets(), Y[rest])
 
@@ -168,8 +168,8 @@ def test_numbers_are_a_scale(X):
     assert display.ax_.get_legend() is None
     assert display.key_.ax.get_ylabel() == "a$ge_1"
     rendered(display)
-    whole = ScoresDisplay.from_scores(np.zeros((60, 2)), labels=np.arange(60))
-    np.testing.assert_array_equal(whole.points_[0].get_array(), np.arange(60))
+    whole = ScoresDisplay.from_scores(np.zeros((61, 2)), labels=np.arange(61))
+    np.testing.assert_array_equal(whole.points_[0].get_array(), np.arange(61))
 
 
 def test_numbers_that_are_missing_or_infinite(X):
@@ -221,12 +221,29 @@ def test_names_that_are_no_formulas(X):
     assert len(texts(display.key_)[3]) < 40
 
 
-def test_very_many_points_are_an_image(rng):
-    Y = rng.normal(size=(100_000, 2))
-    display = ScoresDisplay.from_scores(Y, labels=np.arange(100_000) % 3)
+def test_very_many_points_are_an_image_in_which_no_class_covers_another(rng):
+    Y, labels = rng.normal(size=(100_000, 2)), np.repeat(np.arange(25), 4000)
+    display = ScoresDisplay.from_scores(Y, labels=np.where(labels == 0, np.nan, labels))
     assert all(c.get_rasterized() for c in display.points_)
     rendered(display)
-    few = ScoresDisplay.from_scores(Y[:100])
+    found = offsets(display)
+    assert found.shape == Y.shape
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(Y, axis=0))
+    few = Y[: 40 * 100]
+    display = ScoresDisplay.from_scores(few, labels=np.repeat([5, 7], 2000))
+    (drawn,) = display.points_
+    assert texts(display.key_) == ["5", "7"]
+    colours = drawn.get_facecolors()[:, :3]
+    where = {tuple(row): i for i, row in enumerate(few)}
+    row = np.array([where[tuple(point)] for point in drawn.get_offsets()])
+    first = (colours == colours[row < 2000][0]).all(axis=1)
+    np.testing.assert_array_equal(first, row < 2000)  # each in the colour of its class
+    assert 0.4 < first[:2000].mean() < 0.6  # and in mixed order
+
+
+def test_few_points_are_no_image(rng):
+    Y = rng.normal(size=(100, 2))
+    few = ScoresDisplay.from_scores(Y)
     assert not few.points_[0].get_rasterized()
 
 

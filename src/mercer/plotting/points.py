@@ -8,18 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.plotting.panels import Axes, Values, short
+from mercer.plotting.panels import Axes, Values, matplotlib, short
 
-# Okabe & Ito (2008), Color universal design: told apart by every kind of colour vision.
+# Okabe & Ito (2008), Color universal design, and two of Tol's muted colours: as far from each
+# other and from all the rest, in every kind of colour vision, as those are among themselves.
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, YELLOW = "#E69F00", "#56B4E9", "#000000", "#F0E442"
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
+WINE, INDIGO = "#882255", "#332288"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW, WINE, INDIGO)
 MARKERS = "os^Dv*"
 INK, GREY, PALE = "#262626", "#8c8c8c", "#e8e8e8"
 # Floats of more values than this are a scale, not the names of classes.
 MANY = 20
 LOOKS = len(COLOURS) * len(MARKERS)
 MISSING = "missing"
+# More rows than this cover each other.
+CROWD = 3000
 
 
 class Labels(NamedTuple):
@@ -122,7 +126,10 @@ def _largest(names: list[str], which: Values) -> tuple[list[str], Values]:
 
 
 def draw_points(ax: Axes, rows: Values, labels: Labels | None, dimmed: bool = False) -> list[Any]:
-    """Draw rows of two numbers; return the points, those of each group for themselves."""
+    """Draw rows of two numbers; return the points, those of each group for themselves.
+
+    Very many are mixed, whatever their groups, so that none lies over the others.
+    """
     n = len(rows)
     size = 18 * min(1.0, (200 / max(n, 1)) ** 0.4)
     style: dict[str, Any] = {"s": max(size, 1.5), "zorder": 3}
@@ -133,6 +140,8 @@ def draw_points(ax: Axes, rows: Values, labels: Labels | None, dimmed: bool = Fa
     style |= {"alpha": 0.45} if dimmed else {"alpha": 0.7} if n > 1000 else {}
     if labels is None:
         return [ax.scatter(*rows.T, color=GREY if dimmed else BLUE, **style)]
+    if labels.numbers is None and n > CROWD:
+        return _crowd(ax, rows, labels, style)
     drawn = []
     if labels.numbers is not None:
         known = labels.which < 0
@@ -146,6 +155,22 @@ def draw_points(ax: Axes, rows: Values, labels: Labels | None, dimmed: bool = Fa
             behind = {"zorder": 2.9} if group == labels.grey else {}
             look = style | labels.style(group) | behind
             drawn.append(ax.scatter(*rows[at].T, label=text, **look))
+    return drawn
+
+
+def _crowd(ax: Axes, rows: Values, labels: Labels, style: dict[str, Any]) -> list[Any]:
+    """Draw rows of all classes mixed, so that none lies over the others; by marker, if several."""
+    looks = [labels.style(group) for group in range(len(labels.names))]
+    colours = np.array([look["color"] for look in looks])
+    markers = np.array([look["marker"] for look in looks])
+    order = np.random.default_rng(0).permutation(len(rows))
+    if labels.grey is not None:  # rows that are of no class lie under the others
+        order = order[np.argsort(labels.which[order] != labels.grey, kind="stable")]
+    which, drawn = labels.which[order], []
+    for marker in dict.fromkeys(markers):
+        at = markers[which] == marker
+        c = colours[which[at]]
+        drawn.append(ax.scatter(*rows[order[at]].T, c=c, marker=marker, **style))
     return drawn
 
 
@@ -165,15 +190,18 @@ def draw_key(axes: list[Axes], labels: Labels | None, marks: list[Any], place: s
     host = figure if outside else axes[0]
     below = "lower" in place and outside
     columns = min(len(labels.names), 8) if below else 1 + (len(labels.names) - 1) // 20
-    size = max(float(marks[0].get_sizes()[0]), 1e-9)
     style: dict[str, Any] = {"ncols": columns, "frameon": not outside, "framealpha": 0.8}
     style |= {"edgecolor": "none", "handletextpad": 0.2, "columnspacing": 1.0}
-    style |= {"markerscale": (22 / size) ** 0.5, "fontsize": "small", "title_fontsize": "small"}
-    # Drawn as numbers at first: a legend takes a name that begins with _ for none.
-    numbers = [str(i) for i in range(len(marks))]
-    key = host.legend(marks, numbers, title=labels.title or None, loc=place, **style)
-    for text, mark, drawn in zip(key.get_texts(), marks, key.legend_handles, strict=True):
-        text.set(text=mark.get_label(), parse_math=False)
-        drawn.set_alpha(1)
+    style |= {"fontsize": "small", "title_fontsize": "small"}
+    dot, thin = matplotlib("lines").Line2D, {"linestyle": "", "markeredgewidth": 0}
+    dots = [
+        dot([], [], markersize=5, **thin, **labels.style(group))
+        for group in range(len(labels.names))
+    ]
+    # Numbered at first: a legend takes a name that begins with _ for none.
+    numbers = [str(group) for group in range(len(dots))]
+    key = host.legend(dots, numbers, title=labels.title or None, loc=place, **style)
+    for text, name in zip(key.get_texts(), labels.names, strict=True):
+        text.set(text=name, parse_math=False)
     key.get_title().set_parse_math(False)
     return key

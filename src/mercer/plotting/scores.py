@@ -32,7 +32,8 @@ class ScoresDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     points_ : list of PathCollection
-        One for each class, in the order of the legend; rows without a label are grey.
+        One for each class, in the order of the legend; rows without a label are grey. Of more
+        than 3000 rows, one for all classes, which are mixed so that none lies over the others.
     key_ : Legend, Colorbar or None
 
     Examples
@@ -81,7 +82,7 @@ class ScoresDisplay:
             Which ones, across and up, counted from 0. None: the first two.
         labels : array of shape (n,) or None
             Classes of the rows. Floats of more than 20 values, and whole numbers of more than
-            48, are a scale of colours, with its bar.
+            60, are a scale of colours, with its bar.
         ax : Axes or None
             None makes a figure.
 
