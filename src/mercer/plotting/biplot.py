@@ -214,7 +214,7 @@ class BiplotDisplay:
     def _arrows(self, ax: Axes, tips: Values, d: int) -> None:
         settle(ax)
         ax.apply_aspect()
-        width = {"width": 1.3 / 72, "units": "inches", "headwidth": 6, "headlength": 7}
+        width = {"width": 1.0 / 72, "units": "inches", "headwidth": 6, "headlength": 7}
         straight = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 5}
         origin = np.zeros(len(tips))
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=INK, **straight, **width)
