@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mercer import KernelPCA
-from mercer.plotting import projection_norms
+from mercer.plotting import NormsDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,9 @@ def contours(results: list[Result], X: np.ndarray, title: str) -> Figure:
     for axes, ((rule, _), here) in zip(panels, bases.items(), strict=True):
         models = {f"exact; basis by {rule}": exact.model}
         models |= {caption(result, exact): result.model for result in here}
-        for ax in projection_norms(models, X, basis=here[0].model.X_fit_, ax=axes):
+        basis = here[0].model.X_fit_
+        drawn = NormsDisplay.from_estimators(models, X, basis=basis, ax=axes)
+        for ax in drawn.axes_:
             ax.set(xlabel="", ylabel="", xticks=[], yticks=[], aspect="equal")
             ax.title.set_fontsize(8)
             ax.spines[:].set(color=GREY, linewidth=0.7)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from displays import displays
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -21,7 +22,7 @@ from PIL import Image
 from mercer import PCA, KernelPCA
 from mercer.methods import Nystrom, Reduced, Sketch, Subset
 from mercer.metrics import empirical_error, similarity
-from mercer.plotting import contours, projection_norms, scatter
+from mercer.plotting import ContoursDisplay, NormsDisplay, ScoresDisplay
 from mercer.sketches import Resize
 
 HERE = Path(__file__).parent
@@ -40,7 +41,7 @@ STYLE = {
 def main() -> None:
     """Make every picture."""
     with mpl.rc_context(STYLE):
-        for picture in (two_circles, three_clusters, cassini, basis, eigenfaces):
+        for picture in (two_circles, three_clusters, cassini, basis, displays, eigenfaces):
             path = HERE / f"{picture.__name__}.png"
             if picture is eigenfaces and not FACES.exists():
                 print(f"{path}: left as it is, {FACES} is not there")
@@ -73,7 +74,8 @@ def two_circles() -> Figure:
     rows = panels(figure, 2, 3, left=0.3, bottom=0.06, hspace=0.4)
     for axes, (title, model) in zip(rows, models.items(), strict=True):
         heading(axes, title)
-        for ax in contours(model.fit(X), X, labels=circle, ax=axes[:2]):
+        drawn = ContoursDisplay.from_estimator(model.fit(X), X, labels=circle, ax=axes[:2])
+        for ax in drawn.axes_:
             plain(ax, ax.get_title())
         points(axes[2], model.transform(X), circle)
         bare(axes[2], "Scores", X)
@@ -113,7 +115,7 @@ def three_clusters() -> Figure:
     figure = Figure((9.3, 4.5))
     axes = panels(figure, 2, 4)
     heading(axes[0], "Three clusters: the first eight components, RBF kernel with γ = 0.3")
-    for ax in contours(model, X, labels=cluster, ax=axes):
+    for ax in ContoursDisplay.from_estimator(model, X, labels=cluster, ax=axes).axes_:
         plain(ax, ax.get_title())
     return figure
 
@@ -137,7 +139,8 @@ def cassini() -> Figure:
         points(ax, model.fit(X).transform(X), part)
         bare(ax, title, X)
     heading(lower, "Contours of the first five components, RBF kernel with γ = 0.2")
-    for ax in contours(models["RBF, γ = 0.2"], X, labels=part, ax=lower):
+    model = models["RBF, γ = 0.2"]
+    for ax in ContoursDisplay.from_estimator(model, X, labels=part, ax=lower).axes_:
         plain(ax, ax.get_title())
     return figure
 
@@ -158,7 +161,7 @@ def basis() -> Figure:
             more = 100 * (empirical_error(model, X) / least - 1)
             models[f"{method.__name__}: error {more:+.3g} %"] = model
         points = list(models.values())[1].X_fit_
-        for ax in projection_norms(models, X, basis=points, ax=axes):
+        for ax in NormsDisplay.from_estimators(models, X, basis=points, ax=axes).axes_:
             plain(ax, ax.get_title())
     low, high = rows[1, 0].get_position(), rows[0, 0].get_position()
     bar = figure.add_axes((0.945, low.y0, 0.01, high.y1 - low.y0))
@@ -186,7 +189,7 @@ def heading(axes: Sequence[Axes], title: str, above: float = 0.3) -> None:
 
 def points(ax: Axes, rows: np.ndarray, labels: np.ndarray) -> None:
     """Draw rows or scores without a legend, as far from the frame as contours do."""
-    scatter(rows, labels, ax=ax)
+    ScoresDisplay.from_scores(rows, labels=labels, ax=ax)
     ax.get_legend().remove()
     low, high = rows[:, :2].min(axis=0), rows[:, :2].max(axis=0)
     (left, bottom), (right, top) = low - 0.12 * (high - low), high + 0.12 * (high - low)

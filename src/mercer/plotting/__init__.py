@@ -1,12 +1,29 @@
-"""Figures on matplotlib Axes: contours of components and of projection norms, scores, spectra.
+"""Displays on matplotlib Axes, in scikit-learn's style.
 
-Nothing here shows a window or changes matplotlib's settings. A function draws on the Axes it is
-given, or makes a figure, which a notebook displays and ``ax.figure.savefig("a.png")`` writes.
+A display holds what was computed; `plot` draws it and returns the display, with `ax_`, `figure_`
+and what was drawn as attributes. ``SpectrumDisplay.from_estimator(pca)`` computes and draws.
+Nothing here shows a window or changes matplotlib's settings: a display draws on the Axes it is
+given, or makes a figure, which a notebook displays and ``display.figure_.savefig("a.png")`` writes.
 """
 
-from mercer.plotting.norms import projection_norms
-from mercer.plotting.plane import contours
-from mercer.plotting.scores import scatter
-from mercer.plotting.spectrum import scree
+from mercer.plotting.biplot import BiplotDisplay
+from mercer.plotting.certificate import CertificateDisplay
+from mercer.plotting.errors import ReconstructionErrorDisplay
+from mercer.plotting.gallery import GalleryDisplay
+from mercer.plotting.norms import NormsDisplay
+from mercer.plotting.pairs import PairsDisplay
+from mercer.plotting.plane import ContoursDisplay
+from mercer.plotting.scores import ScoresDisplay
+from mercer.plotting.spectrum import SpectrumDisplay
 
-__all__ = ["contours", "projection_norms", "scatter", "scree"]
+__all__ = [
+    "BiplotDisplay",
+    "CertificateDisplay",
+    "ContoursDisplay",
+    "GalleryDisplay",
+    "NormsDisplay",
+    "PairsDisplay",
+    "ReconstructionErrorDisplay",
+    "ScoresDisplay",
+    "SpectrumDisplay",
+]

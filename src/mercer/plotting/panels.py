@@ -1,4 +1,4 @@
-"""What every figure needs: matplotlib, Axes to draw on, components and their names."""
+"""What every figure needs: matplotlib, Axes to draw on, text that is never taken for a formula."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import to_numpy
-
 Axes: TypeAlias = Any
 """A matplotlib Axes."""
 Panels: TypeAlias = npt.NDArray[Any]
@@ -19,6 +17,7 @@ Panels: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = npt.NDArray[Any]
 
 WIDEST = 4
+LONGEST = 28
 
 
 def matplotlib(module: str) -> Any:
@@ -45,13 +44,7 @@ def figure(width: float, height: float) -> Any:
 def panels(ax: Any, count: int, what: str = "components") -> Panels:
     """Return the Axes given, or those of a new figure, in rows of equal length."""
     if ax is not None:
-        given = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(given) != count:
-            raise ValueError(
-                f"ax holds {len(given)} Axes, and {count} {what} are to be drawn: give one for "
-                f"each, or name the {what}."
-            )
-        return given
+        return given(ax, count, what)
     down, across = -(-count // WIDEST), row_length(count)
     new = figure(2.5 * across + 0.4, 2.5 * down + 0.4)
     axes: Panels = new.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
@@ -60,6 +53,17 @@ def panels(ax: Any, count: int, what: str = "components") -> Panels:
     for panel in lowest(axes[:count]):  # Above a spare one, matplotlib hides the numbers.
         panel.xaxis.set_tick_params(labelbottom=True)
     return axes[:count]
+
+
+def given(ax: Any, count: int, what: str) -> Panels:
+    """Return Axes that were given, as many as are to be drawn on."""
+    found = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(found) != count:
+        raise ValueError(
+            f"ax holds {len(found)} Axes, and {count} {what} are to be drawn: give one for "
+            f"each, or name the {what}."
+        )
+    return found
 
 
 def row_length(count: int) -> int:
@@ -84,10 +88,26 @@ def open_panel(width: float, height: float) -> Axes:
     return ax
 
 
-def chosen(components: Any, width: int) -> list[int]:
+def points_of(ax: Axes) -> tuple[float, float]:
+    """Return width and height of an Axes in points, the unit of fonts."""
+    box, dpi = ax.get_window_extent(), ax.figure.figure.dpi
+    return 72 * box.width / dpi, 72 * box.height / dpi
+
+
+def settle(ax: Axes) -> None:
+    """Place the Axes of a figure where they will be drawn, so that text can be measured."""
+    root = ax.figure.figure  # of a figure within a figure, the outer one
+    engine = root.get_layout_engine()
+    if engine is not None:
+        engine.execute(root)
+
+
+def chosen(components: Any, width: int, most: int = 2 * WIDEST) -> list[int]:
     """Return the components to draw, all of them among those there are."""
+    if not width:
+        raise ValueError("There is no component to draw: the model has none.")
     if components is None:
-        return list(range(min(width, 2 * WIDEST)))
+        return list(range(min(width, most)))
     if isinstance(components, Integral):
         found = list(range(int(components)))
     else:
@@ -100,18 +120,18 @@ def chosen(components: Any, width: int) -> list[int]:
     return found
 
 
-def shares(model: Any) -> Values | None:
-    """Return the shares of the variance of a model, or of the last step of a pipeline."""
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    ratio = getattr(last, "explained_variance_ratio_", None)
-    return None if ratio is None else to_numpy(ratio)
-
-
 def name(j: int, ratio: Values | None) -> str:
     """Name a component, counted from 1, with its share of the variance."""
     return f"Component {j + 1}" + ("" if ratio is None else f" ({100 * ratio[j]:.1f} %)")
 
 
-def dense(X: Any) -> Values:
-    """Bring rows to the host, dense."""
-    return to_numpy(X.toarray() if hasattr(X, "toarray") else X)
+def short(text: Any, longest: int = LONGEST) -> str:
+    """Return a text on one line, cut where it is too long to draw."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def entitle(ax: Axes, **texts: str) -> None:
+    """Set title, xlabel and ylabel as they stand: a name with a $ in it is no formula."""
+    for what, text in texts.items():
+        getattr(ax, f"set_{what}")(text, parse_math=False)

@@ -4,72 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import is_foreign, like, to_numpy, working_dtype
+from mercer.plotting.models import dense, scores_of, shares, split
 from mercer.plotting.panels import (
+    WIDEST,
     Axes,
     Panels,
     Values,
-    chosen,
-    dense,
+    entitle,
     leftmost,
     lowest,
     matplotlib,
     name,
     panels,
-    shares,
+    short,
 )
-from mercer.plotting.points import INK, draw_key, draw_points
+from mercer.plotting.points import INK, draw_key, draw_points, grouped
 
 # Negative, zero, positive: pale, so that the points stand out.
 LAND = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
 MARGIN = 0.12
 
 
-def contours(
-    model: Any,
-    X: Any,
-    *,
-    components: int | Iterable[int] | None = None,
-    labels: Any = None,
-    levels: int | Sequence[float] = 12,
-    resolution: int = 120,
-    cmap: Any = None,
-    ax: Axes | Sequence[Axes] | Panels | None = None,
-) -> Panels:
-    """Draw each component's score over the plane, with the rows on top.
+class ContoursDisplay:
+    """Contours of each component's score over the plane, with the rows on top.
 
     A line joins the points x of equal score yⱼ(x): straight and orthogonal to the axis in
     linear PCA, bent along the data in kernel PCA. Zero, the score of the mean, is the heavier
     line. Each panel has its own scale of colours, symmetric about zero.
 
+    Make it with `from_estimator`.
+
     Parameters
     ----------
-    model : fitted model of two columns
-        Anything with `transform`. Its `explained_variance_ratio_`, or that of the last step of
-        a pipeline, goes into the titles.
-    X : array or DataFrame of shape (n, 2)
-        Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
-        columns become the labels of the axes.
-    components : int, iterable of int or None
-        How many of the first, or which ones, counted from 0. None: all, at most eight.
+    x, y : arrays of shape (r,)
+        Lines of the grid.
+    scores : array of shape (k, r, r)
+        Scores of each component drawn, at each y and x.
+    rows : array of shape (n, 2)
+        Rows to draw.
+    names : two of str
+        Names of the columns.
+    components : sequence of k int
+        Which components these are, counted from 0.
+    ratio : array or None
+        The model's `explained_variance_ratio_`, all of it, for the titles.
     labels : array of shape (n,) or None
-        Classes of the rows, or a number for each, as in `scatter`.
-    levels : int or increasing sequence
-        About how many steps, at round numbers; or the scores to draw lines at.
-    resolution : int
-        Points of the grid along each side.
-    cmap : str, Colormap or None
-        Colours from negative to positive.
-    ax : Axes, sequence of Axes or None
-        One for each component. None makes a figure, with a key where there are labels.
+        Classes of the rows, or a number for each, as in `ScoresDisplay`.
 
-    Returns
-    -------
-    ndarray of Axes, one for each component
+    Attributes
+    ----------
+    axes_ : ndarray of Axes, one for each component
+    figure_ : matplotlib Figure
+    contours_ : list of QuadContourSet
+        The colours of each panel.
+    key_ : Legend, Colorbar or None
 
     References
     ----------
@@ -80,29 +73,123 @@ def contours(
     --------
     >>> import numpy as np
     >>> from mercer import PCA
-    >>> from mercer.plotting import contours
+    >>> from mercer.plotting import ContoursDisplay
     >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [3, 1]
-    >>> axes = contours(PCA().fit(X), X)
-    >>> [ax.get_title() for ax in axes]
+    >>> display = ContoursDisplay.from_estimator(PCA().fit(X), X)
+    >>> [ax.get_title() for ax in display.axes_]
     ['Component 1 (89.2 %)', 'Component 2 (10.8 %)']
     """
-    rows, names = plane(model, X)
-    x, y, points = grid(rows, X, resolution)
-    scores = to_numpy(model.transform(points))
-    drawn, ratio, scale = chosen(components, scores.shape[1]), shares(model), None
-    axes = panels(ax, len(drawn))
-    for panel, j in zip(axes, drawn, strict=True):
-        landscape(panel, x, y, scores[:, j].reshape(len(y), len(x)), levels, cmap)
-        scale = draw_points(panel, rows, labels)
-        panel.set(title=name(j, ratio), xlim=x[[0, -1]], ylim=y[[0, -1]])
-    # In a figure of our own the panels share their axes, and the outer ones name them.
-    for panel in axes if ax is not None else lowest(axes):
-        panel.set_xlabel(names[0])
-    for panel in axes if ax is not None else leftmost(axes):
-        panel.set_ylabel(names[1])
-    if ax is None:
-        draw_key(list(axes), labels, scale, "outside lower center")
-    return axes
+
+    def __init__(
+        self,
+        x: Values,
+        y: Values,
+        scores: Values,
+        *,
+        rows: Values,
+        names: Sequence[str] = ("x₁", "x₂"),
+        components: Sequence[int],
+        ratio: Any = None,
+        labels: Any = None,
+    ) -> None:
+        self.x = x
+        self.y = y
+        self.scores = scores
+        self.rows = rows
+        self.names = names
+        self.components = components
+        self.ratio = ratio
+        self.labels = labels
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        components: int | Iterable[int] | None = None,
+        labels: Any = None,
+        resolution: int = 120,
+        levels: int | Sequence[float] = 12,
+        cmap: Any = None,
+        ax: Axes | Sequence[Axes] | Panels | None = None,
+    ) -> Self:
+        """Draw the contours of a fitted model.
+
+        Parameters
+        ----------
+        estimator : fitted model of two columns
+            Anything with `transform`. Its `explained_variance_ratio_`, or that of the last step
+            of a pipeline, goes into the titles.
+        X : array or DataFrame of shape (n, 2)
+            Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
+            columns become the labels of the axes.
+        components : int, iterable of int or None
+            How many of the first, or which ones, counted from 0. None: all, at most eight.
+        labels : array of shape (n,) or None
+            Classes of the rows, or a number for each, as in `ScoresDisplay`.
+        resolution : int
+            Points of the grid along each side.
+        levels : int or increasing sequence
+            About how many steps, at round numbers; or the scores to draw lines at.
+        cmap : str, Colormap or None
+            Colours from negative to positive.
+        ax : Axes, sequence of Axes or None
+            One for each component. None makes a figure, with a key where there are labels.
+
+        Returns
+        -------
+        ContoursDisplay
+        """
+        rows, names = plane(estimator, X)
+        x, y, points = grid(rows, X, resolution)
+        scores, drawn = scores_of(estimator, points, components, 2 * WIDEST)
+        made = cls(
+            x,
+            y,
+            scores.T.reshape(len(drawn), len(y), len(x)),
+            rows=rows,
+            names=names,
+            components=drawn,
+            ratio=shares(estimator),
+            labels=labels,
+        )
+        return made.plot(ax, levels=levels, cmap=cmap)
+
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | Panels | None = None,
+        *,
+        levels: int | Sequence[float] = 12,
+        cmap: Any = None,
+    ) -> Self:
+        """Draw the contours.
+
+        Parameters
+        ----------
+        ax, levels, cmap
+            As in `from_estimator`.
+
+        Returns
+        -------
+        ContoursDisplay
+            Itself.
+        """
+        labels = grouped(self.labels, len(self.rows))
+        axes = panels(ax, len(self.components))
+        ratio = None if self.ratio is None else to_numpy(self.ratio)
+        self.contours_, marks = [], []
+        for panel, j, Z in zip(axes, self.components, self.scores, strict=True):
+            self.contours_.append(landscape(panel, self.x, self.y, Z, levels, cmap))
+            marks = draw_points(panel, self.rows, labels)
+            panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
+            entitle(panel, title=name(j, ratio))
+        name_plane(axes, self.names, given=ax is not None)
+        self.key_ = None
+        if ax is None:
+            self.key_ = draw_key(list(axes), labels, marks, "outside lower center")
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
 
 
 def plane(model: Any, X: Any) -> tuple[Values, list[str]]:
@@ -110,16 +197,24 @@ def plane(model: Any, X: Any) -> tuple[Values, list[str]]:
     takes = getattr(model, "n_features_in_", 2)
     if takes != 2:
         raise ValueError(
-            f"This {type(model).__name__} takes {takes} columns, and contours need a plane. "
-            "Fit it to two columns, or draw its scores with mercer.plotting.scatter."
+            f"This {type(split(model)[1]).__name__} takes {takes} columns, and contours need a "
+            "plane. Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
         )
     rows = dense(X)
     if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
         raise ValueError(f"X has shape {rows.shape}; contours need rows of two columns.")
     if not np.isfinite(rows.astype(np.float64)).all():
         raise ValueError("X contains NaN or infinity, which no plane reaches. Drop such rows.")
-    names = getattr(X, "columns", ("$x_1$", "$x_2$"))
-    return rows, [str(column) for column in names]
+    names = getattr(X, "columns", ("x₁", "x₂"))
+    return rows, [short(column) for column in names]
+
+
+def name_plane(axes: Panels, names: Sequence[str], given: bool) -> None:
+    """Name the axes: in a figure of our own the panels share them, and the outer ones do."""
+    for panel in axes if given else lowest(axes):
+        entitle(panel, xlabel=names[0])
+    for panel in axes if given else leftmost(axes):
+        entitle(panel, ylabel=names[1])
 
 
 def grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
@@ -135,16 +230,16 @@ def grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
     return x, y, like(points, X if is_foreign(X) else rows, working_dtype(rows.dtype))
 
 
-def landscape(ax: Axes, x: Values, y: Values, Z: Values, levels: Any, cmap: Any) -> None:
+def landscape(ax: Axes, x: Values, y: Values, Z: Values, levels: Any, cmap: Any) -> Any:
     """Draw the contours of one component, zero in the middle of the colours."""
     colours = matplotlib("colors")
     cmap = colours.LinearSegmentedColormap.from_list("land", LAND) if cmap is None else cmap
     norm = colours.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
     if np.ptp(Z) == 0:  # A constant has no contours: one colour, that of its sign.
-        ax.pcolormesh(x, y, Z, norm=norm, cmap=cmap, shading="gouraud")
-        return
+        return ax.pcolormesh(x, y, Z, norm=norm, cmap=cmap, shading="gouraud")
     extend = "neither" if isinstance(levels, Integral) else "both"
     filled = ax.contourf(x, y, Z, levels=levels, norm=norm, cmap=cmap, extend=extend)
     zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
     widths = np.where(zero, 1.0, 0.4)
     ax.contour(x, y, Z, levels=filled.levels, colors=INK, linewidths=widths, linestyles="solid")
+    return filled
