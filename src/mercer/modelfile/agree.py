@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import is_foreign, numpy_dtype
 from mercer.certificate import Certificate, Figure
+from mercer.config import get_config
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.nearest import NearestProjection
@@ -148,10 +149,13 @@ def _plan(found: Plan) -> None:
     need(isinstance(found.method, Method) and isinstance(found.size, Size), "a plan of nothing")
     need(isinstance(found.reason, str), "a plan without a reason")
     _count(found.budget, "budget")
+    for candidate in found.candidates:
+        need(isinstance(candidate.method.label(found.size), str), "a method has no name")
 
 
 def _candidate(found: Candidate) -> None:
     need(isinstance(found.method, Method) and isinstance(found.cost, Cost), "no candidate")
+    need(isinstance(found.fits, bool), "a candidate fits, or not")
 
 
 def _size(found: Size) -> None:
@@ -190,6 +194,12 @@ def _fitted(found: Any, kind: type) -> None:
     _count(found.n_components_, "n_components_")
 
 
+def _one_library(found: Any, *names: str) -> None:
+    """Refuse arrays of NumPy's beside some of torch's."""
+    libraries = {type(getattr(found, name)) for name in names}
+    need(len(libraries) == 1, "arrays are of several libraries")
+
+
 def _pca(found: PCA) -> None:
     if "projection_" not in vars(found):  # a parameter of another
         return
@@ -204,6 +214,7 @@ def _pca(found: PCA) -> None:
     need(len(found.projection_.eigenvalues) >= k, "the projection has too few eigenvalues")
     _count(found.n_samples_, "n_samples_")
     _number(found.noise_variance_, "noise_variance_")
+    _one_library(found, "components_", "explained_variance_", "mean_", "scale_")
 
 
 def _kernel_pca(found: KernelPCA) -> None:
@@ -216,13 +227,14 @@ def _kernel_pca(found: KernelPCA) -> None:
     need((found.kernel_ is None) == (found.kernel == "precomputed"), "precomputed, or not")
     for name in ("eigenvalues_", "explained_variance_", "explained_variance_ratio_"):
         _floats(getattr(found, name), (k,), name)
+    _one_library(found, "eigenvalues_", "explained_variance_", "explained_variance_ratio_")
     need(len(fitted.eigenvalues) == k, "the projection does not fit")
     points = (len(fitted.mean),) if found.kernel_ is None else _points(fitted)
     d = vars(found).get("n_features_in_")
     if len(points) == 2 or d is not None:
         need(len(points) == 1 or points[1] == d, "the projection has other columns")
+    words = isinstance(found.X_fit_, list)
     if found.kernel_ is not None and not isinstance(fitted, FourierProjection):
-        words = isinstance(found.X_fit_, list)
         need(words == isinstance(fitted.basis, list), "rows are strings, or not")
         need(found.kernel_.takes in ("anything", "strings" if words else "vectors"), "wrong rows")
         need(words == (d is None), "strings have no columns")
@@ -250,6 +262,7 @@ def _way_back(found: KernelPCA, k: int) -> None:
         _floats(found.dual_coef_, (n, found.n_features_in_), "dual_coef_")
         _floats(found.X_transformed_fit_, (n, k), "X_transformed_fit_")
         need(found.kernel_ is not None, "there is no kernel")
+        _one_library(found, "dual_coef_", "X_transformed_fit_", "eigenvalues_")
 
 
 def _learnt(found: Learnt) -> None:
@@ -305,9 +318,19 @@ def _map(found: Transformer) -> None:
 def _drawn(found: Drawn) -> None:
     _count(found.d, "d", 1)
     _count(found.q, "q", 1)
+    need(
+        8 * max(found.d, found.q) <= get_config().budget, "a row takes more than the memory budget"
+    )
+    if hasattr(found, "seed"):
+        _count(found.seed, "seed")
+        each = getattr(found, "each", 1)
+        _count(each, "each", 1)
+        need(each <= found.q, "each feature goes to more places than there are")
+        _number(getattr(found, "scale", 1.0), "scale")
 
 
 def _scaler(found: StandardScaler) -> None:
+    found._validate_params()
     d = vars(found).get("n_features_in_")
     _count(d, "n_features_in_")
     for name in ("mean_", "var_", "scale_"):
@@ -342,7 +365,9 @@ _CHECKS: tuple[tuple[type, Callable[[Any], None]], ...] = (
     (KernelPCA, _kernel_pca),
     (SubspaceClassifier, _estimator),
     (SubspaceClassifier, _classes),
+    (NoveltyDetector, _estimator),
     (NoveltyDetector, _around),
+    (NearestProjection, _estimator),
     (NearestProjection, _around),
     (Denoiser, _estimator),
     (Denoiser, _around),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import math
 import platform
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -204,7 +205,8 @@ def _versions() -> dict[str, str]:
 def _checked(origin: Origin | None) -> Origin:
     """Return what is told of the origin; refuse what is no plain text, number or list of texts."""
     for name, value in (origin or {}).items():
-        plain = value is None or isinstance(value, (str, int, float))
+        plain = value is None or isinstance(value, (str, int))
+        plain |= isinstance(value, float) and math.isfinite(value)
         texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
         if not isinstance(name, str) or not (plain or texts):
             raise ModelFileError(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from mercer import kernels, landmarks, methods, preimage, rules, sketches, span
 from mercer.certificate import Certificate, Figure
+from mercer.config import get_config
 from mercer.eigen import Randomized
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.kernel_pca import KernelPCA
@@ -80,10 +83,37 @@ def _matrix(fixed: scattered.Fixed) -> dict[str, Any]:
     return {"matrix": sp.csr_array((values, places, begin), (fixed.d, fixed.q))}
 
 
-def _sum(chain: Any) -> Any:
-    if not (isinstance(chain, list) and len(chain) > 1):
+def _transform(up: Any, sample: Any) -> hadamard.Transform:
+    """Return the map; loops trust the coordinates to be there."""
+    signs = isinstance(up, np.ndarray) and up.dtype == bool and up.ndim == 1 and len(up) > 0
+    places = isinstance(sample, np.ndarray) and sample.dtype == np.int64 and sample.ndim == 1
+    if not signs or not places or not len(sample) or len(sample) > 2 * len(up):
+        raise ValueError("a map has no signs, or no coordinates")
+    room = 1 << (len(up) - 1).bit_length()
+    if (sample < 0).any() or (sample >= room).any():
+        raise ValueError("a map has coordinates that are not there")
+    if len(sample) * 4 * math.isqrt(2 * room) > get_config().budget:
+        raise ValueError("a map takes more than the memory budget")
+    return hadamard.Transform(up, sample)
+
+
+def _grouped(d: Any, groups: Any, bound: Any) -> grouping.Grouped:
+    """Return the map of groups; every feature is in one of them."""
+    there = isinstance(groups, list) and all(
+        isinstance(group, np.ndarray) and group.dtype == np.int64 and group.size for group in groups
+    )
+    together = np.concatenate(groups) if there and groups else np.zeros(0, np.int64)
+    if type(d) is not int or not np.array_equal(np.sort(together), np.arange(len(together))):
+        raise ValueError("groups do not hold every feature once")
+    if d != len(together) or not d:
+        raise ValueError("groups are of other features")
+    return grouping.Grouped(d, groups, float(bound))
+
+
+def _sum(terms: Any) -> Any:
+    if not (isinstance(terms, list) and len(terms) > 1):
         raise ValueError("a sum is of two kernels or more")
-    return _added(chain)
+    return _added(terms)
 
 
 def _of(module: ModuleType) -> list[Kind]:
@@ -105,9 +135,15 @@ def _maps() -> list[Kind]:
     plain = ("d", "q", "seed")
     return [
         Translated("drawn.Same", drawn.Same, ("d",), lambda x: {"d": x.d}, drawn.Same),
-        *(
-            Translated(f"drawn.{name}", cls, plain, _taken(*plain), cls)
-            for name, cls in (("Gaussian", gaussian.Projection), ("Hadamard", hadamard.Transform))
+        Translated(
+            "drawn.Gaussian", gaussian.Projection, plain, _taken(*plain), gaussian.Projection
+        ),
+        Translated(
+            "drawn.Hadamard",
+            hadamard.Transform,
+            ("up", "sample"),
+            lambda x: {"up": x.signs[: x.d] > 0, "sample": x.sample},
+            _transform,
         ),
         Translated(
             "drawn.SparseSign",
@@ -129,7 +165,7 @@ def _maps() -> list[Kind]:
             grouping.Grouped,
             ("d", "groups", "bound"),
             _taken("d", "groups", "bound"),
-            grouping.Grouped,
+            _grouped,
         ),
     ]
 
@@ -138,28 +174,28 @@ def _taken(*names: str) -> Any:
     return lambda obj: {name: getattr(obj, name) for name in names}
 
 
+def _waits(fold: Any) -> bool:
+    """Tell whether a fold holds more than its sums."""
+    return fold.known is not None or bool(getattr(fold, "rows", None))
+
+
 def _folds() -> list[Kind]:
     """Return what `partial_fit` keeps between batches."""
     moments = ("d", "reference", "products", "diagonal", "center")
     spanned = ("span", "source", "center")
     axes = ("matrix", "white", "parts", "longest", "spread")
     return [
-        Summed("folds.Moments", Moments, moments),
-        Summed("folds.Triangle", Triangle, ("d", "reference", "center")),
-        Summed("folds.Directions", Directions, ("d", "size", "reference", "center")),
-        Summed("folds.OfFeatures", OfFeatures, ("features", "inner", "d")),
+        Summed("folds.Moments", Moments, moments, ("scatter", "offset")),
+        Summed("folds.Triangle", Triangle, ("d", "reference", "center"), ("factor", "offset")),
         Summed(
-            "folds.KernelMoments",
-            span.KernelMoments,
-            spanned,
-            waits=lambda fold: fold.known is not None,
+            "folds.Directions",
+            Directions,
+            ("d", "size", "reference", "center"),
+            ("sketch", "offset"),
         ),
-        Summed(
-            "folds.Learning",
-            Learning,
-            spanned,
-            waits=lambda fold: fold.known is not None or bool(fold.rows),
-        ),
+        Summed("folds.OfFeatures", OfFeatures, ("features", "inner", "d"), ()),
+        Summed("folds.KernelMoments", span.KernelMoments, spanned, ("scatter", "offset"), _waits),
+        Summed("folds.Learning", Learning, spanned, ("scatter", "offset"), _waits),
         Whole("folds.Span", span.Span, ("kernel", "basis", "dtype", "reference", *axes)),
         Whole("folds.Seen", Seen, ("shape", "dtype", "names", "_reference", "_count")),
     ]
@@ -169,7 +205,7 @@ def _folds() -> list[Kind]:
 def kinds() -> dict[str, Kind]:
     """Return all classes that a file may name, by the names it calls them."""
     found = [kind for module in _FAMILIES for kind in _of(module)]
-    found.append(Translated("kernels.Sum", Sum, ("chain",), lambda x: {"chain": x._chain}, _sum))
+    found.append(Translated("kernels.Sum", Sum, ("terms",), lambda x: {"terms": x._chain}, _sum))
     found.append(Kind("estimators.SaltAndPepper", SaltAndPepper, arguments(SaltAndPepper)))
     found += [
         Kind(f"estimators.{cls.__name__}", cls, cls._get_param_names(), fitted)  # type: ignore[attr-defined]
