@@ -228,8 +228,14 @@ def rewritten(path, texts, arrays, rnd):
 def main(seed, count):
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    folder = Path(tempfile.mkdtemp())
-    path, rnd = folder / "model.mercer", random.Random(seed)
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        print(json.dumps(mutated(Path(folder) / "model.mercer", seed, count)))
+
+
+def mutated(path, seed, count):
+    """Load so many mutated files; return what came of them."""
+    rnd = random.Random(seed)
     cases = []
     for model, X in models():
         mercer.save(model, path)
@@ -282,17 +288,9 @@ def main(seed, count):
         finally:
             watching[0] = False
         slowest = max(slowest, time.perf_counter() - start)
-    print(
-        json.dumps(
-            {
-                "tally": tally,
-                "errors": errors,
-                "events": events,
-                "slowest": slowest,
-                "seconds": time.perf_counter() - begun,
-            }
-        )
-    )
+    seconds = time.perf_counter() - begun
+    found = {"tally": tally, "errors": errors, "events": events}
+    return {**found, "slowest": slowest, "seconds": seconds}
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ _AFTER = "A parameter that only a fit needs can be set to None after the fit: se
 
 
 # Kernels of something of the user's, and under what name it is theirs.
-_WITHIN = {FromFunction: "f", Separable: "f", Fisher: "model"}
+_WITHIN: dict[type, str] = {FromFunction: "f", Separable: "f", Fisher: "model"}
 
 
 class Encoder:

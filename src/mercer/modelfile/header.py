@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import importlib.metadata
 import json
 import math
@@ -190,10 +191,13 @@ def _finite(x: Any) -> Any:
     return float(x) if np.isfinite(x) else None
 
 
-def _versions() -> dict[str, str]:
-    from mercer import __version__
+def version() -> str:
+    """Return the version of Mercer; the package itself is above all layers."""
+    return str(importlib.import_module("mercer").__version__)
 
-    found = {"mercer": __version__, "python": platform.python_version()}
+
+def _versions() -> dict[str, str]:
+    found = {"mercer": version(), "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = importlib.metadata.version(name)
