@@ -85,8 +85,8 @@ class Encoder:
         if isinstance(value, np.generic):
             text = self._dtype(value.dtype, path)
             return {"scalar": [text, self.node(value.item(), path, depth + 1)]}
-        if isinstance(value, np.ndarray):
-            return self._array(value, path, depth)
+        if type(value) in (np.ndarray, np.memmap):
+            return self._array(np.asarray(value), path, depth)
         if sp.issparse(value):
             return self._sparse(value, path)
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
@@ -101,7 +101,6 @@ class Encoder:
         return dtype.newbyteorder("<").str
 
     def _array(self, value: np.ndarray[Any, Any], path: str, depth: int) -> Any:
-        value = np.asarray(value)  # a memory map is an array like others
         if value.dtype.kind == "U":
             shape = list(value.shape)
             return {"words": [value.dtype.str[1:], shape, self._strings(value.ravel(), path)]}
