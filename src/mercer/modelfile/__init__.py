@@ -89,6 +89,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         Where the file is no model file, is cut off, was changed after it was written, or was
         written by a later version.
+    ImportError
+        Where the model was fitted to tensors, and torch is not installed.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def _header(contents: Contents) -> Header:
         )
     try:
         return replace(header_from(told, texts["checksum"]), format=int(version))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         _refuse(contents, str(error), error)
 
 
