@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from mercer.arrays import to_numpy
 from mercer.certificate import Certificate
@@ -86,7 +85,7 @@ class Header:
 
 def header_of(model: Any, origin: Origin | None) -> Header:
     """Return what is told of a fitted model."""
-    steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
+    steps = getattr(model, "steps", [("model", model)])  # of a pipeline
     last = steps[-1][1]
     inner, of = _inside(last)
     certificate = getattr(inner, "certificate_", None)
