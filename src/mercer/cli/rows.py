@@ -1,0 +1,84 @@
+"""Rows read from files: those to learn from, and those that a model is used on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mercer.cli.errors import WorkError, UsageError
+from mercer.cli.options import Rows
+from mercer.cli.say import Voice, listed
+from mercer.cli.steps import parts
+from mercer.sources import Source, StringSource
+from mercer.sources.files import Table, read_table
+
+
+def learning(asked: Rows, voice: Voice) -> Table:
+    """Read the rows of a fit; say what was left out."""
+    if asked.impute not in (None, "mean"):
+        raise UsageError(f"--impute {asked.impute!r} is not known; there is mean.")
+    table = read_table(
+        present(asked.data),
+        columns=asked.names,
+        label=asked.label,
+        weights=asked.weights,
+        missing="refuse" if asked.impute is None else "keep",
+        format=asked.format,
+    )
+    if table.dropped:
+        voice.note(f"left out, as they hold no numbers: {listed(table.dropped)}.")
+    return table
+
+
+def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
+    """Read the rows that a model is used on: the columns it was fitted to."""
+    steps, _ = parts(model)
+    imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
+    names = feature_names(model)
+    return read_table(
+        present(data),
+        columns=names,
+        keep=keep,
+        missing="keep" if imputes else "refuse",
+        format=format,
+    )
+
+
+def present(data: str) -> str:
+    """Return a path that can be read; say what it is where it cannot."""
+    path = Path(data)
+    if data != "-" and path.is_dir():
+        raise WorkError(f"{data} is a folder. Name a file of rows.")
+    if data != "-" and not path.exists():
+        near = _near(path)
+        raise WorkError(f"There is no file {data}.{near}")
+    return data
+
+
+def _near(path: Path) -> str:
+    import difflib
+
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return f" Nor is there a folder {path.parent}."
+    found = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
+    return f" Did you mean {path.parent / found[0]}?" if found else ""
+
+
+def feature_names(model: Any) -> list[str] | None:
+    """Return the names of the columns a model was fitted to, where they had names."""
+    steps, last = parts(model)
+    first = steps[0] if steps else last
+    names = getattr(first, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def described(data: str, source: Source) -> str:
+    """Say what was read."""
+    name = "stdin" if data == "-" else data
+    n = f"{source.shape[0]} {'row' if source.shape[0] == 1 else 'rows'}"
+    if isinstance(source, StringSource):
+        return f"{name}: {n} of text"
+    return f"{name}: {n} × {source.shape[1]} columns"
