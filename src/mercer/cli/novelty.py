@@ -103,7 +103,7 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
 
     from mercer import load
     from mercer.cli import outputs, rows, steps, tables
-    from mercer.cli.errors import WorkError, UsageError
+    from mercer.cli.errors import UsageError, WorkError
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.sources import ArraySource
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mercer.cli.errors import WorkError, UsageError
+from mercer.cli.errors import UsageError, WorkError
 
 STDOUT = "-"
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.errors import WorkError, UsageError
+from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice, listed
 from mercer.cli.steps import parts
