@@ -1,0 +1,59 @@
+"use strict";
+// What the charts share. Every text that came with the data is set as text, never as HTML.
+const mercer = { charts: [] };
+
+mercer.data = JSON.parse(document.getElementById("data").textContent);
+
+mercer.numbers = function (packed) {
+  const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
+  const kinds = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+  return new kinds[packed.kind](bytes.buffer);
+};
+
+// Plotly reads a little HTML in names; this is what keeps theirs as they are.
+mercer.plain = function (text, most = 32) {
+  const letters = Array.from(text);
+  const cut = letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
+  return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+};
+
+mercer.figure = function (x) {
+  if (!Number.isFinite(x)) return "–";
+  return String(Number(x.toPrecision(5))).replace("-", "−");
+};
+
+mercer.style = function (name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+};
+
+mercer.layout = function (more) {
+  const ink = mercer.style("--ink"), soft = mercer.style("--soft");
+  const axis = () => ({
+    gridcolor: mercer.style("--grid"), linecolor: mercer.style("--line"), zeroline: false,
+    tickfont: { color: soft, size: 12 }, title: { font: { color: soft, size: 13 } },
+    automargin: true,
+  });
+  const touch = matchMedia("(pointer: coarse)").matches;
+  return Object.assign({
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 13 },
+    margin: { l: 56, r: 12, t: 30, b: 48 }, xaxis: axis(), yaxis: axis(),
+    dragmode: touch ? false : "zoom",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
+    hoverlabel: {
+      bgcolor: mercer.style("--paper"), bordercolor: mercer.style("--line"), font: { color: ink },
+    },
+  }, more);
+};
+
+mercer.config = {
+  responsive: true, displaylogo: false,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+};
+
+mercer.option = function (select, text, value) {
+  const option = document.createElement("option");
+  option.textContent = text;
+  option.value = value;
+  select.append(option);
+};

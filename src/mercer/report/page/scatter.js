@@ -1,0 +1,209 @@
+"use strict";
+// Rows as points along two axes, coloured by classes or by numbers.
+mercer.scatter = function () {
+  const place = document.getElementById("scatter"), data = mercer.data.points;
+  if (!place || !data) return;
+  const rows = mercer.numbers(data.rows), n = rows.length;
+  const errors = data.errors && mercer.numbers(data.errors);
+  const pick = { x: document.getElementById("across"), y: document.getElementById("up"),
+    colour: document.getElementById("colour") };
+  // Okabe & Ito's colours, which every kind of colour vision tells apart.
+  const palettes = {
+    light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b3a500"],
+    dark: ["#3fa0dc", "#f07c2e", "#1fbf93", "#dd94bb", "#f2b333", "#8fd0f5", "#f2f2f2", "#f0e442"],
+  };
+  const symbols = ["circle", "square", "triangle-up", "diamond", "triangle-down", "star"];
+
+  // ---- what can be drawn
+  const axes = data.axes.map((axis) => ({ name: axis.name, packed: axis.values }));
+  if (errors) axes.push({ name: "Distance from the axes", values: errors.map(Math.sqrt) });
+  axes.push({ name: "Row number", values: Float64Array.from(rows) });
+  const values = (i) => (axes[i].values ??= mercer.numbers(axes[i].packed));
+  axes.forEach((axis, i) => {
+    mercer.option(pick.x, axis.name, i);
+    mercer.option(pick.y, axis.name, i);
+  });
+  pick.y.value = Math.min(1, axes.length - 1);
+
+  const colours = data.colours.map((colour) => ({ ...colour }));
+  if (errors) {
+    const distance = { name: "distance from the axes", kind: "number", values: errors.map(Math.sqrt) };
+    const given = colours.length - (data.colours.length - data.given);
+    colours.splice(given, 0, distance);
+  }
+  colours.push({ name: "nothing", kind: "none" });
+  colours.forEach((colour, i) => mercer.option(pick.colour, colour.name, i));
+  const label = data.label ? colours[0] : null;
+  pick.colour.value = 0;
+  for (const colour of colours) {
+    if (colour.codes) colour.codes = mercer.numbers(colour.codes);
+    if (colour.kind === "number" && colour.values.data) colour.values = mercer.numbers(colour.values);
+  }
+
+  // ---- WebGL where there is one, and where it is needed
+  const many = n > 2000;
+  const canvas = document.createElement("canvas");
+  const webgl = many && Boolean(canvas.getContext("webgl") || canvas.getContext("experimental-webgl"));
+  let shown = Array.from({ length: n }, (_, i) => i);
+  if (many && !webgl && n > 5000) {
+    const step = n / 5000;
+    shown = Array.from({ length: 5000 }, (_, i) => Math.floor(i * step));
+    document.getElementById("fallback").textContent =
+      "This browser has no WebGL: every " + step.toFixed(1) + "-th of them is shown.";
+  }
+  const type = webgl ? "scattergl" : "scatter";
+  const size = n > 10000 ? 3.5 : n > 2000 ? 4.5 : n > 500 ? 6 : 8;
+  const opacity = n > 2000 ? 0.75 : 0.85;
+
+  // ---- traces: one for every class, or one for all
+  function gather(source, at) {
+    const out = new Float64Array(at.length);
+    for (let i = 0; i < at.length; i++) out[i] = source[at[i]];
+    return out;
+  }
+
+  function trace(at, marker, name) {
+    const edge = { color: mercer.style("--paper"), width: webgl ? 0 : 0.5 };
+    return {
+      type, mode: "markers", name, rows: at, hoverinfo: "none",
+      x: gather(values(pick.x.value), at), y: gather(values(pick.y.value), at),
+      marker: { size, opacity, line: edge, ...marker },
+    };
+  }
+
+  function classes(colour) {
+    const grey = mercer.style("--soft");
+    const palette = palettes[document.documentElement.dataset.theme];
+    const groups = Array.from({ length: colour.groups + 2 }, () => []);
+    for (const i of shown) {
+      const code = colour.codes[i];
+      groups[code < 0 ? colour.groups + 1 : Math.min(code, colour.groups)].push(i);
+    }
+    return groups.flatMap((at, g) => {
+      if (!at.length) return [];
+      if (g >= colour.groups) {
+        const name = g === colour.groups
+          ? `${colour.names.length - colour.groups} others` : "missing";
+        return [trace(at, { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } }, name)];
+      }
+      const marker = { color: palette[g % 8], symbol: symbols[Math.floor(g / 8) % 6] };
+      return [trace(at, marker, mercer.plain(colour.names[g]))];
+    });
+  }
+
+  function scale(colour) {
+    const there = shown.filter((i) => Number.isFinite(colour.values[i]));
+    const absent = shown.filter((i) => !Number.isFinite(colour.values[i]));
+    const found = gather(colour.values, there);
+    const bar = {
+      title: { text: mercer.plain(colour.name, 24), side: "top", font: { size: 12 } },
+      thickness: 12, outlinewidth: 0, len: 0.9, tickfont: { color: mercer.style("--soft") },
+    };
+    // The far end of a few values would leave one colour to all others.
+    const sorted = found.slice().sort();
+    const at = (q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+    const marker = { color: found, colorscale: "Viridis", colorbar: bar, cmin: at(0.005), cmax: at(0.995) };
+    const traces = there.length ? [trace(there, marker, mercer.plain(colour.name))] : [];
+    if (absent.length) {
+      const grey = mercer.style("--soft");
+      traces.push(trace(absent, { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } }, "missing"));
+    }
+    return traces;
+  }
+
+  function draw() {
+    const colour = colours[pick.colour.value];
+    const traces = colour.kind === "class" ? classes(colour) : colour.kind === "number"
+      ? scale(colour) : [trace(shown, { color: mercer.style("--accent") }, "rows")];
+    const narrow = place.clientWidth < 640;
+    const layout = mercer.layout({
+      uirevision: `${pick.x.value} ${pick.y.value}`, hovermode: "closest",
+      showlegend: colour.kind === "class" || traces.length > 1,
+      legend: narrow ? { orientation: "h", y: -0.16, itemsizing: "constant" }
+        : { itemsizing: "constant", font: { size: 12 } },
+    });
+    if (colour.kind === "number") layout.legend = { orientation: "h", y: 1.08 };
+    layout.xaxis.title.text = axes[pick.x.value].name;
+    layout.yaxis.title.text = axes[pick.y.value].name;
+    hide();
+    Plotly.react(place, traces, layout, mercer.config);
+  }
+
+  // ---- what a row is
+  const tip = document.getElementById("tip");
+  function hide() { tip.hidden = true; }
+
+  function line(name, value) {
+    const row = document.createElement("div");
+    for (const text of [name, value]) {
+      const part = document.createElement("span"), inner = document.createElement("bdi");
+      inner.textContent = text;
+      part.append(inner);
+      row.append(part);
+    }
+    return row;
+  }
+
+  function told(colour, i) {
+    if (colour.kind === "number") return mercer.figure(colour.values[i]);
+    return colour.codes[i] < 0 ? "missing" : colour.names[colour.codes[i]];
+  }
+
+  function picture(i) {
+    const [height, width, channels = 1] = data.pixels.shape;
+    data.pixels.bytes ??= mercer.numbers(data.pixels);
+    const picture = document.createElement("canvas");
+    Object.assign(picture, { width, height });
+    const image = new ImageData(width, height), size = width * height * channels;
+    for (let p = 0; p < width * height; p++) {
+      for (let c = 0; c < 3; c++) {
+        image.data[4 * p + c] = data.pixels.bytes[i * size + p * channels + (channels === 3 ? c : 0)];
+      }
+      image.data[4 * p + 3] = 255;
+    }
+    picture.getContext("2d").putImageData(image, 0, 0);
+    return picture;
+  }
+
+  function describe(i) {
+    const title = document.createElement("strong"), bdi = document.createElement("bdi");
+    bdi.textContent = `Row ${data.ids ? data.ids[i] : rows[i]}`;
+    title.append(bdi);
+    const parts = [title];
+    if (label) parts.push(line(label.name, told(label, i)));
+    for (const axis of [pick.x.value, pick.y.value]) {
+      parts.push(line(axes[axis].name, mercer.figure(values(axis)[i])));
+    }
+    const colour = colours[pick.colour.value];
+    if (colour !== label && colour.kind !== "none") parts.push(line(colour.name, told(colour, i)));
+    if (data.texts) {
+      const text = document.createElement("p");
+      text.textContent = data.texts[i];
+      parts.push(text);
+    }
+    if (data.pixels) parts.push(picture(i));
+    tip.replaceChildren(...parts);
+  }
+
+  function show(event) {
+    const point = event.points[0], box = point.bbox;
+    describe(point.data.rows[point.pointIndex ?? point.pointNumber]);
+    tip.hidden = false;
+    const frame = place.getBoundingClientRect(), self = tip.getBoundingClientRect();
+    const x = frame.left + (box.x0 + box.x1) / 2, y = frame.top + (box.y0 + box.y1) / 2;
+    const left = x + 14 + self.width > innerWidth ? x - 14 - self.width : x + 14;
+    tip.style.left = `${Math.max(4, left)}px`;
+    tip.style.top = `${Math.max(4, Math.min(innerHeight - self.height - 4, y - self.height / 2))}px`;
+  }
+
+  let listening = false;
+  mercer.charts.push(function () {
+    draw();
+    if (listening) return;
+    listening = true;
+    place.on("plotly_hover", show);
+    place.on("plotly_unhover", hide);
+  });
+  for (const select of Object.values(pick)) select.addEventListener("change", draw);
+  addEventListener("scroll", hide, { passive: true });
+};

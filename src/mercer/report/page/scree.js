@@ -1,0 +1,46 @@
+"use strict";
+// Shares of the variance, their running sum, and where rules would cut.
+mercer.scree = function () {
+  const place = document.getElementById("scree");
+  if (!place) return;
+  const { share, cuts } = mercer.data.spectrum;
+  const number = share.map((_, i) => i + 1);
+  let sum = 0;
+  const together = share.map((x) => (sum += x));
+  const marks = new Map();
+  for (const cut of cuts) marks.set(cut.axes, (marks.get(cut.axes) || "") + cut.letter);
+
+  mercer.charts.push(function () {
+    const soft = mercer.style("--soft"), accent = mercer.style("--accent");
+    const traces = [
+      {
+        type: "bar", name: "each", x: number, y: share, marker: { color: mercer.style("--bar") },
+        hovertemplate: "axis %{x}: %{y:.2%}<extra></extra>",
+      },
+      {
+        type: "scatter", name: "together", x: number, y: together,
+        mode: share.length > 40 ? "lines" : "lines+markers",
+        line: { color: mercer.style("--ink"), width: 1.6 }, marker: { size: 5 },
+        hovertemplate: "axes 1 to %{x}: %{y:.2%}<extra></extra>",
+      },
+    ];
+    const layout = mercer.layout({
+      bargap: share.length > 40 ? 0 : 0.25, uirevision: "scree",
+      legend: { orientation: "h", x: 0, y: 1.16, font: { size: 12 } },
+      shapes: Array.from(marks.keys(), (k) => ({
+        type: "line", x0: k + 0.5, x1: k + 0.5, y0: 0, y1: 1, yref: "paper",
+        line: { color: soft, width: 1, dash: "dot" },
+      })),
+      annotations: Array.from(marks, ([k, letters]) => ({
+        x: k + 0.5, y: 1, yref: "paper", yanchor: "bottom", text: letters, showarrow: false,
+        font: { color: accent, size: 12 },
+      })),
+    });
+    layout.xaxis.title.text = "Axis";
+    layout.xaxis.range = [0.4, share.length + 0.8];
+    Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
+    layout.yaxis.title.text = "Share of the variance";
+    Object.assign(layout.yaxis, { tickformat: ".0%", range: [0, 1.03] });
+    Plotly.react(place, traces, layout, mercer.config);
+  });
+};

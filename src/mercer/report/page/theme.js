@@ -1,0 +1,13 @@
+"use strict";
+mercer.setTheme = function (theme) {
+  document.documentElement.dataset.theme = theme;
+  for (const draw of mercer.charts) draw();
+};
+
+document.getElementById("theme").addEventListener("click", () => {
+  mercer.setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+});
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+  mercer.setTheme(event.matches ? "dark" : "light");
+});

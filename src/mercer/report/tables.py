@@ -1,0 +1,136 @@
+"""Tables: the certificate, the plan, what axes are made of, the furthest rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.arrays import to_numpy
+from mercer.config import format_bytes
+from mercer.report.spectrum import shares
+from mercer.report.subject import Subject
+from mercer.report.survey import Found
+from mercer.report.text import number, percent, short
+
+Values = npt.NDArray[np.float64]
+AXES, COLUMNS, CERTIFIED = 8, 100, 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and what it is sorted by."""
+
+    text: str
+    value: float
+    tint: float = 0.0
+
+
+@dataclass(frozen=True)
+class Makings:
+    """What axes are made of: a row a column of the data, a column an axis."""
+
+    rows: list[tuple[str, list[Cell]]]
+    axes: int
+    of: int
+    """Columns there are."""
+    correlations: bool
+
+
+def certified(subject: Subject) -> list[list[str]]:
+    """Return a row an axis: variance, share, sum of shares, residual, error, angle."""
+    found = subject.model.certificate_
+    share = shares(subject)
+    columns = zip(
+        found.eigenvalues,
+        share,
+        np.cumsum(share),
+        found.residuals,
+        found.eigenvalue_errors,
+        np.degrees(found.angles),
+        strict=True,
+    )
+    rows = []
+    for i, (value, part, together, residual, error, angle) in enumerate(columns, start=1):
+        if i > CERTIFIED:
+            break
+        figures = [number(value, 6), percent(part), percent(together)]
+        figures += [number(residual, 2), number(error, 2), f"{number(angle, 2)}°"]
+        rows.append([str(i), *figures])
+    return rows
+
+
+def planned(subject: Subject) -> list[tuple[bool, list[str]]]:
+    """Return a row a method that was considered, and whether it is the one chosen.
+
+    Without seconds: they are of this machine, and of this moment.
+    """
+    plan = subject.model.plan_
+    rows = []
+    for candidate in plan.candidates:
+        cost = candidate.cost
+        work = cost.products + cost.sparse + cost.factor
+        figures = [str(cost.passes), f"{work:.1e}", format_bytes(cost.memory)]
+        figures.append("yes" if candidate.fits else "no")
+        chosen = candidate.method is plan.method or candidate.method == plan.method
+        rows.append((chosen, [candidate.method.label(plan.size), *figures]))
+    return rows
+
+
+def makings(subject: Subject, found: Found | None) -> Makings | None:
+    """Return loadings, or for a kernel the correlations of scores and columns."""
+    names = subject.names
+    if not names or not subject.model.n_components_:
+        return None
+    if subject.linear:
+        parts = to_numpy(subject.model.loadings_[:, :AXES]).astype(np.float64)
+    elif found is None or found.relation is None:
+        return None
+    else:
+        parts = found.relation.correlations
+    size = np.nan_to_num(parts**2).sum(axis=1)
+    order = np.argsort(-size, kind="stable")[:COLUMNS]
+    most = float(np.max(np.abs(np.nan_to_num(parts)), initial=0.0)) or 1.0
+    rows = []
+    for j in order.tolist():
+        cells = [Cell(number(x, 3), float(x), float(np.nan_to_num(x)) / most) for x in parts[j]]
+        rows.append((names[j], cells))
+    return Makings(rows, parts.shape[1], len(names), not subject.linear)
+
+
+def strongest(parts: Makings, axis: int, least: float = 0.6, most: int = 3) -> list[str]:
+    """Return the columns that stand for an axis, with the direction of each."""
+    column = [(cells[axis].value, name) for name, cells in parts.rows]
+    column = [(x, name) for x, name in column if np.isfinite(x)]
+    if not column:
+        return []
+    top = max(abs(x) for x, _ in column)
+    strong = sorted((c for c in column if abs(c[0]) >= least * top), key=lambda c: -abs(c[0]))
+    if not top or len(strong) > 4 * most:  # nearly all of them: none stands out
+        return []
+    return [f"{short(name, 40)} ({'+' if x > 0 else '−'})" for x, name in strong[:most]]
+
+
+def histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
+    """Count squared distances in bins; of logarithms where a few are far from the rest."""
+    positive = errors[errors > 0]
+    top = float(errors.max(initial=0.0))
+    log = len(positive) > 1 and top > 50 * float(np.median(positive))
+    values = np.log10(positive) if log else errors
+    if log:  # Rounding alone would stretch the scale to its left.
+        values = values[values > np.log10(top) - 8]
+    bins = int(np.clip(np.sqrt(len(values)) * 1.5, 8, 60))
+    low, high = float(values.min()), float(values.max())
+    if not high - low > 1e-9 * max(abs(low), abs(high)):  # all of them are the same
+        low, high, bins = low - 0.05 * abs(low) - 1e-300, high + 0.05 * abs(high) + 1e-300, 1
+    counts, edges = np.histogram(values, bins=bins, range=(low, high))
+    edges = 10**edges if log else edges
+    return {
+        "counts": counts.tolist(),
+        "edges": [float(f"{edge:.6g}") for edge in edges],
+        "log": bool(log),
+        "left": int(len(errors) - len(values)),
+        "threshold": threshold,
+    }

@@ -1,0 +1,64 @@
+"""Texts and numbers as a page shows them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import Any
+
+SHORT, LONG = 60, 1000
+# Marks that turn the direction of what stands around them.
+_TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+_LOST = "\ufffd"
+
+
+def clean(value: Any, most: int = LONG) -> str:
+    """Return a text that can stand anywhere on a page: bounded, and without control characters.
+
+    Lone surrogates have no UTF-8, NUL ends a page for some readers, and marks that turn the
+    direction of text would turn what stands around it.
+    """
+    text = value if isinstance(value, str) else str(value)
+    text = "".join(map(_plain, text[: most + 1]))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _plain(character: str) -> str:
+    code = ord(character)
+    if character.isspace():
+        return " "
+    if code in _TURNING or unicodedata.category(character) in ("Cc", "Cs", "Cn"):
+        return _LOST
+    return character
+
+
+def short(value: Any, most: int = SHORT) -> str:
+    """Return a text for a table or a legend."""
+    return clean(value, most)
+
+
+def count(n: float) -> str:
+    """Write a whole number: ``100 000``."""
+    return f"{round(n):,}".replace(",", "\u202f")
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """Write a number of things: ``1 row``, ``2 rows``."""
+    return f"{count(n)} {one if n == 1 else many or one + 's'}"
+
+
+def number(x: float, digits: int = 4) -> str:
+    """Write a number of so many digits; a dash where it is not known."""
+    if not math.isfinite(x):
+        return "–" if math.isnan(x) else ("∞" if x > 0 else "−∞")
+    return f"{float(x):.{digits}g}".replace("-", "−")
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """Write a share: ``95.13 %``."""
+    return "–" if not math.isfinite(share) else f"{100 * share:.{digits}f}\u202f%"
+
+
+def listed(names: list[str]) -> str:
+    """Write names one after another: ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -1,0 +1,229 @@
+"""The report, from a fitted model and rows to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer import outfile
+from mercer.report import html, reproduce, spectrum, summary, tables
+from mercer.report.colours import Colour, coloured, column
+from mercer.report.gallery import gallery
+from mercer.report.payload import axes_drawn, charts
+from mercer.report.pictures import check_shape
+from mercer.report.sample import FURTHEST, chosen, furthest
+from mercer.report.subject import Subject, taken_apart
+from mercer.report.survey import Found, rows_of, surveyed
+from mercer.report.text import clean, count, percent
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    ids: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    title: str | None = None,
+    origin: Mapping[str, Any] | None = None,
+    sample: int = 20_000,
+    random_state: Any = 0,
+) -> None:
+    """Write a report of a fitted model: one HTML file that opens anywhere, without a network.
+
+    It tells in sentences what was kept and how good that is, shows the spectrum, the scores, what
+    the axes are made of, the rows furthest from them, the plan and the certificate, and how to
+    make it all again. Rows are read block by block.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; what stood there before stays until all is written.
+    model : PCA, KernelPCA, NoveltyDetector, Denoiser, NearestProjection or Pipeline
+        Fitted; of a pipeline the last step is one of these.
+    X : array, sparse matrix, DataFrame, list of str, path, Source or None
+        Rows to show, as `model` takes them. None shows what the model alone tells.
+    labels : array of shape (n,), optional
+        Classes of the rows, or numbers.
+    ids : array of shape (n,), optional
+        Names of the rows; by default they are counted from 0.
+    columns : mapping of str to array of shape (n,), optional
+        What points can be coloured by, besides the label, the distance from the axes and, where
+        they are few, the columns of X.
+    image_shape : (height, width) or (height, width, 3), optional
+        Where rows are images.
+    title : str, optional
+    origin : mapping, optional
+        Where the model came from: "command" and whatever else should be told.
+    sample : int
+        The most rows that are drawn. Where there are more, they are chosen at random, with some
+        of every class and the furthest from the axes, and the page says so.
+    random_state : int, Generator or None
+        What they are chosen by.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_wine
+    >>> from mercer import PCA
+    >>> from mercer.report import write_report
+    >>> wine = load_wine(as_frame=True)
+    >>> pca = PCA(0.8, scale=True).fit(wine.data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "wine.html"
+    ...     write_report(path, pca, wine.data, labels=wine.target_names[wine.target])
+    ...     "5 axes hold 80.16 % of the variance" in path.read_text("utf-8")
+    True
+    """
+    subject = taken_apart(model)
+    _check(X, sample, {"labels": labels, "ids": ids, "columns": columns})
+    found, colours, name = None, [], None
+    image = None
+    if not (subject.strings or subject.precomputed):
+        image = check_shape(image_shape, int(subject.first.n_features_in_))
+    elif image_shape is not None:
+        raise ValueError("image_shape is given, and the rows of this model are not images.")
+    if X is not None:
+        rows = rows_of(subject, X, image_shape)
+        n = rows.raw.shape[0]
+        colours = _colours(labels, columns, n)
+        name = None if ids is None else column(ids, n, "ids").__getitem__
+        codes = colours[0].codes if labels is not None else None
+        found = surveyed(
+            rows,
+            chosen(n, int(sample), codes, random_state),
+            most=int(sample),
+            axes=axes_drawn(subject, n, int(sample)),
+            related=0 if subject.linear else min(tables.AXES, subject.model.n_components_),
+        )
+    cuts = spectrum.cuts(subject)
+    given = {"X": X is not None, "labels": labels is not None, "ids": ids is not None}
+    given |= {"columns": bool(columns), "image_shape": image is not None}
+    label = colours[0] if labels is not None else None
+    context = _context(subject, found, label, cuts, name, image)
+    context |= {
+        "title": clean(title or _title(subject, origin), 200),
+        "command": reproduce.command(origin),
+        "lines": reproduce.lines(subject, given, Path(path).name),
+        "facts": reproduce.facts(subject, origin),
+    }
+    data = charts(subject, found, colours, labels is not None, cuts, name, image)
+    written = html.page(context, data)
+    with outfile.whole(path) as part:
+        part.write_text(written, "utf-8", newline="\n")
+
+
+def _check(X: Any, sample: Any, given: Mapping[str, Any]) -> None:
+    """Refuse arguments before anything is computed."""
+    html.extra("jinja2"), html.extra("plotly")
+    if isinstance(sample, bool) or not isinstance(sample, Integral) or sample < 1:
+        raise ValueError(f"sample={sample!r} must be a whole number of rows, 1 or more.")
+    for name, values in given.items():
+        if values is not None and X is None:
+            raise ValueError(f"{name} are of rows, and X is None: pass the rows too.")
+    if given["columns"] is not None and not hasattr(given["columns"], "items"):
+        raise TypeError(
+            f"columns is a {type(given['columns']).__name__}: pass a mapping of names to values."
+        )
+
+
+def _colours(labels: Any, columns: Any, n: int) -> list[Colour]:
+    """Return what points can be coloured by, labels first."""
+    found = []
+    if labels is not None:
+        name = clean(getattr(labels, "name", None) or "label", 60)
+        found.append(coloured(name, column(labels, n, "labels"), label=True))
+    for name, values in (columns or {}).items():
+        said = clean(name, 60)
+        found.append(coloured(said, column(values, n, f"columns[{clean(name, 40)!r}]")))
+    return found
+
+
+def _title(subject: Subject, origin: Mapping[str, Any] | None) -> str:
+    file = None if origin is None else origin.get("file")
+    kind = subject.kind[0].upper() + subject.kind[1:]
+    return kind if not file else f"{kind} of {Path(str(file)).name}"
+
+
+def _context(
+    subject: Subject,
+    found: Found | None,
+    label: Colour | None,
+    cuts: Any,
+    name: Callable[[int], Any] | None,
+    image: tuple[int, ...] | None,
+) -> dict[str, Any]:
+    """Return what the templates tell."""
+    certificate, plan = subject.model.certificate_, subject.model.plan_
+    parts = tables.makings(subject, found)
+    told = summary.sentences(subject, found, parts)
+    if found is not None:
+        told[2:2] = summary.rows_given(subject, found, label)
+        told.append(summary.standing_out(subject, found, name or count))
+    return {
+        "subject": subject,
+        "kind": subject.kind,
+        "sentences": told,
+        "key": _key(subject, found),
+        "certificate": certificate,
+        "certified": tables.certified(subject),
+        "plan": plan,
+        "planned": tables.planned(subject),
+        "cuts": cuts,
+        "makings": parts,
+        "image": image,
+        "gallery": None if image is None else gallery(subject, found, image, name or str),
+        "drawn": "" if found is None else found.sample.sentence,
+        "axes_drawn": 0 if found is None else found.scores.shape[1],
+        "outliers": _outliers(subject, found, label, name),
+        "found": found,
+    }
+
+
+def _key(subject: Subject, found: Found | None) -> list[tuple[str, str]]:
+    """Return the figures at the top of the page."""
+    model, certificate = subject.model, subject.model.certificate_
+    gap = float(certificate.gap)
+    near = f"≤ {percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2)}"
+    figures = [
+        (count(model.n_components_), "axis" if model.n_components_ == 1 else "axes"),
+        (percent(float(certificate.captured), 1), "of the variance"),
+        (near, f"below the best ({certificate.gap.label})"),
+        (count(model.plan_.size.n), "rows in the fit"),
+    ]
+    if not (subject.strings or subject.precomputed):
+        figures.append((count(int(model.n_features_in_)), "columns"))
+    return figures
+
+
+def _outliers(subject: Subject, found: Found | None, label: Any, name: Any) -> list[dict[str, Any]]:
+    """Return the furthest rows."""
+    if found is None or found.errors is None:
+        return []
+    if summary.whole(subject, found.errors, found):
+        return []
+    middle = float(np.median(found.errors))
+    rows = []
+    for i in furthest(found.errors, FURTHEST).tolist():
+        error = float(found.errors[i])
+        text = found.rows.raw.take([i])[0] if subject.strings else None
+        rows.append(
+            {
+                "id": str(i) if name is None else name(i),
+                "row": i,
+                "label": None if label is None else label.text(i),
+                "error": error,
+                "ratio": error / middle if middle > 0 else float("nan"),
+                "beyond": subject.threshold is not None and error > subject.threshold,
+                "text": text,
+            }
+        )
+    return rows
