@@ -43,6 +43,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     """
     if isinstance(X, (Source, os.PathLike, str)):
         source = as_source(X)
+        if isinstance(source, StringSource):
+            raise ValueError(
+                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
+                f"strings there is KernelPCA with a kernel of strings."
+            )
         _check_features(estimator, source, reset)
     elif is_foreign(X) and not hasattr(X, "tocsr"):
         source = _foreign(estimator, X, reset)
@@ -93,6 +98,8 @@ def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
 
 def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
     """Return strings as a source; None where X holds something else."""
+    if isinstance(X, (os.PathLike, str)) and os.fspath(X).lower().endswith(".txt"):
+        X = as_source(X)
     if isinstance(X, (os.PathLike, str)) or getattr(X, "ndim", 1) != 1:
         return None
     if not isinstance(X, StringSource):

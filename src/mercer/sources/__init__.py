@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +46,8 @@ def as_source(X: Any) -> Source:
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
         Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
         polars DataFrame, an array that follows the array API standard, the path of a
-        ``.npy`` file, or a `Source`. A list or array of `str` gives rows of strings; a lone
-        `str` is a path.
+        file that `mercer.sources.files.read_table` reads, or a `Source`. A list or array of `str`
+        gives rows of strings; a lone `str` is a path.
 
     Returns
     -------
@@ -64,10 +63,9 @@ def as_source(X: Any) -> Source:
     if isinstance(X, Source):
         return X
     if isinstance(X, (str, os.PathLike)):
-        path = Path(X)
-        if path.suffix != ".npy":
-            raise ValueError(f"{path}: only .npy files can be read. Save the rows with numpy.save.")
-        return NpySource(path)
+        from mercer.sources.files import read_source
+
+        return read_source(X)
     if hasattr(X, "tocsr"):
         return SparseSource(X)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):

@@ -21,6 +21,8 @@ class NpySource(Source):
     """Rows of a two-dimensional `.npy` file of numbers, C or Fortran order."""
 
     by_columns = True
+    folder: Any = None
+    """What must live as long as the rows: the temporary folder they lie in."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

@@ -1,0 +1,81 @@
+"""What is wrong with a file of rows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+# Names of columns that a message lists before it gives their number.
+_SHOWN = 10
+
+
+class FileError(ValueError):
+    """A file that does not hold what its format promises, or not what was asked of it."""
+
+
+class BudgetError(MemoryError):
+    """Rows that can only be read at once, and that the memory budget does not hold."""
+
+
+class MissingValues(ValueError):  # noqa: N818
+    """Rows with entries that are missing.
+
+    Attributes
+    ----------
+    missing : dict
+        How many entries are missing, by column.
+
+    Examples
+    --------
+    >>> from mercer.sources.files import MissingValues
+    >>> str(MissingValues("rows.csv", {"age": 3}))[:46]
+    "rows.csv: 3 values are missing: 3 of 'age'. Fi"
+    """
+
+    def __init__(self, path: object, missing: Mapping[str, int]) -> None:
+        self.path, self.missing = path, dict(missing)
+        most = sorted(missing.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
+        rest = len(most) - _SHOWN
+        others = f" and of {rest} more columns" if rest > 0 else ""
+        total = sum(missing.values())
+        super().__init__(
+            f"{path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}. "
+            f"Fill them in, for example with the mean of their column (missing='keep' and "
+            f"sklearn.impute.SimpleImputer; --impute mean on the command line), or drop those "
+            f"rows or columns."
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[object, dict[str, int]]]:
+        return type(self), (self.path, self.missing)
+
+
+def listed(names: Iterator[str] | list[str] | tuple[str, ...]) -> str:
+    """Write names for people: quoted, and not more than fit a message."""
+    names = list(names)
+    shown = ", ".join(
+        repr(name if len(name) <= 60 else name[:57] + "...") for name in names[:_SHOWN]
+    )
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+@contextlib.contextmanager
+def decoding(path: Path | str, what: str) -> Iterator[None]:
+    """Say in one way that a file is not what it should be, whatever library finds out."""
+    try:
+        yield
+    except (FileError, MissingValues, BudgetError, ImportError):
+        raise
+    except OSError as error:
+        if error.errno is not None and type(error).__module__ == "builtins":
+            raise  # of the system: no such file, no permission, no space
+        raise _bad(path, what, error) from error
+    except Exception as error:
+        raise _bad(path, what, error) from error
+
+
+def _bad(path: Path | str, what: str, error: Exception) -> FileError:
+    text = " ".join(str(error).split())
+    reason = f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+    return FileError(f"{path} could not be read as {what} ({reason}). Write it again.")

@@ -1,0 +1,19 @@
+"""Rows in files: one table of suffixes, one file a format."""
+
+from __future__ import annotations
+
+from mercer.sources.errors import FileError, MissingValues
+from mercer.sources.files.read import READERS, read_source, read_table
+from mercer.sources.files.table import Table
+from mercer.sources.files.write import WRITERS, write_table
+
+__all__ = [
+    "READERS",
+    "WRITERS",
+    "FileError",
+    "MissingValues",
+    "Table",
+    "read_source",
+    "read_table",
+    "write_table",
+]

@@ -1,0 +1,269 @@
+"""Rows of numbers in delimited text: `.csv` and `.tsv`.
+
+pyarrow converts piece after piece of the file. A column is numbers where every entry of the
+file is one, or true and false, or missing: it makes no difference how the pieces fall.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer import threads
+from mercer.config import get_config
+from mercer.notices import warn
+from mercer.sources.errors import FileError, decoding, listed
+from mercer.sources.files.extra import extra
+from mercer.sources.files.gather import Gather, Rows
+from mercer.sources.files.labels import from_text
+from mercer.sources.files.roles import Ask, Roles, assign
+from mercer.sources.files.table import Table, finished
+from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pieces, not_utf8
+
+# Bytes of a piece: enough for pyarrow's threads, little beside any budget.
+_PIECE = 8 * 2**20
+_BLOCK = 2 * 2**20
+_TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
+
+
+def read(path: Path, ask: Ask, tick: Callable[[int], None], delimiter: str | None) -> Table:
+    """Read delimited text; None looks for the delimiter."""
+    extra("pyarrow", "CSV")
+    budget = get_config().budget
+    size = max(2**16, min(_PIECE, budget // 32))
+    with path.open("rb") as file:
+        pieces = Pieces(file, ask.path, size, budget // 8, delimiter)
+        fields = pieces.header()
+        names = header_names(fields, ask.path)
+        if names is not None:
+            pieces.drop_header()
+        known = names or [str(i) for i in range(len(fields))]
+        unnamed = [0] if names and not fields[0].strip() else []
+        roles = assign(known, ask, named=names is not None, skipped=unnamed)
+        columns = Columns(roles, ask, pieces.delimiter)
+        try:
+            for piece in pieces:
+                columns.add(piece)
+                tick(len(piece.data))
+            return columns.table(names is not None)
+        finally:
+            columns.close()
+
+
+def header_names(fields: Sequence[str], path: str) -> list[str] | None:
+    """Return the names in the first record, or None where it is a row already.
+
+    It is a row where every field is a number or missing, save for the header 0, 1, 2, ... that
+    pandas writes where columns have no names. A field without text is named as pandas does.
+    """
+    present = [field.strip() for field in fields if field.strip() not in MISSING]
+    if present and all(NUMBER.fullmatch(field) for field in present):
+        counted = len(present) > 1 and present == [str(i) for i in range(len(present))]
+        if not counted or any(not field.strip() for field in fields[1:]):
+            warn(
+                f"{path}: the first line holds numbers only and was taken for a row, not for "
+                f"names of columns. Put a line with names above it to say what they are."
+            )
+            return None
+        warn(f"{path}: the first line, 0 to {len(present) - 1}, was taken for names of columns.")
+    return [field.strip() or f"Unnamed: {i}" for i, field in enumerate(fields)]
+
+
+class Columns:
+    """Converts pieces of text to rows, and finds out which columns are numbers."""
+
+    def __init__(self, roles: Roles, ask: Ask, delimiter: str) -> None:
+        self.roles, self.ask, self.delimiter = roles, ask, delimiter
+        self.width = len(roles.names)
+        numbers = dict.fromkeys(
+            [*roles.features, *([] if roles.weights is None else [roles.weights])]
+        )
+        self.kinds: dict[int, str] = dict.fromkeys(numbers, "empty")
+        self.texts = [i for i in roles.beside if i not in numbers]
+        self.beside: dict[int, list[Any]] = {i: [] for i in roles.beside}
+        self.weights: list[Rows] = []
+        self.gather: Gather | None = None
+        self.placed: list[int] = []
+        self.count = 0
+
+    def add(self, piece: Piece) -> None:
+        """Take the records of a piece in."""
+        found = self._converted(piece)
+        if found is None:
+            return
+        for i in self.kinds:
+            if self.kinds[i] == "empty" and found[str(i)].null_count < len(found):
+                self.kinds[i] = "number"
+        if self.gather is None:
+            self.placed = [i for i in self.roles.features if i in self.kinds]
+            self.gather = Gather(len(self.placed))
+        rows = np.full((len(found), len(self.placed)), np.nan)
+        for j, i in enumerate(self.placed):
+            if i in self.kinds:
+                rows[:, j] = self._numbers(found, i)
+        if self.placed:
+            self.gather.add(rows)
+        if self.roles.weights is not None:
+            self.weights.append(self._numbers(found, self.roles.weights))
+        for i, parts in self.beside.items():
+            parts.append(found[str(i)] if i in self.texts else self._numbers(found, i))
+        self.count += len(found)
+
+    def table(self, named: bool) -> Table:
+        """Return what all pieces hold."""
+        if not self.count:
+            raise FileError(f"{self.ask.path} has a header, and no rows below it.")
+        gather, placed = self.gather or Gather(0), self.placed
+        empty = {i for j, i in enumerate(placed) if gather.missing[j] == self.count}
+        used = [
+            j
+            for j, i in enumerate(placed)
+            if i in self.kinds and (self.roles.chosen or i not in empty)
+        ]
+        names = self.roles.names
+        if not used:
+            raise FileError(
+                f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
+                f"fields. Its columns are {listed(list(names))}."
+            )
+        spoken = {placed[j] for j in used} | set(self.beside) | {self.roles.weights}
+        return finished(
+            self.ask,
+            gather.finish(used),
+            [names[placed[j]] for j in used] if named else None,
+            gather.missing[used],
+            extra={names[i]: from_text(parts) for i, parts in self.beside.items()},
+            weights=np.concatenate(self.weights) if self.weights else None,
+            dropped=()
+            if self.roles.chosen
+            else [name for i, name in enumerate(names) if i not in spoken],
+        )
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self.gather is not None:
+            self.gather.close()
+        extra("pyarrow", "CSV").default_memory_pool().release_unused()
+
+    def _numbers(self, found: Any, i: int) -> Rows:
+        column = found[str(i)]
+        if self.kinds[i] == "flag":
+            column = column.cast("float64")
+        return np.asarray(column.to_numpy(), np.float64)
+
+    def _converted(self, piece: Piece) -> Any:
+        """Return a piece as a pyarrow table; columns that turn out to be text are let go."""
+        if not piece.data.strip():
+            return None
+        if not piece.data.strip(b"\r\n"):
+            return None
+        pa = extra("pyarrow", "CSV")
+        try:
+            return self._parsed(piece, self._types())
+        except pa.ArrowInvalid:
+            self._check_lengths(piece)
+        self._judge(piece)
+        try:
+            return self._parsed(piece, self._types())
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                beside = listed([self.roles.names[i] for i in self.texts])
+                raise FileError(not_utf8(self.ask.path, f"one of the columns {beside}")) from None
+            raise FileError(f"{self.ask.path}, from line {piece.line}: {error}") from error
+
+    def _types(self) -> dict[int, str]:
+        flags = {i: "bool" if kind == "flag" else "float64" for i, kind in self.kinds.items()}
+        return {**flags, **dict.fromkeys(self.texts, "string")}
+
+    def _parsed(self, piece: Piece, types: Mapping[int, str | None]) -> Any:
+        """Parse the named columns of a piece; a type of None is inferred."""
+        pa, pa_csv = extra("pyarrow", "CSV"), extra("pyarrow.csv", "CSV")
+        known = {str(i): pa.type_for_alias(kind) for i, kind in types.items() if kind}
+        return pa_csv.read_csv(
+            pa.py_buffer(piece.data),
+            read_options=pa_csv.ReadOptions(
+                column_names=[str(i) for i in range(self.width)],
+                block_size=max(_BLOCK, len(piece.data) // 4),
+                use_threads=threads.workers() > 1,
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=b'"' in piece.data
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=[str(i) for i in types],
+                column_types=known,
+                null_values=list(MISSING),
+                true_values=_TRUE,
+                false_values=_FALSE,
+            ),
+        )
+
+    def _check_lengths(self, piece: Piece) -> None:
+        """Refuse a record that has more or fewer fields than the first."""
+        with decoding(self.ask.path, "CSV"):
+            for line, record in piece.records(self.delimiter):
+                if len(record) != self.width:
+                    raise FileError(
+                        f"{self.ask.path}, line {line}: {len(record)} fields, where the first "
+                        f"line has {self.width} (between them {self.delimiter!r})."
+                    )
+
+    def _judge(self, piece: Piece) -> None:
+        """Let the columns go that hold something else than numbers in this piece."""
+        inferred = self._parsed(piece, dict.fromkeys(self.kinds, None))
+        for i in list(self.kinds):
+            self._turn(i, str(inferred[str(i)].type), piece)
+        if not self._fits(piece, list(self.kinds)):  # a number to infer, not to convert: 0x1F
+            for i in list(self.kinds):
+                if not self._fits(piece, [i]):
+                    self._turn(i, "string", piece)
+
+    def _turn(self, i: int, kind: str, piece: Piece) -> None:
+        before = self.kinds[i]
+        if kind == "null" or (kind in ("int64", "double") and before != "flag"):
+            return
+        if kind == "bool" and before != "number":
+            self.kinds[i] = "flag"
+            return
+        self._let_go(i, piece)
+
+    def _fits(self, piece: Piece, columns: list[int]) -> bool:
+        types = self._types()
+        try:
+            self._parsed(piece, {i: types[i] for i in columns})
+        except extra("pyarrow", "CSV").ArrowInvalid:
+            return False
+        return True
+
+    def _let_go(self, i: int, piece: Piece) -> None:
+        """Leave a column out, and say so where it looked like numbers at first."""
+        line, text, above = self._first_text(i, piece)
+        name = self.roles.names[i]
+        here = f"{self.ask.path}, line {line}: column {name!r} holds {text!r}"
+        if self.delimiter != "," and DECIMAL_COMMA.fullmatch(text):
+            raise FileError(
+                f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
+                f"with pandas: read_csv(..., decimal=',') and to_csv."
+            )
+        if i in self.roles.required:
+            raise FileError(f"{here}, which is not a number, and every entry must be one.")
+        if above:
+            warn(f"{here}, where numbers stand above: the column is not used.")
+        del self.kinds[i]
+
+    def _first_text(self, i: int, piece: Piece) -> tuple[int, str, bool]:
+        """Return line and text of the first entry that is no number, and if numbers are above."""
+        above = self.kinds[i] == "number"
+        try:
+            for line, record in piece.records(self.delimiter):
+                if record[i] not in MISSING:
+                    if not NUMBER.fullmatch(record[i]):
+                        return line, record[i][:60], above
+                    above = True
+        except (csv.Error, IndexError):
+            pass
+        return piece.line, "something else", above

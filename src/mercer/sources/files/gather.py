@@ -1,0 +1,90 @@
+"""Rows as they come out of a file: in memory while they are few, then in a `.npy` file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer import progress
+from mercer.config import get_config
+from mercer.sources.base import Source
+from mercer.sources.files.folder import Folder
+from mercer.sources.memory import ArraySource
+from mercer.sources.npy import NpySource, write_npy
+
+Rows = npt.NDArray[Any]
+
+
+class Gather:
+    """Takes blocks of rows one after the other, counts what is missing, and ends as a source."""
+
+    def __init__(self, width: int, dtype: Any = np.float64) -> None:
+        self.width, self.dtype = width, np.dtype(dtype)
+        self.count = 0
+        self.missing = np.zeros(width, np.int64)
+        self.limit = get_config().budget // 4
+        self.blocks: list[Rows] = []
+        self.folder: Folder | None = None
+        self.file: Any = None
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in."""
+        rows = np.ascontiguousarray(rows, self.dtype)
+        self.count += len(rows)
+        self.missing += np.isnan(rows).sum(axis=0)
+        if self.folder is None:
+            self.blocks.append(rows)
+            if self.count * self.width * self.dtype.itemsize > self.limit:
+                self._spill()
+        else:
+            with self.folder.room():
+                self.file.write(rows.data)
+
+    def finish(self, columns: Sequence[int]) -> Source:
+        """Return these columns of all rows as a source."""
+        every = list(columns) == list(range(self.width))
+        if self.folder is None:
+            whole = np.empty((self.count, self.width), self.dtype)
+            at = 0
+            for block in self.blocks:
+                whole[at : at + len(block)] = block
+                at += len(block)
+            self.blocks.clear()
+            return ArraySource(whole if every else np.ascontiguousarray(whole[:, list(columns)]))
+        with self.folder.room():
+            self._header()
+            self.file.close()
+        path = self.folder.path / "rows.npy"
+        source = NpySource(path)
+        if not every:
+            chosen = source.map(lambda block: block.rows[:, list(columns)], len(columns))
+            with self.folder.room(), progress.quiet():
+                source = write_npy(chosen, self.folder.path / "chosen.npy")
+            path.unlink()
+        source.folder = self.folder
+        return source
+
+    def close(self) -> None:
+        """Let go of what was gathered; for a reading that ends early."""
+        self.blocks.clear()
+        if self.file is not None:
+            self.file.close()
+
+    def _spill(self) -> None:
+        self.folder = Folder()
+        with self.folder.room():
+            self.file = (self.folder.path / "rows.npy").open("wb")
+            self._header()
+            for block in self.blocks:
+                self.file.write(block.data)
+        self.blocks.clear()
+
+    def _header(self) -> None:
+        """Write the header, of the same length for any number of rows."""
+        self.file.seek(0)
+        shape = (self.count, self.width)
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self.file, header)

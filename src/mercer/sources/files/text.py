@@ -1,0 +1,217 @@
+"""Delimited text as bytes: its encoding, delimiter and header, and pieces of whole records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mercer.config import format_bytes
+from mercer.sources.errors import FileError
+
+DELIMITERS = ("\t", ";", "|", ",")
+"""Those that are looked for; of two that fit, the earlier."""
+MISSING = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
+    *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+"""What stands for a value that is missing: what pandas takes for one."""
+NUMBER = re.compile(
+    r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*"
+)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?\s*")
+
+_SAMPLE_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of whole records, and the line of the file that the first begins in."""
+
+    line: int
+    data: bytes
+
+    def records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield line and fields of every record that is not blank."""
+        text = io.StringIO(self.data.decode("utf-8", "replace"), newline="")
+        reader = csv.reader(text, delimiter=delimiter)
+        first = self.line
+        for record in reader:
+            if record:
+                yield first, record
+            first = self.line + reader.line_num
+
+
+class Pieces:
+    """A file of delimited text: the header first, then the rest piece by piece.
+
+    Parameters
+    ----------
+    file : binary file
+        Read from where it is.
+    path : str
+        What messages call it.
+    size : int
+        Bytes of a piece.
+    limit : int
+        Most bytes that one record may take.
+    delimiter : str or None
+        None looks for it.
+    """
+
+    def __init__(self, file: Any, path: str, size: int, limit: int, delimiter: str | None) -> None:
+        self.file, self.path, self.size, self.limit = file, path, size, max(size, limit)
+        start = file.read(size)
+        self.line, self.ended = 1, len(start) < size
+        self.rest = _without_mark(start, path)
+        self._skip_blank()
+        if not self.rest:
+            raise FileError(f"{path} is empty: it has neither a header nor rows.")
+        self.newline = b"\n" if b"\n" in self.rest or b"\r" not in self.rest else b"\r"
+        self.delimiter = delimiter or find_delimiter(self.rest)
+        self.quoted = re.compile(
+            rb"(?:\A|(?<=[\r\n"
+            + re.escape(self.delimiter).encode()
+            + rb']))"[^"]*(?:""[^"]*)*("|\Z)'
+        )
+
+    def header(self) -> list[str]:
+        """Return the fields of the first record; they may be names or numbers."""
+        end = self._cut(first=True)
+        while end == 0 and not self.ended:
+            self._more()
+            end = self._cut(first=True)
+        head = Piece(self.line, self.rest[: end or len(self.rest)])
+        try:
+            head.data.decode("utf-8")
+            _, fields = next(head.records(self.delimiter))
+        except UnicodeDecodeError as error:
+            raise FileError(not_utf8(self.path, "its header", error)) from None
+        except (csv.Error, StopIteration) as error:
+            raise FileError(f"{self.path}: the header cannot be read ({error}).") from None
+        self.head = head
+        return fields
+
+    def drop_header(self) -> None:
+        """Leave the header out of the pieces."""
+        self._take(len(self.head.data))
+
+    def __iter__(self) -> Iterator[Piece]:
+        while True:
+            while not self.ended and len(self.rest) < self.size:
+                self._more()
+            end = len(self.rest) if self.ended else self._cut()
+            if end:
+                self._check_closed(end)
+                yield self._take(end)
+            elif self.ended:
+                return
+            else:
+                self._more()
+
+    def _more(self) -> None:
+        if len(self.rest) > self.limit:
+            quote = self._open_quote()
+            where = f"line {self.line} and what follows it"
+            why = f"a quote that is opened in line {quote} is not closed" if quote else "one record"
+            raise FileError(
+                f"{self.path}: {where} take more than {format_bytes(self.limit)}: {why}. "
+                f"Mend it, or raise the budget with config_context(memory=...)."
+            )
+        more = self.file.read(max(self.size - len(self.rest), len(self.rest), 1))
+        self.ended = not more
+        self.rest += more
+
+    def _take(self, end: int) -> Piece:
+        piece, self.rest = Piece(self.line, self.rest[:end]), self.rest[end:]
+        self.line += piece.data.count(self.newline)
+        return piece
+
+    def _cut(self, first: bool = False) -> int:
+        """Return where the last record that is whole ends, or the first; 0 where none does."""
+        spans = self._spans()
+        if first:
+            end = self.rest.find(self.newline)
+            for start, stop in spans:
+                if start <= end < stop:
+                    end = self.rest.find(self.newline, stop)
+            return end + 1
+        end = self.rest.rfind(self.newline)
+        for start, stop in reversed(spans):
+            if stop <= end:
+                break
+            end = min(end, self.rest.rfind(self.newline, 0, start))
+        return end + 1
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return where the quoted fields are: a newline inside one ends no record."""
+        if b'"' not in self.rest:
+            return []
+        return [match.span() for match in self.quoted.finditer(self.rest)]
+
+    def _unclosed(self, span: tuple[int, int]) -> bool:
+        match = self.quoted.match(self.rest, span[0])
+        return match is not None and not match[1]
+
+    def _open_quote(self) -> int:
+        """Return the line of a quote that is not closed; 0 if there is none."""
+        spans = self._spans()
+        if not spans or not self._unclosed(spans[-1]):
+            return 0
+        return self.line + self.rest.count(self.newline, 0, spans[-1][0])
+
+    def _check_closed(self, end: int) -> None:
+        line = self._open_quote() if end == len(self.rest) and self.ended else 0
+        if line:
+            raise FileError(
+                f"{self.path}, line {line}: a quoted field is opened and never closed. "
+                f"Close it, or double the quotes inside a field."
+            )
+
+    def _skip_blank(self) -> None:
+        stripped = self.rest.lstrip(b"\r\n")
+        self.line += self.rest.count(b"\n", 0, len(self.rest) - len(stripped))
+        self.rest = stripped
+
+
+def find_delimiter(sample: bytes) -> str:
+    """Return the delimiter that gives every line as many fields as the first; else a comma."""
+    lines = sample.decode("utf-8", "replace").splitlines()[: _SAMPLE_LINES + 1]
+    if len(lines) > 1:
+        lines = lines[:-1] if len(lines) > _SAMPLE_LINES else lines
+    best, most = ",", 0.0
+    for delimiter in DELIMITERS:
+        try:
+            found = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        if found and found[0] > 1:
+            alike = sum(count == found[0] for count in found) / len(found)
+            if alike > most:
+                best, most = delimiter, alike
+    return best
+
+
+def not_utf8(path: str, what: str, error: UnicodeDecodeError | None = None) -> str:
+    """Say that text is in another encoding, and what to do."""
+    byte = "" if error is None else f" (byte 0x{error.object[error.start]:02x})"
+    return (
+        f"{path}: {what} is not UTF-8{byte}; it may be latin-1 or windows-1252. Save the file as "
+        f"UTF-8, for example: iconv -f latin1 -t utf-8."
+    )
+
+
+def _without_mark(start: bytes, path: str) -> bytes:
+    """Return the bytes after a byte order mark; refuse encodings that are not UTF-8."""
+    if start.startswith(b"\xef\xbb\xbf"):
+        return start[3:]
+    wide = start.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if wide or (len(start) > 3 and 0 in (start[0], start[1])):
+        raise FileError(
+            f"{path} looks like UTF-16 or UTF-32, not UTF-8. Save it as UTF-8, for example: "
+            f"iconv -f utf-16 -t utf-8."
+        )
+    return start
