@@ -18,7 +18,9 @@ def table(path):
 
 
 def test_scores_are_those_of_python_bit_for_bit(mercer, iris, X):
-    mercer("fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.csv")
+    mercer(
+        "fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.csv"
+    )
     mercer("transform", "m.mercer", iris, "-o", "t.csv")
     pca = PCA(2, random_state=0).fit(X)
     scores, names = table("s.csv")
@@ -36,10 +38,25 @@ def test_scores_are_those_of_python_bit_for_bit(mercer, iris, X):
         (("--components", "mle"), PCA("mle")),
         (("--components", "all", "--method", "covariance_eigh"), PCA(svd_solver="covariance_eigh")),
         (("--kernel", "rbf(0.1)"), KernelPCA(10, kernel="rbf(0.1)")),
-        (("--kernel", "rbf", "--gamma", "median", "--components", "3"), KernelPCA(3, kernel="rbf", gamma="median")),
-        (("--kernel", "rbf", "--gamma", "0.2", "--components", "3"), KernelPCA(3, kernel="rbf", gamma=0.2)),
         (
-            ("--kernel", "rbf(0.01) + 2*poly(3)", "--components", "3", "--method", "subset", "--basis", "40"),
+            ("--kernel", "rbf", "--gamma", "median", "--components", "3"),
+            KernelPCA(3, kernel="rbf", gamma="median"),
+        ),
+        (
+            ("--kernel", "rbf", "--gamma", "0.2", "--components", "3"),
+            KernelPCA(3, kernel="rbf", gamma=0.2),
+        ),
+        (
+            (
+                "--kernel",
+                "rbf(0.01) + 2*poly(3)",
+                "--components",
+                "3",
+                "--method",
+                "subset",
+                "--basis",
+                "40",
+            ),
             KernelPCA(3, kernel="rbf(0.01) + 2*poly(3)", method=Subset(40)),
         ),
         (
@@ -114,7 +131,18 @@ def _scores(mercer, path):
 def test_strings(mercer, tmp_path):
     words = ["mercer", "kernel", "kernels", "component", "components", "axis", "axes"] * 3
     (tmp_path / "words.txt").write_text("\n".join(words) + "\n")
-    mercer("fit", "words.txt", "--kernel", "substring(2)", "--components", 2, "-o", "w.mercer", "--scores", "s.npy")
+    mercer(
+        "fit",
+        "words.txt",
+        "--kernel",
+        "substring(2)",
+        "--components",
+        2,
+        "-o",
+        "w.mercer",
+        "--scores",
+        "s.npy",
+    )
     same = KernelPCA(2, kernel="substring(2)", random_state=0).fit(words)
     assert np.allclose(np.load("s.npy"), same.transform(words), atol=1e-12)
     mercer("transform", "w.mercer", "words.txt", "-o", "t.npy")
@@ -161,7 +189,19 @@ def test_the_seed_and_the_command_are_kept(mercer, iris):
 
 def test_memory_bounds_the_fit(mercer, tmp_path, rng):
     np.save("x.npy", rng.normal(size=(3000, 20)))
-    done = mercer("fit", "x.npy", "--kernel", "rbf(0.1)", "--method", "exact", "--memory", "1MiB", "-o", "m.mercer", code=1)
+    done = mercer(
+        "fit",
+        "x.npy",
+        "--kernel",
+        "rbf(0.1)",
+        "--method",
+        "exact",
+        "--memory",
+        "1MiB",
+        "-o",
+        "m.mercer",
+        code=1,
+    )
     assert "memory" in done.err
     assert "config_context" not in done.err
     assert not (tmp_path / "m.mercer").exists()
@@ -181,5 +221,17 @@ def test_plan_takes_what_fit_takes_and_writes_nothing(mercer, iris, tmp_path, X)
 
 def test_the_gap_is_asked_for(mercer, rng, tmp_path):
     np.save("x.npy", rng.normal(size=(300, 5)))
-    facts = mercer("fit", "x.npy", "--kernel", "rbf(0.1)", "--components", 3, "--gap", "0.05", "-o", "m.mercer", "--json").json
+    facts = mercer(
+        "fit",
+        "x.npy",
+        "--kernel",
+        "rbf(0.1)",
+        "--components",
+        3,
+        "--gap",
+        "0.05",
+        "-o",
+        "m.mercer",
+        "--json",
+    ).json
     assert facts["certificate"]["gap"] <= 0.05

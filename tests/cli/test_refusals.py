@@ -39,7 +39,11 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "no/m.mercer"], 1, "There is no folder no"),
         (["fit", "{iris}", "-o", "m.mercer", "--scores", "s.xls"], 2, "ends in .csv"),
         (["fit", "{iris}", "-o", "m.mercer", "--scores", "{iris}"], 1, "is what is read"),
-        (["fit", "{iris}", "-o", "m.mercer", "--scores", "{iris}", "--force"], 1, "is what is read"),
+        (
+            ["fit", "{iris}", "-o", "m.mercer", "--scores", "{iris}", "--force"],
+            1,
+            "is what is read",
+        ),
         (["fit", "{iris}", "-o", "m.mercer", "--label", "specie"], 1, "did you mean 'species'?"),
         (["fit", "{iris}", "-o", "m.mercer", "--columns", "sl,xx"], 1, "'xx'"),
         (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
@@ -48,15 +52,54 @@ def no_files(tmp_path):
         (["fit", ".", "-o", "m.mercer"], 1, "is a folder"),
         (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
         (["fit", "{iris}", "--kernel", "rbf(1) + ", "-o", "m.mercer"], 2, "from character"),
-        (["fit", "{iris}", "--kernel", "rbf(1)", "--gamma", "2", "-o", "m.mercer"], 2, "write it there"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf(1)", "--gamma", "2", "-o", "m.mercer"],
+            2,
+            "write it there",
+        ),
         (["fit", "{iris}", "--kernel", "rbf", "--gamma", "-2", "-o", "m.mercer"], 2, "above 0"),
-        (["fit", "{iris}", "--kernel", "rbf", "--method", "sbset", "-o", "m.mercer"], 2, "Did you mean subset?"),
-        (["fit", "{iris}", "--kernel", "rbf", "--select", "kmean", "-o", "m.mercer"], 2, "Did you mean kmeans?"),
-        (["fit", "{iris}", "--kernel", "rbf", "--method", "exact", "--basis", "9", "-o", "m.mercer"], 2, "is not for --method exact"),
-        (["fit", "{iris}", "--kernel", "rbf", "--basis", "999", "-o", "m.mercer"], 1, "--basis 999"),
-        (["fit", "{iris}", "--kernel", "rbf", "--components", "mle", "-o", "m.mercer"], 2, "linear"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--method", "sbset", "-o", "m.mercer"],
+            2,
+            "Did you mean subset?",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--select", "kmean", "-o", "m.mercer"],
+            2,
+            "Did you mean kmeans?",
+        ),
+        (
+            [
+                "fit",
+                "{iris}",
+                "--kernel",
+                "rbf",
+                "--method",
+                "exact",
+                "--basis",
+                "9",
+                "-o",
+                "m.mercer",
+            ],
+            2,
+            "is not for --method exact",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--basis", "999", "-o", "m.mercer"],
+            1,
+            "--basis 999",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--components", "mle", "-o", "m.mercer"],
+            2,
+            "linear",
+        ),
         (["fit", "{iris}", "--kernel", "precomputed", "-o", "m.mercer"], 2, "precomputed"),
-        (["fit", "{iris}", "--kernel", "rbf", "--preimage", "x", "-o", "m.mercer"], 2, "fixed_point"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--preimage", "x", "-o", "m.mercer"],
+            2,
+            "fixed_point",
+        ),
         (["fit", "{iris}", "--kernel", "substring(2)", "-o", "m.mercer"], 1, "strings"),
         (["transform", "m.mercer", "{iris}", "-o", "s.csv"], 1, "There is no file m.mercer"),
         (["transform", ".", "{iris}", "-o", "s.csv"], 1, "is a folder"),
@@ -65,7 +108,11 @@ def no_files(tmp_path):
         (["report", "{iris}", "-o", "r.html"], 1, "iris.csv"),
         (["report", "{iris}", "-o", "r.pdf"], 2, "ends in .html"),
         (["report", "{iris}", "-o", "r.html", "--images", "8by8"], 2, "28x28"),
-        (["novelty", "fit", "{iris}", "--contamination", "0.7", "-o", "m.mercer"], 2, "at most 0.5"),
+        (
+            ["novelty", "fit", "{iris}", "--contamination", "0.7", "-o", "m.mercer"],
+            2,
+            "at most 0.5",
+        ),
         (["compare", "{iris}", "--method", "full,ful"], 2, "Did you mean full?"),
     ],
 )
@@ -182,7 +229,9 @@ def test_data_with_other_columns_than_the_model(mercer, iris, X, tmp_path):
 
 
 def test_columns_in_another_order_and_more_of_them(mercer, iris, X, tmp_path):
-    mercer("fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.npy")
+    mercer(
+        "fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.npy"
+    )
     mixed = np.column_stack([X[:, [3, 0]], X[:, 0] * 2, X[:, [2, 1]]])
     write_csv(tmp_path / "mixed.csv", mixed, ("pw", "sl", "new", "pl", "sw"))
     done = mercer("transform", "m.mercer", "mixed.csv", "-o", "t.npy")

@@ -47,11 +47,14 @@ def compare(asked: Options, voice: say.Voice) -> say.Result:
     patience, are named and left out.
     """
     from mercer.cli import contest, rows
+    from mercer.cli.errors import WorkError
 
     methods = contest.methods(asked)
     table = rows.learning(asked, voice)
     source = contest.prepared(table.source, asked)
     runs = [contest.run(name, source, asked) for name in methods]
+    if all(run.left_out is not None for run in runs):
+        raise WorkError(f"No method could be tried; {runs[0].method}: {runs[0].left_out}")
     shown: list[Any] = [say.pairs([("read", rows.described(asked.data, table.source))]), ""]
     return say.Result(
         {"rows": source.shape[0], "columns": source.shape[1:], "methods": [vars(r) for r in runs]},
@@ -68,7 +71,8 @@ def _table(runs: list[Any]) -> Any:
         if run.left_out is not None:
             continue
         memory = "–" if run.memory is None else format_bytes(run.memory)
-        gap = f"{'~' if run.kind == 'estimate' else ''}{100 * run.gap:.2g} %"
+        about = "~" if run.kind == "estimate" else ""
+        gap = f"{about}{100 * run.gap:.2g} %" if run.gap >= 1e-6 else "< 0.0001 %"
         cells = (str(run.axes), say.percent(run.captured), say.percent(run.optimum_upper), gap)
         table.add_row(run.method, *cells, f"{run.seconds:.2g}", memory)
     return table

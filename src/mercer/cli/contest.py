@@ -68,6 +68,8 @@ def prepared(source: Source, asked: Options) -> Source:
 def run(name: str, source: Source, asked: Options) -> Run:
     """Fit by one method, and tell what it took; or why it was left out."""
     n = source.shape[0]
+    if asked.components is None and len(source.shape) > 1 and asked.kernel is None:
+        asked = replace(asked, components=str(min(int(_AXES), *source.shape)))
     made = _estimator(name, asked, min(_BASIS, n))
     try:
         _settle_gamma(made, source)

@@ -22,7 +22,7 @@ def _size(text: str | None) -> str | None:
     return text
 
 
-def _names(text: str | None) -> list[str] | None:
+def between_commas(text: str | None) -> list[str] | None:
     """Return names between commas; a comma within quotes is part of a name."""
     import csv
 
@@ -136,7 +136,7 @@ class Rows(Format, Memory):
     @property
     def names(self) -> list[str] | None:
         """The columns to use."""
-        return _names(self.columns)
+        return between_commas(self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,4 +242,4 @@ class Fitted(Format, Memory):
     @property
     def kept(self) -> list[str]:
         """The columns to copy."""
-        return _names(self.keep) or []
+        return between_commas(self.keep) or []

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import say
-from mercer.cli.options import Format, Memory, Output
+from mercer.cli.options import Format, Memory, Output, between_commas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +94,23 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
 def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) -> dict[str, Any]:
     """Return the rows to show, and what is known of each."""
     from mercer.cli import rows
-    from mercer.cli.options import _names
+    from mercer.sources.files import FileError
 
-    assert asked.data is not None
-    columns = _names(asked.keep) or []
-    label = asked.label or rows.among(asked.data, origin.get("label"), asked.format)
+    columns = between_commas(asked.keep) or []
+    label, usual = asked.label, origin.get("label")
     wanted = [name for name in (label, asked.id, *columns) if name is not None]
-    keep = list(dict.fromkeys(wanted))
-    table = rows.fitted(model, asked.data, voice, keep=keep, format=asked.format)
+
+    def read(*names: str) -> Any:
+        keep = list(dict.fromkeys(names))
+        return rows.fitted(model, asked.data or "", voice, keep=keep, format=asked.format)
+
+    if label is None and usual is not None:
+        try:
+            table, label = read(*wanted, usual), usual
+        except FileError:  # other rows may well have no labels
+            table = read(*wanted)
+    else:
+        table = read(*wanted)
     return {
         "X": table.source,
         "labels": None if label is None else table.extra[label],

@@ -13,6 +13,9 @@ from mercer.cli.steps import parts
 from mercer.sources import Source, StringSource
 from mercer.sources.files import Table, read_table
 
+# Formats without names of columns: these are taken in the order they have.
+_NAMELESS = (".npy", ".npz", ".mtx", ".txt")
+
 
 def learning(asked: Rows, voice: Voice) -> Table:
     """Read the rows of a fit; say what was left out."""
@@ -26,7 +29,7 @@ def learning(asked: Rows, voice: Voice) -> Table:
         missing="refuse" if asked.impute is None else "keep",
         format=asked.format,
     )
-    if table.dropped:
+    if table.dropped and asked.columns is None:
         voice.note(f"left out, as they hold no numbers: {listed(table.dropped)}.")
     return table
 
@@ -35,14 +38,18 @@ def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str 
     """Read the rows that a model is used on: the columns it was fitted to."""
     steps, _ = parts(model)
     imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
-    names = feature_names(model)
-    return read_table(
+    suffix = Path(data).suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    names = None if suffix in _NAMELESS else feature_names(model)
+    table = read_table(
         present(data),
         columns=names,
         keep=keep,
         missing="keep" if imputes else "refuse",
         format=format,
     )
+    if table.dropped:
+        voice.note(f"not used, as the model has no such columns: {listed(table.dropped)}.")
+    return table
 
 
 def present(data: str) -> str:

@@ -53,8 +53,14 @@ class Voice:
             print(json.dumps(plain(facts), allow_nan=False))
             return
         out = console()
-        for part in result.shown:
-            out.print(part)
+        if out.is_terminal:
+            for part in result.shown:
+                out.print(part)
+            return
+        with out.capture() as captured:  # tables fill their lines with blanks
+            for part in result.shown:
+                out.print(part)
+        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -18,9 +18,9 @@ from mercer.cli.steps import back, mapped, parts, treated
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.pca import PCA
 from mercer.sources import Source
-from mercer.sources.files import write_table
+from mercer.sources.files import WRITERS, write_table
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".npy")
+SUFFIXES = (*WRITERS, ".npy")
 
 Made = tuple[Source, list[str] | None]
 """Rows, and the names of their columns."""

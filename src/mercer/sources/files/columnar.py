@@ -137,9 +137,7 @@ def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) 
             gather.missing,
             extra={names[i]: from_arrow(parts) for i, parts in beside.items()},
             weights=np.concatenate(weights) if weights else None,
-            dropped=[]
-            if roles.chosen
-            else [name for i, name in enumerate(names) if i not in wanted],
+            dropped=[name for i, name in enumerate(names) if i not in wanted],
         )
     finally:
         gather.close()
