@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mercer import kernels, landmarks, methods, metrics, plotting, rules, sketches
+    from mercer import kernels, landmarks, methods, metrics, modelfile, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.denoiser import Denoiser
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mercer.estimators.pca import PCA
     from mercer.estimators.subspace import SubspaceClassifier
     from mercer.methods.base import ConvergenceWarning
+    from mercer.modelfile import load, save
     from mercer.plan import Plan
     from mercer.sources import Source, as_source
 
@@ -39,10 +40,13 @@ __all__ = [
     "get_config",
     "kernels",
     "landmarks",
+    "load",
     "methods",
     "metrics",
+    "modelfile",
     "plotting",
     "rules",
+    "save",
     "set_config",
     "sketches",
 ]
@@ -62,6 +66,8 @@ _HOMES = {
     "as_source": "sources",
     "config_context": "config",
     "get_config": "config",
+    "load": "modelfile",
+    "save": "modelfile",
     "set_config": "config",
 }
 

@@ -114,6 +114,18 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
     return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=device(reference))
 
 
+def torch_tensor(x: npt.NDArray[Any]) -> Array:
+    """Return a host array as a tensor of torch, on the host, of the same entries in memory."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError(
+            "The model was fitted to tensors of torch, which is not installed: "
+            "pip install 'mercer[torch]'."
+        ) from None
+    return torch.from_numpy(x)
+
+
 def put(x: Array, i: Array, j: Array, values: Array) -> Array:
     """Return x with these values at (i, j): itself, or a copy where it cannot be written so."""
     try:

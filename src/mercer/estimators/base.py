@@ -27,7 +27,7 @@ from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
 from mercer.plan import Plan
 from mercer.problem import Problem
-from mercer.sources import ArraySource, Source, as_source, check_weights, write_npy
+from mercer.sources import ArraySource, Source, as_source, check_weights, fingerprint, write_npy
 
 
 class Projecting(
@@ -41,6 +41,7 @@ class Projecting(
 
     n_components_: int
     certificate_: Certificate
+    fingerprint_: str
     gap: float | None
     random_state: Any
 
@@ -167,6 +168,7 @@ class Projecting(
                 problem, plan = self._prepared(source)
                 plan.require_fit()
                 problem = self._readied(problem, plan)
+                self.fingerprint_ = fingerprint(source)
                 self._publish(problem, plan.method.fit(problem), plan)
             if tasks:
                 tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})

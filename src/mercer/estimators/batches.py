@@ -15,7 +15,7 @@ from mercer.estimators.stream import joined
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less
-from mercer.sources import Seen, Source, check_weights
+from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
@@ -96,6 +96,8 @@ class Batches(Back):
                 self._begin(batch)
             moved = batch if self._shift is None else less(batch, self._shift)
             fold = joined(self._fold, moved.weighted(batch.weights))
+            before = None if first else getattr(self, "fingerprint_", None)
+            self.fingerprint_ = joint_fingerprint(before, batch)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             problem = self._problem(rows, self._kernel)

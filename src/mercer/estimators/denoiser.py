@@ -27,7 +27,7 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import Source, check_weights, require_finite_entries
+from mercer.sources import Source, check_weights, fingerprint, require_finite_entries
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
@@ -85,6 +85,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     validation_error_ : dict of ndarray
         Columns "n_components", "gamma" and "error", a candidate a row; only where there was a
         choice. NaN is the error of more axes than there are.
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     n_features_in_ : int
 
     Examples
@@ -113,6 +115,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     n_components_: int
     gamma_: float | None
     validation_error_: dict[str, Vector]
+    fingerprint_: str
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [PCA, KernelPCA, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -262,6 +265,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         learnt_from = source if clean is None else clean
         self.estimator_ = changed(model, k, gamma).fit(learnt_from, sample_weight=weights)
         self.n_components_ = self.estimator_.n_components_
+        self.fingerprint_ = fingerprint(source)
         self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
 
     def _choose(

@@ -49,6 +49,11 @@ class Around(Atomic, BaseEstimator):
         """Names of those columns, where they had names."""
         return self._attribute("feature_names_in_")
 
+    @property
+    def fingerprint_(self) -> str:
+        """By what the rows of the fit are known again."""
+        return str(self._attribute("fingerprint_"))
+
     def _attribute(self, name: str) -> Any:
         try:
             return getattr(vars(self)["estimator_"], name)

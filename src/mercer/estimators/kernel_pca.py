@@ -123,6 +123,8 @@ class KernelPCA(Batches):
         that is not positive semi-definite.
     plan_ : Plan
         What was done, what else could have been.
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     projection_ : Projection
         The fitted map.
 

@@ -48,6 +48,8 @@ class NearestProjection(Labelled, Around):
     neighbors_ : KNeighborsClassifier
         Fitted to the scores of the training rows.
     classes_ : ndarray of shape (n_classes,)
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 

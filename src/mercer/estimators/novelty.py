@@ -60,6 +60,8 @@ class NoveltyDetector(OutlierMixin, Around):
         The fitted estimator inside.
     offset_ : float
         Minus the threshold: ``decision_function(X) = score_samples(X) - offset_``.
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 

@@ -22,7 +22,7 @@ from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
 from mercer.rules import Count, Rule, as_rule
-from mercer.sources import Seen, Source, check_weights
+from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 SOLVERS = NAMES
 
@@ -82,6 +82,8 @@ class PCA(Axes):
         What the axes hold, and what no others can exceed.
     plan_ : Plan
         What was done, what else could have been.
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     projection_ : LinearProjection
         The fitted map.
 
@@ -185,6 +187,8 @@ class PCA(Axes):
                 begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count))
                 self._fold = self._stream.begin(begun)
             fold = joined(self._fold, batch)
+            before = None if first else getattr(self, "fingerprint_", None)
+            self.fingerprint_ = joint_fingerprint(before, batch)
             rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= least:

@@ -26,7 +26,7 @@ from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
-from mercer.sources import Block, Source, check_weights
+from mercer.sources import Block, Source, check_weights, fingerprint
 
 
 class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
@@ -55,6 +55,8 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
         The classes, sorted; those whose rows have no weight are not among them.
     estimators_ : list of PCA or KernelPCA
         A fitted model for each of them.
+    fingerprint_ : str
+        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X has names.
@@ -97,6 +99,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     classes_: np.ndarray[Any, Any]
     estimators_: list[Model]
     n_features_in_: int
+    fingerprint_: str
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [PCA, KernelPCA, None]}
 
     def __init__(self, estimator: Model | None = None) -> None:
@@ -135,6 +138,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
                 )
             weights = as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
+            self.fingerprint_ = fingerprint(source)
             self.classes_, rows = rows_of_classes(y, source)
             model = shared_model(self.estimator, source)
             self.estimators_ = fitted_models(model, source, self.classes_, rows)

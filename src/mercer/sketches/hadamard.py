@@ -53,6 +53,7 @@ class Transform(Drawn):
 
     def __init__(self, d: int, q: int, seed: int) -> None:
         super().__init__(d, q)
+        self.seed = seed
         self.size = 1 << (d - 1).bit_length()
         rng = stream(seed, 0)
         # The factor of the map rides on the signs.

@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
 from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
+from mercer.sources.fingerprint import fingerprint, joint_fingerprint
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
 from mercer.sources.search import Search, not_finite, require_finite_entries
@@ -32,6 +33,8 @@ __all__ = [
     "StringSource",
     "as_source",
     "check_weights",
+    "fingerprint",
+    "joint_fingerprint",
     "not_finite",
     "require_finite_entries",
     "write_npy",
