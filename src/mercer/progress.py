@@ -44,7 +44,7 @@ class Bars(Listener):
     Parameters
     ----------
     patience : float
-        Seconds that go by before there are any, and that a task takes at least whose bar stays.
+        Seconds that tasks of one name take before they get a bar.
     transient : bool
         Whether they go when the session is over.
     """
@@ -54,15 +54,16 @@ class Bars(Listener):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         class Late(Progress):
-            """A display of nothing until the patience is over."""
+            """A display of what has gone on for longer than the patience."""
 
             def get_renderables(self) -> Any:
-                shown = time.monotonic() - born >= patience
-                return super().get_renderables() if shown else ()
+                now = time.monotonic()
+                shown = [task for task in self.tasks if now - begun.get(task.id, now) >= patience]
+                return [self.make_tasks_table(shown)] if shown else []
 
-        born, self.patience = time.monotonic(), patience
         self.seen: dict[str, tuple[Any, int]] = {}
-        self.begun: dict[Any, float] = {}
+        self.begun = begun = {}  # type: dict[Any, float]
+        self.patience = patience
         self.display = Late(
             TextColumn("{task.description:<28}", markup=False),
             BarColumn(),
@@ -81,7 +82,7 @@ class Bars(Listener):
             text = f"{label} {times + 1}"
             self.display.reset(handle, total=total, description=text, visible=True)
         self.seen[label] = handle, times + 1
-        self.begun[handle] = time.monotonic()
+        self.begun.setdefault(handle, time.monotonic())
         return handle
 
     def advance(self, handle: Any, steps: int) -> None:

@@ -139,7 +139,9 @@ def test_stopped(tmp_path, rng, number, code, wait):
     process.send_signal(number)
     process.send_signal(number)  # an impatient user
     out, err = process.communicate(timeout=60)
-    assert process.returncode == code, (out, err)
+    # Before Python has begun the signal ends it by itself.
+    codes = (code, -number) if wait < 1 else (code,)
+    assert process.returncode in codes, (out, err)
     assert out == ""
     assert "Traceback" not in err
     assert wait < 1 or "Stopped: no file was written." in err
@@ -153,7 +155,8 @@ def test_bars_with_the_time_left_in_a_terminal(tmp_path, rng):
     np.save(tmp_path / "x.npy", rng.normal(size=(9_000, 40)))
     slow = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--components", "20"]
     seen = in_terminal([*slow, "--memory", "256MiB", "-o", "m.mercer"], tmp_path)
-    assert "pairs of blocks" in seen or "product" in seen
+    assert "kernel matrix" in seen
+    assert "looking for NaN" not in seen  # which takes no second
     assert "0:00:" in seen  # the time left
     assert "9000 rows × 40 columns" in seen
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h")  # the cursor is back

@@ -23,7 +23,7 @@ def no_files(tmp_path):
         (["fit"], 2, "Missing argument"),
         (["fit", "{iris}", "-o", "m.mercer", "--kernl", "rbf"], 2, "--kernl"),
         (["fit", "{iris}", "-o", "m.mercer", "--memory", "much"], 2, "is not a size"),
-        (["fit", "{iris}", "-o", "m.mercer", "--seed", "x"], 2, "x"),
+        (["fit", "{iris}", "-o", "m.mercer", "--seed", "x"], 2, "'--seed'"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "many"], 2, "broken-stick"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "1.5"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "nan"], 2, "nan"),
@@ -120,7 +120,7 @@ def test_refused(mercer, iris, tmp_path, arguments, code, said):
     before = sorted(tmp_path.iterdir())
     done = mercer(*(text.format(iris=iris) for text in arguments), code=code)
     assert said in done.err
-    assert done.err.startswith("error: mercer")
+    assert done.err.splitlines()[-1].startswith("error: mercer")
     assert done.out == ""
     assert len(done.err) < 1500
     assert sorted(tmp_path.iterdir()) == before
@@ -172,7 +172,7 @@ def test_files_are_not_replaced_unless_asked(mercer, iris, tmp_path):
     assert not (tmp_path / "n.mercer").exists()
     assert (tmp_path / "m.mercer").read_text() == (tmp_path / "s.csv").read_text() == "precious"
     mercer("fit", iris, "-o", "m.mercer", "--scores", "s.csv", "--force")
-    assert (tmp_path / "s.csv").read_text().startswith("pca0")
+    assert (tmp_path / "s.csv").read_text().startswith('"pca0"')
 
 
 def test_two_outputs_are_two_files(mercer, iris):

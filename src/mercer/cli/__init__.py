@@ -12,10 +12,13 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    from mercer.cli.stops import stops
+    from mercer.cli.stops import stopped, stops
 
-    with stops():
-        from mercer.cli.app import run
+    try:
+        with stops():
+            from mercer.cli.app import run
 
-        code = run(sys.argv[1:])
+            code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while the command line was read, or before
+        code = stopped() or 130
     sys.exit(code)

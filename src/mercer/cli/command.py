@@ -24,7 +24,7 @@ def command(
     def register(work: Work) -> Work:
         def run(**given: Any) -> None:
             asked = options(**given)
-            called = f"mercer {group.info.name} {name}" if group.info.name else f"mercer {name}"
+            called = " ".join(dict.fromkeys(["mercer", str(group.info.name), name]))
             code = errors.guarded(lambda: _done(work, asked), called, debug=asked.debug)
             if code:
                 raise typer.Exit(code)
@@ -47,10 +47,10 @@ def paragraphs(text: str) -> str:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    """Return the fields as parameters, those of the class itself before its bases'."""
+    """Return the fields as parameters: arguments, then options, the class's own before its bases'."""
     hints = get_type_hints(options, include_extras=True)
     defaults = {one.name: one.default for one in fields(options)}
-    names: list[str] = []
+    names = [name for name in ("model", "data") if name in defaults]
     for kind in options.__mro__:
         names += [name for name in vars(kind).get("__annotations__", {}) if name not in names]
     return [

@@ -30,6 +30,7 @@ _WORDS = (
     (r"preimage=(['\"])(\w+)\1", r"--preimage \2"),
     (r"gamma=(['\"]?)([\w.]+)\1", r"--gamma \2"),
     (r"kernel=(['\"])(.*?)\1", r"--kernel '\2'"),
+    (r"\bkernel=", "the kernel "),
     (r"\bgap=([\d.e-]+)", r"--gap \1"),
     (r"\bsample_weight\b", "--weights"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),

@@ -36,15 +36,31 @@ def learning(asked: Rows, voice: Voice) -> Table:
 
 def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
     """Read the rows that a model is used on: the columns it was fitted to."""
-    steps, _ = parts(model)
-    imputes = any(type(step).__name__ == "SimpleImputer" for step in steps)
+    imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
+    return _named(feature_names(model), data, voice, keep, format, missing=imputes)
+
+
+def scored(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
+    """Read scores: the columns that a model calls them by."""
+    return _named(score_names(model), data, voice, keep, format, missing=False)
+
+
+def _named(
+    names: list[str] | None,
+    data: str,
+    voice: Voice,
+    keep: list[str],
+    format: str | None,
+    *,
+    missing: bool,
+) -> Table:
+    """Read the columns of these names; say which others are not used."""
     suffix = Path(data).suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
-    names = None if suffix in _NAMELESS else feature_names(model)
     table = read_table(
         present(data),
-        columns=names,
+        columns=None if suffix in _NAMELESS else names,
         keep=keep,
-        missing="keep" if imputes else "refuse",
+        missing="keep" if missing else "refuse",
         format=format,
     )
     if table.dropped:
@@ -80,6 +96,12 @@ def feature_names(model: Any) -> list[str] | None:
     first = steps[0] if steps else last
     names = getattr(first, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def score_names(model: Any) -> list[str]:
+    """Return what the axes of a model are called."""
+    last = parts(model)[1]
+    return [str(name) for name in getattr(last, "estimator_", last).get_feature_names_out()]
 
 
 def described(data: str, source: Source) -> str:

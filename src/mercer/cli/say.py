@@ -53,7 +53,7 @@ class Voice:
             print(json.dumps(plain(facts), allow_nan=False))
             return
         out = console()
-        if out.is_terminal:
+        if out.is_terminal or not result.shown:
             for part in result.shown:
                 out.print(part)
             return

@@ -69,7 +69,7 @@ def _wrong_digits(out: Console, X: np.ndarray[Any, Any]) -> None:
             float(np.abs(PCA(10).fit(shifted).explained_variance_ / truth - 1).max())
             for PCA in (sklearn.decomposition.PCA, mercer.PCA)
         ]
-        cells = [Text(f"{100 * e:.2g} %", "red" if e > _WRONG else "") for e in errors]
+        cells = [Text(_percent(e), "red" if e > _WRONG else "") for e in errors]
         table.add_row(f"{constant:g}", *cells)
     out.print(table)
 
@@ -130,6 +130,10 @@ def _pictures(out: Console, rows: np.ndarray[Any, Any]) -> None:
     for line in range(8):
         out.print("   ".join("".join(np.repeat(image[line], 2)) for image in images).rstrip())
     out.print()
+
+
+def _percent(error: float) -> str:
+    return f"{float(f'{100 * error:.2g}'):g} %"
 
 
 def _head(out: Console, text: str) -> None:

@@ -13,7 +13,7 @@ from mercer import progress
 from mercer.cli import outputs
 from mercer.cli.errors import WorkError
 from mercer.cli.facts import axes_of
-from mercer.cli.rows import feature_names
+from mercer.cli.rows import feature_names, score_names
 from mercer.cli.steps import back, mapped, parts, treated
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.pca import PCA
@@ -36,10 +36,9 @@ def claim(path: Path, *, force: bool, inputs: tuple[str | Path, ...] = ()) -> No
 def scores_of(model: Any, source: Source) -> Made:
     """Return the scores of rows."""
     before, last = parts(model)
-    names = [str(name) for name in axes_of(model).get_feature_names_out()]
     if isinstance(last, Denoiser):
         raise WorkError("A Denoiser has no scores to write; mercer denoise removes noise with it.")
-    return axes_of(model).transform(treated(before, source)), names
+    return axes_of(model).transform(treated(before, source)), score_names(model)
 
 
 def rows_of_scores(model: Any, source: Source) -> Made:

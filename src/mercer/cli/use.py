@@ -10,7 +10,6 @@ from mercer import load
 from mercer.cli import facts, outputs, rows, say, tables
 from mercer.cli.errors import UsageError
 from mercer.sources import Source
-from mercer.sources.files import read_table
 
 
 def written(
@@ -29,7 +28,7 @@ def written(
     tables.claim(asked.output, force=asked.force, inputs=(asked.data, asked.model))
     model = load(asked.model)
     if scores:
-        table = read_table(rows.present(asked.data), keep=asked.kept, format=asked.format)
+        table = rows.scored(model, asked.data, voice, keep=asked.kept, format=asked.format)
     else:
         table = rows.fitted(model, asked.data, voice, keep=asked.kept, format=asked.format)
     made, names = make(model, table.source)
