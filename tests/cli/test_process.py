@@ -14,10 +14,12 @@ import pytest
 
 SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 COMMAND = [sys.executable, "-m", "mercer"]
-HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "numba", "mercer.estimators", "mercer.sources",
-         "mercer.modelfile", "mercer.report", "mercer.kernels", "mercer.plan")  # fmt: skip
-HELPS = ([], *([name] for name in ("fit", "plan", "transform", "inverse", "denoise", "inspect",
-         "report", "compare", "demo", "novelty")), ["novelty", "fit"], ["novelty", "score"])  # fmt: skip
+HEAVY = (
+    *("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "mercer.estimators"),
+    *("mercer.sources", "mercer.modelfile", "mercer.report", "mercer.kernels", "mercer.plan"),
+)
+NAMES = ("fit", "plan", "transform", "inverse", "denoise", "inspect", "report", "compare", "demo")
+HELPS = ([], *([name] for name in NAMES), ["novelty"], ["novelty", "fit"], ["novelty", "score"])
 
 
 def environment(**more):
@@ -125,8 +127,8 @@ def test_stopped(tmp_path, rng, number, code, wait):
     (tmp_path / "m.mercer").write_text("as it was")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    arguments = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--memory", "1GiB",
-                 "--components", "30", "-o", "m.mercer", "--scores", "s.csv", "--force"]  # fmt: skip
+    arguments = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--force"]
+    arguments += ["--components", "30", "--memory", "1GiB", "-o", "m.mercer", "--scores", "s.csv"]
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=tmp_path,

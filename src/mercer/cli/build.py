@@ -36,7 +36,7 @@ def estimator(asked: Model) -> Any:
         unknown("--scale", asked.scale, SCALES)
     if asked.gap is not None and not 0 <= asked.gap < 1:
         raise UsageError(f"--gap {asked.gap} must be between 0 and 1: 0.01 is one percent.")
-    given = {"gap": asked.gap, "random_state": asked.seed}
+    given: dict[str, Any] = {"gap": asked.gap, "random_state": asked.seed}
     if asked.kernel is None:
         return _linear(asked, given)
     made = KernelPCA(
@@ -141,8 +141,8 @@ def _method(asked: Model) -> Any:
         unknown("--method", name, METHODS)
     if asked.select is not None and asked.select not in RULES:
         unknown("--select", asked.select, tuple(RULES))
-    wanted = {"n_basis": asked.basis, "select": asked.select}
-    wanted = {key: value for key, value in wanted.items() if value is not None}
+    asked_for: dict[str, Any] = {"n_basis": asked.basis, "select": asked.select}
+    wanted = {key: value for key, value in asked_for.items() if value is not None}
     if not wanted:
         return name
     name = "subset" if name == "auto" else name
@@ -181,4 +181,5 @@ def _with_preimage(made: KernelPCA, name: str | None) -> KernelPCA:
         return found
     if name not in PREIMAGES:
         unknown("--preimage", name, ("auto", *PREIMAGES))
-    return made.set_params(preimage=name)
+    made.set_params(preimage=name)
+    return made

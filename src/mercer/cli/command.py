@@ -47,7 +47,7 @@ def paragraphs(text: str) -> str:
 
 
 def _parameters(options: type) -> list[inspect.Parameter]:
-    """Return the fields as parameters: arguments, then options, the class's own before its bases'."""
+    """Return the fields as parameters: arguments, then options, a class's before its bases'."""
     hints = get_type_hints(options, include_extras=True)
     defaults = {one.name: one.default for one in fields(options)}
     names = [name for name in ("model", "data") if name in defaults]

@@ -58,7 +58,7 @@ def fit(asked: Options, voice: say.Voice) -> say.Result:
     model = fitted(made, table, asked)
     if asked.scores is not None:
         # The model is written last: what is interrupted has written neither.
-        extra = {} if asked.scores.suffix.lower() == ".npy" else table.extra
+        extra = {} if asked.scores.suffix.lower() == ".npy" else dict(table.extra)
         tables.write(tables.scores_of(model, table.source), asked.scores, extra)
     return saved("fit", asked, model, table, time.perf_counter() - start)
 

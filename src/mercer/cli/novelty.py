@@ -130,7 +130,7 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
         tables.write((ArraySource(made), ["novelty", "novel"]), asked.output, extra)
         if str(asked.output) == outputs.STDOUT:
             return say.Result({})
-    found = {
+    found: dict[str, Any] = {
         "rows": len(novel),
         "novel": int(novel.sum()),
         "threshold": threshold,

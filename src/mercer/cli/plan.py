@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,5 +39,5 @@ def plan(asked: Options, voice: say.Voice) -> say.Result:
     shape = table.source.shape
     result = {"rows": shape[0], "columns": shape[1] if len(shape) > 1 else None}
     read = rows.described(asked.data, table.source)
-    shown = [say.pairs([("read", read)]), "", str(found)]
-    return say.Result({**result, **facts.of_plan(found)}, [*shown])
+    shown: list[Any] = [say.pairs([("read", read)]), "", str(found)]
+    return say.Result({**result, **facts.of_plan(found)}, shown)

@@ -57,7 +57,7 @@ def imputer(source: Source) -> SimpleImputer:
     means = source.fold(Means(source.shape[1]))
     empty = np.flatnonzero(means.counts == 0)
     if len(empty):
-        names = [str(i) if source.names is None else str(source.names[i]) for i in empty]
+        names = [str(i) if source.names is None else str(source.names[i]) for i in empty.tolist()]
         raise WorkError(
             f"No row has a value in {listed(names)}. Leave such columns out: --columns."
         )
