@@ -26,16 +26,11 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     path.read_text(), len(list(path.parent.iterdir()))
     ('all of them', 1)
     """
-    part = part_of(path)
+    path = Path(path)
+    # The suffix stays last: some writers go by it.
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         yield part
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def part_of(path: str | os.PathLike[str]) -> Path:
-    """Return where this process writes what will be `path`."""
-    path = Path(path)
-    # The suffix stays last: some writers go by it.
-    return path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mercer import PCA, __version__
+
 SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 COMMAND = [sys.executable, "-m", "mercer"]
 HEAVY = (
@@ -50,24 +52,21 @@ def test_help_imports_nothing_heavy(tmp_path):
 
 def test_help_answers_at_once(tmp_path):
     call("--help", cwd=tmp_path)  # compiles
-    times = []
+    before = os.times()
     for _ in range(3):
-        start = time.perf_counter()
         assert call("--help", cwd=tmp_path).returncode == 0
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.4
+    now = os.times()
+    # Of the processor, so that it is the same on a machine that has other work.
+    spent = now.children_user + now.children_system
+    assert (spent - before.children_user - before.children_system) / 3 < 0.4
 
 
 def test_version(tmp_path):
-    import mercer
-
-    assert call("--version", cwd=tmp_path).stdout == f"mercer {mercer.__version__}\n"
+    assert call("--version", cwd=tmp_path).stdout == f"mercer {__version__}\n"
 
 
-def test_a_pipeline_of_commands(tmp_path, iris, X):
-    from mercer import PCA
-
-    call("fit", iris, "--components", 2, "-o", "m.mercer", cwd=tmp_path)
+def test_a_pipeline_of_commands(mercer, tmp_path, iris, X):
+    mercer("fit", iris, "--components", 2, "-o", "m.mercer")
     text = iris.read_text()
     done = call("transform", "m.mercer", "-", "-o", "-", cwd=tmp_path, input=text)
     assert done.returncode == 0, done.stderr
@@ -90,9 +89,9 @@ def test_fit_from_stdin(tmp_path, iris):
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away(tmp_path, rng):
-    np.save(tmp_path / "x.npy", rng.normal(size=(200_000, 3)))
-    call("fit", "x.npy", "-o", "m.mercer", cwd=tmp_path)
+def test_a_reader_that_goes_away(mercer, tmp_path, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(100_000, 3)))
+    mercer("fit", "x.npy", "-o", "m.mercer")
     shell = f"{sys.executable} -m mercer transform m.mercer x.npy -o - | head -1"
     shell += "; echo ${PIPESTATUS[0]}"
     done = subprocess.run(
@@ -101,20 +100,23 @@ def test_a_reader_that_goes_away(tmp_path, rng):
     assert done.stdout.splitlines()[0].replace('"', "").startswith("pca0,pca1")
     assert done.stdout.splitlines()[-1] == "141"
     assert done.stderr == ""
-    shell = f"{sys.executable} -m mercer inspect m.mercer | true"
+    shell = f"{sys.executable} -m mercer fit --help | true"
     done = subprocess.run(
         ["bash", "-c", shell], cwd=tmp_path, env=environment(), capture_output=True
     )
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding):
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("ascii", b"150 rows x 4"), ("latin-1", "150 rows × 4".encode("latin-1"))],
+)
+def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
     env = environment(PYTHONIOENCODING=encoding, PYTHONUTF8="0", LC_ALL="C")
     done = call("fit", iris, "-o", "m.mercer", cwd=tmp_path, env=env, text=False)
     assert done.returncode == 0, done.stderr
-    assert b"150 rows " in done.stdout
-    assert b"150 rows x 4" in done.stdout or "150 rows × 4".encode(encoding) in done.stdout
+    assert said in done.stdout
+    assert b"###" in done.stdout  # the bars
     done = call("--help", cwd=tmp_path, env=env, text=False)
     assert done.returncode == 0
 
@@ -154,17 +156,14 @@ def test_stopped(tmp_path, rng, number, code, wait):
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
 def test_bars_with_the_time_left_in_a_terminal(tmp_path, rng):
-    np.save(tmp_path / "x.npy", rng.normal(size=(9_000, 40)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(7_000, 40)))
     slow = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--components", "20"]
-    seen = in_terminal([*slow, "--memory", "256MiB", "-o", "m.mercer"], tmp_path)
+    seen = in_terminal([*slow, "--memory", "200MiB", "-o", "m.mercer"], tmp_path)
     assert "kernel matrix" in seen
     assert "looking for NaN" not in seen  # which takes no second
     assert "0:00:" in seen  # the time left
-    assert "9000 rows × 40 columns" in seen
+    assert "7000 rows × 40 columns" in seen
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h")  # the cursor is back
-    quick = in_terminal(["fit", "x.npy", "--components", "2", "-o", "n.mercer"], tmp_path)
-    assert "0:00:" not in quick
-    assert "━" not in quick
 
 
 def in_terminal(arguments, cwd):

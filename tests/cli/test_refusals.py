@@ -240,7 +240,16 @@ def test_columns_in_another_order_and_more_of_them(mercer, iris, X, tmp_path):
     assert "'new'" in done.err
 
 
-def test_a_model_of_a_newer_version(mercer, iris, tmp_path):
+def test_a_model_of_a_newer_version(mercer, iris, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr("mercer.modelfile.FORMAT", 99)
+        mercer("fit", iris, "-o", "m.mercer")
+    for arguments in (["inspect", "m.mercer"], ["transform", "m.mercer", iris, "-o", "s.csv"]):
+        done = mercer(*arguments, code=1)
+        assert "has format 99" in done.err
+
+
+def test_a_model_that_is_cut_off(mercer, iris, tmp_path):
     mercer("fit", iris, "-o", "m.mercer")
     stored = (tmp_path / "m.mercer").read_bytes()
     (tmp_path / "m.mercer").write_bytes(stored[: len(stored) // 2])

@@ -76,7 +76,7 @@ app.add_typer(_novelty)
 command(app, inspect.Options, "inspect", inspect.EXAMPLES)(inspect.inspect)
 command(app, report.Options, "report", report.EXAMPLES)(report.report)
 command(app, compare.Options, "compare", compare.EXAMPLES)(compare.compare)
-command(app, demo.Options, "demo", demo.EXAMPLES)(demo.demo)
+command(app, demo.Options, "demo", demo.EXAMPLES, bars=False)(demo.demo)
 
 # What typer raises of a command line that it does not understand: the base of BadParameter.
 _Usage: Any = typer.BadParameter.__mro__[1]
@@ -93,8 +93,8 @@ def run(arguments: list[str]) -> int:
         return 130
     except BrokenPipeError:  # of --help and its like
         return errors.closed()
-    except SystemExit as error:  # typer's own way with a broken pipe, and of completion
-        return error.code if isinstance(error.code, int) else errors.FAILED
+    except SystemExit as error:  # 1 is typer's way with a broken pipe; completion ends so too
+        return errors.BROKEN_PIPE if error.code == 1 else int(error.code or 0)
     return code if isinstance(code, int) else errors.DONE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections.abc import Callable
@@ -17,15 +18,18 @@ Work = Callable[[Any, Voice], Result]
 
 
 def command(
-    group: typer.Typer, options: type, name: str, examples: tuple[str, ...]
+    group: typer.Typer, options: type, name: str, examples: tuple[str, ...], *, bars: bool = True
 ) -> Callable[[Work], Work]:
-    """Register a function of options as a command; its docstring is the help."""
+    """Register a function of options as a command; its docstring is the help.
+
+    Without `bars` the command shows its progress itself.
+    """
 
     def register(work: Work) -> Work:
         def run(**given: Any) -> None:
             asked = options(**given)
             called = " ".join(dict.fromkeys(["mercer", str(group.info.name), name]))
-            code = errors.guarded(lambda: _done(work, asked), called, debug=asked.debug)
+            code = errors.guarded(lambda: _done(work, asked, bars), called, debug=asked.debug)
             if code:
                 raise typer.Exit(code)
 
@@ -64,16 +68,19 @@ def _parameters(options: type) -> list[inspect.Parameter]:
     ]
 
 
-def _done(work: Work, asked: Any) -> None:
+def _done(work: Work, asked: Any, bars: bool) -> None:
     """Do the work with the memory it may have, show what takes long, then print the result."""
     from mercer import progress
     from mercer.config import config_context
 
     voice = Voice(json=asked.json)
     memory = getattr(asked, "memory", None)
-    with warnings.catch_warnings(), config_context(memory=memory), progress.patient():
+    shown = progress.patient() if bars else contextlib.nullcontext()
+    with warnings.catch_warnings(), config_context(memory=memory), shown:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
+        # Of blocks, whose columns were compared by name when the file was read.
+        warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         warnings.showwarning = lambda message, *_, **__: voice.note(errors.spoken(str(message)))
         result = work(asked, voice)
     voice.show(result)

@@ -13,6 +13,7 @@ from mercer.cli import build, errors, peak, say, steps
 from mercer.cli.compare import Options
 from mercer.config import format_bytes, get_config
 from mercer.estimators.kernel import resolved
+from mercer.estimators.validation import some
 from mercer.plan import METHODS, NAMES
 from mercer.plan.base import measured
 from mercer.sources import ArraySource, Source, StringSource
@@ -114,7 +115,7 @@ def _settle_gamma(made: Any, source: Source) -> None:
 
 def _warm_up(name: str, source: Source, asked: Options) -> None:
     few = min(source.shape[0], _FEW)
-    rows = source.take(np.arange(few))
+    rows = some(source, np.arange(few))
     made = _estimator(name, replace(asked, basis=None, components="2"), few // 2)
     if isinstance(getattr(made, "gamma", None), str):
         made.set_params(gamma=1.0)

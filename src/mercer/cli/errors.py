@@ -34,6 +34,9 @@ _WORDS = (
     (r"\bgap=([\d.e-]+)", r"--gap \1"),
     (r"\bsample_weight\b", "--weights"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
+    (r"\bformat=('\w+')", r"--format \1"),
+    # A file is called by its own name, not by that which it has while it is written.
+    (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
 )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer.certificate import Certificate
+from mercer.cli.errors import WorkError
 from mercer.cli.steps import parts
 from mercer.config import format_bytes
 from mercer.plan.base import Plan, measured
@@ -16,7 +17,10 @@ from mercer.plan.base import Plan, measured
 def axes_of(model: Any) -> Any:
     """Return the estimator that has the axes: the last step, or the one inside it."""
     last = parts(model)[1]
-    return getattr(last, "estimator_", last)
+    found = getattr(last, "estimator_", last)
+    if not hasattr(found, "projection_"):
+        raise WorkError(f"A {type(last).__name__} has no axes of its own to be used here.")
+    return found
 
 
 def of_certificate(found: Certificate) -> dict[str, Any]:

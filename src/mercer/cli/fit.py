@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from mercer.cli import say
 from mercer.cli.options import Model, Output, Rows
+from mercer.outfile import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +55,17 @@ def fit(asked: Options, voice: say.Voice) -> say.Result:
     outputs.require_suffix(asked.output, ".mercer")
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
     if asked.scores is not None:
+        outputs.require_suffix(asked.scores, *tables.SUFFIXES)
         tables.claim(asked.scores, force=asked.force, inputs=(asked.data, asked.output))
     table = rows.learning(asked, voice)
     model = fitted(made, table, asked)
-    if asked.scores is not None:
-        # The model is written last: what is interrupted has written neither.
-        extra = {} if asked.scores.suffix.lower() == ".npy" else dict(table.extra)
-        tables.write(tables.scores_of(model, table.source), asked.scores, extra)
-    return saved("fit", asked, model, table, time.perf_counter() - start)
+    with contextlib.ExitStack() as both:  # or neither, where it is stopped
+        if asked.scores is not None:
+            part = both.enter_context(whole(asked.scores))
+            extra = {} if asked.scores.suffix.lower() == ".npy" else dict(table.extra)
+            tables.write(tables.scores_of(model, table.source), part, extra)
+        keep("fit", model, asked)
+    return told(asked, model, table, time.perf_counter() - start)
 
 
 def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
@@ -73,10 +78,10 @@ def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     return steps.joined(before, made.fit(source))
 
 
-def saved(name: str, asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
-    """Write the model, and tell of it."""
+def keep(name: str, model: Any, asked: Any) -> None:
+    """Write the model, with what it was asked for."""
     from mercer import save
-    from mercer.cli import facts, rows
+    from mercer.cli import facts
 
     origin = {
         "command": facts.command_line(name, asked),
@@ -87,6 +92,12 @@ def saved(name: str, asked: Any, model: Any, table: Any, seconds: float) -> say.
         "seed": asked.seed,
     }
     save(model, asked.output, origin=origin)
+
+
+def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
+    """Tell what was read, found and written."""
+    from mercer.cli import facts, rows
+
     axes, found = facts.axes_of(model), facts.of_model(model)
     written = [facts.written(asked.output)]
     scores = getattr(asked, "scores", None)
@@ -109,7 +120,9 @@ def saved(name: str, asked: Any, model: Any, table: Any, seconds: float) -> say.
     ]
     filled = sum(table.missing.values())
     if filled:
-        lines.insert(1, ("filled in", f"{filled} missing values, with the mean of their column"))
+        lines.insert(
+            1, ("filled in", f"{say.count(filled, 'missing value')}, with the mean of their column")
+        )
     after = [("time", say.seconds(seconds)), ("written", ", ".join(written))]
     shown: list[Any] = [say.pairs(lines), "", say.spectrum(axes.explained_variance_ratio_), ""]
     shown += [axes.certificate_.sentence.replace("\n", " "), "", say.pairs(after)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +46,7 @@ def _shown(path: Path, header: Any) -> list[Any]:
         ("kernel", header.kernel),
         ("method", header.method),
         ("before it", ", ".join(header.preprocessing)),
-        ("parameters", ", ".join(f"{key}={text}" for key, text in header.parameters.items())),
+        ("parameters", _parameters(header)),
         ("columns", _columns(header.n_features, names)),
     ]
     shown: list[Any] = [say.pairs((name, text) for name, text in lines if text)]
@@ -57,13 +58,26 @@ def _shown(path: Path, header: Any) -> list[Any]:
         shown += ["", str(sentence).replace("\n", " ")]
     about = [
         *((key, _text(value)) for key, value in (header.origin or {}).items() if value is not None),
-        ("rows", header.fingerprint),
+        ("fingerprint", header.fingerprint),
         ("made", header.created),
         ("versions", ", ".join(f"{key} {text}" for key, text in header.versions.items())),
         ("format", str(header.format)),
         ("checksum", header.checksum),
     ]
     return [*shown, "", say.pairs((name, text) for name, text in about if text)]
+
+
+def _parameters(header: Any) -> str:
+    """Return the parameters that are not what they are by default."""
+    import mercer
+
+    kind = getattr(mercer, header.estimator, None) if header.estimator in mercer.__all__ else None
+    usual = {} if kind is None else signature(kind).parameters
+    return ", ".join(
+        f"{key}={text}"
+        for key, text in header.parameters.items()
+        if key not in usual or repr(usual[key].default) != text
+    )
 
 
 def _columns(d: int | None, names: list[str] | None) -> str:
@@ -73,7 +87,8 @@ def _columns(d: int | None, names: list[str] | None) -> str:
 
 
 def _shares(spectrum: Any) -> list[float]:
-    return list(spectrum.get("shares", ())) if isinstance(spectrum, dict) else []
+    found = spectrum.get("shares", ()) if isinstance(spectrum, dict) else ()
+    return [float(share) for share in found if isinstance(share, int | float)]
 
 
 def _text(value: Any) -> str:

@@ -90,8 +90,8 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
     table = rows.learning(asked, voice)
     model = fits.fitted(made, table, asked)
-    result = fits.saved("novelty fit", asked, model, table, time.perf_counter() - start)
-    return result
+    fits.keep("novelty fit", model, asked)
+    return fits.told(asked, model, table, time.perf_counter() - start)
 
 
 def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mercer.cli import say
 from mercer.cli.errors import UsageError, WorkError
+from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice, listed
 from mercer.cli.steps import parts
 from mercer.sources import Source, StringSource
-from mercer.sources.files import Table, read_table
+from mercer.sources.files import MissingValues, Table, read_table
 
 # Formats without names of columns: these are taken in the order they have.
 _NAMELESS = (".npy", ".npz", ".mtx", ".txt")
@@ -37,7 +39,14 @@ def learning(asked: Rows, voice: Voice) -> Table:
 def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
     """Read the rows that a model is used on: the columns it was fitted to."""
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
-    return _named(feature_names(model), data, voice, keep, format, missing=imputes)
+    try:
+        return _named(feature_names(model), data, voice, keep, format, missing=imputes)
+    except MissingValues as error:
+        lost = say.count(sum(error.missing.values()), "missing value")
+        raise WorkError(
+            f"{error.path}: {lost} in {listed(error.missing)}, and the model does not fill them "
+            f"in. One fitted with --impute mean does."
+        ) from error
 
 
 def scored(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
@@ -100,14 +109,13 @@ def feature_names(model: Any) -> list[str] | None:
 
 def score_names(model: Any) -> list[str]:
     """Return what the axes of a model are called."""
-    last = parts(model)[1]
-    return [str(name) for name in getattr(last, "estimator_", last).get_feature_names_out()]
+    return [str(name) for name in axes_of(model).get_feature_names_out()]
 
 
 def described(data: str, source: Source) -> str:
     """Say what was read."""
     name = "stdin" if data == "-" else data
-    n = f"{source.shape[0]} {'row' if source.shape[0] == 1 else 'rows'}"
+    rows = say.count(source.shape[0], "row")
     if isinstance(source, StringSource):
-        return f"{name}: {n} of text"
-    return f"{name}: {n} × {source.shape[1]} columns"
+        return f"{name}: {rows} of text"
+    return f"{name}: {rows} × {say.count(source.shape[1], 'column')}"

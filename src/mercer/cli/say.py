@@ -116,6 +116,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
+def count(number: int, what: str) -> str:
+    """Write how many there are."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def seconds(number: float) -> str:
     """Write a time for people."""
     if number < 60:

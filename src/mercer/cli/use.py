@@ -25,6 +25,8 @@ def written(
     stdout = str(asked.output) == outputs.STDOUT
     if stdout and asked.json:
         raise UsageError("--json and -o - both want stdout: name a file for one of them.")
+    if asked.kept and asked.output.suffix.lower() == ".npy":
+        raise UsageError("--keep is for tables, and a .npy file holds numbers alone.")
     tables.claim(asked.output, force=asked.force, inputs=(asked.data, asked.model))
     model = load(asked.model)
     if scores:
