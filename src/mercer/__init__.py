@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mercer.estimators.subspace import SubspaceClassifier
     from mercer.methods.base import ConvergenceWarning
     from mercer.modelfile import load, save
+    from mercer.onnx import to_onnx
     from mercer.plan import Plan
     from mercer.sources import Source, as_source
 
@@ -49,6 +50,7 @@ __all__ = [
     "save",
     "set_config",
     "sketches",
+    "to_onnx",
 ]
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "load": "modelfile",
     "save": "modelfile",
     "set_config": "config",
+    "to_onnx": "onnx",
 }
 
 

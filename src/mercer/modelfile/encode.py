@@ -12,13 +12,18 @@ from sklearn.base import BaseEstimator
 
 from mercer.arrays import is_foreign, to_numpy
 from mercer.eigen import SOLVERS, arpack
+from mercer.kernels import Fisher, FromFunction, Separable
 from mercer.modelfile.container import storable
 from mercer.modelfile.errors import ModelFileError
 from mercer.modelfile.kinds import LostError
 from mercer.modelfile.registry import by_class
-from mercer.modelfile.tree import BITS, MOST_DEPTH, SPARSE
+from mercer.modelfile.tree import BITS, MOST_DEPTH, MOST_STEPS, SPARSE
 
 _AFTER = "A parameter that only a fit needs can be set to None after the fit: set_params"
+
+
+# Kernels of something of the user's, and under what name it is theirs.
+_WITHIN: dict[type, str] = {FromFunction: "f", Separable: "f", Fisher: "model"}
 
 
 class Encoder:
@@ -56,6 +61,8 @@ class Encoder:
         if kind is dict:
             return {"dict": [self._pair(key, x, path, depth) for key, x in value.items()]}
         if kind is range:
+            if len(value) > MOST_STEPS:
+                _refuse(path, f"is a range of {len(value)} numbers. Pass an array of them")
             return {"range": [value.start, value.stop, value.step]}
         return self._array_like(value, path, depth)
 
@@ -78,8 +85,8 @@ class Encoder:
         if isinstance(value, np.generic):
             text = self._dtype(value.dtype, path)
             return {"scalar": [text, self.node(value.item(), path, depth + 1)]}
-        if isinstance(value, np.ndarray):
-            return self._array(value, path, depth)
+        if type(value) in (np.ndarray, np.memmap):
+            return self._array(np.asarray(value), path, depth)
         if sp.issparse(value):
             return self._sparse(value, path)
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
@@ -94,7 +101,6 @@ class Encoder:
         return dtype.newbyteorder("<").str
 
     def _array(self, value: np.ndarray[Any, Any], path: str, depth: int) -> Any:
-        value = np.asarray(value)  # a memory map is an array like others
         if value.dtype.kind == "U":
             shape = list(value.shape)
             return {"words": [value.dtype.str[1:], shape, self._strings(value.ravel(), path)]}
@@ -169,6 +175,9 @@ class Encoder:
                 return {"solver": name}
         if is_foreign(value):
             return self._foreign(value, path)
+        if type(value) in _WITHIN:
+            name = _WITHIN[type(value)]
+            _refuse(f"{path}.{name}", _reason(getattr(value, name)))
         _refuse(path, _reason(value))
 
     def _foreign(self, value: Any, path: str) -> Any:
@@ -192,8 +201,8 @@ def _reason(value: Any) -> str:
         )
     if hasattr(value, "score_vectors") or hasattr(value, "precisions_cholesky_"):
         return (
-            f"is a fitted {kind.__name__}: models within a Fisher kernel are not saved. Save them "
-            f"their own way, and fit again, or pickle all, for those who trust the file"
+            f"is a {kind.__name__}, the fitted model of a Fisher kernel, and a model file holds "
+            f"none. Use another kernel, or pickle, for those who trust the file"
         )
     if callable(value):
         name = getattr(value, "__name__", kind.__name__)

@@ -37,6 +37,9 @@ class Filled(Step):
     def make(self, parts: dict[str, Any]) -> Any:
         kind = parts.pop("dtype", None)
         self.require(parts)
+        missing = parts.get("missing_values", np.nan)
+        if parts.get("strategy", "mean") != "mean" or not missing != missing:
+            raise ValueError("it fills in something else than means")
         means = parts.get("statistics_")
         if not (isinstance(means, np.ndarray) and means.ndim == 1 and means.dtype.kind == "f"):
             raise ValueError("it has no means")

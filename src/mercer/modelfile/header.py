@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import importlib.metadata
 import json
+import math
 import platform
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -189,10 +191,13 @@ def _finite(x: Any) -> Any:
     return float(x) if np.isfinite(x) else None
 
 
-def _versions() -> dict[str, str]:
-    from mercer import __version__
+def version() -> str:
+    """Return the version of Mercer; the package itself is above all layers."""
+    return str(importlib.import_module("mercer").__version__)
 
-    found = {"mercer": __version__, "python": platform.python_version()}
+
+def _versions() -> dict[str, str]:
+    found = {"mercer": version(), "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = importlib.metadata.version(name)
@@ -204,7 +209,8 @@ def _versions() -> dict[str, str]:
 def _checked(origin: Origin | None) -> Origin:
     """Return what is told of the origin; refuse what is no plain text, number or list of texts."""
     for name, value in (origin or {}).items():
-        plain = value is None or isinstance(value, (str, int, float))
+        plain = value is None or isinstance(value, (str, int))
+        plain |= isinstance(value, float) and math.isfinite(value)
         texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
         if not isinstance(name, str) or not (plain or texts):
             raise ModelFileError(

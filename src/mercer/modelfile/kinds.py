@@ -86,17 +86,21 @@ class Whole(Kind):
 
 
 class Summed(Kind):
-    """A fold: what begins it, and the arrays that it hands out and takes up again."""
+    """A fold: what begins it, and the arrays that it hands out and takes up again.
+
+    Arrays that are named in `wide` have as many columns as the fold: it makes some as large.
+    """
 
     def __init__(
         self,
         name: str,
         cls: type,
         given: Iterable[str],
+        wide: tuple[str, ...],
         waits: Callable[[Any], bool] = lambda _: False,
     ) -> None:
         super().__init__(name, cls, given)
-        self.waits = waits
+        self.wide, self.waits = wide, waits
 
     def parts(self, obj: Any) -> dict[str, Any]:
         if self.waits(obj):
@@ -108,6 +112,9 @@ class Summed(Kind):
         if not isinstance(arrays, dict):
             raise ValueError("it has no arrays")
         self.require({name: part for name, part in parts.items() if name != "arrays"})
+        width = parts["d"] if "d" in parts else parts["span"].size
+        if type(width) is not int or any(arrays[name].shape[-1] != width for name in self.wide):
+            raise ValueError("sums are not of their columns")
         obj = self.cls(**{name: parts[name] for name in self.given})
         obj.restore(arrays)
         return obj

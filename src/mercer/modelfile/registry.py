@@ -7,8 +7,6 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-import scipy.sparse as sp
-
 from mercer import kernels, landmarks, methods, preimage, rules, sketches, span
 from mercer.certificate import Certificate, Figure
 from mercer.eigen import Randomized
@@ -27,11 +25,11 @@ from mercer.methods.lessons import Learning
 from mercer.methods.sparse import SparseProjection
 from mercer.modelfile.foreign import SCIKIT
 from mercer.modelfile.kinds import Kind, Summed, Translated, Whole, arguments
+from mercer.modelfile.maps import maps
 from mercer.params import Params
 from mercer.plan.base import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import KernelProjection, LinearProjection
-from mercer.sketches import drawn, gaussian, grouping, hadamard, hashing, scattered, sparse_sign
 from mercer.sketches.transformer import Transformer
 from mercer.sources import Seen
 
@@ -75,15 +73,10 @@ def _figure(figure: Figure) -> dict[str, Any]:
     return {"value": float(figure), "kind": figure.kind, "confidence": figure.confidence}
 
 
-def _matrix(fixed: scattered.Fixed) -> dict[str, Any]:
-    begin, places, values = fixed.given
-    return {"matrix": sp.csr_array((values, places, begin), (fixed.d, fixed.q))}
-
-
-def _sum(chain: Any) -> Any:
-    if not (isinstance(chain, list) and len(chain) > 1):
+def _sum(terms: Any) -> Any:
+    if not (isinstance(terms, list) and len(terms) > 1):
         raise ValueError("a sum is of two kernels or more")
-    return _added(chain)
+    return _added(terms)
 
 
 def _of(module: ModuleType) -> list[Kind]:
@@ -100,42 +93,9 @@ def _of(module: ModuleType) -> list[Kind]:
     return found
 
 
-def _maps() -> list[Kind]:
-    """Return the maps that sketches draw; what they keep for speed is made again."""
-    plain = ("d", "q", "seed")
-    return [
-        Translated("drawn.Same", drawn.Same, ("d",), lambda x: {"d": x.d}, drawn.Same),
-        *(
-            Translated(f"drawn.{name}", cls, plain, _taken(*plain), cls)
-            for name, cls in (("Gaussian", gaussian.Projection), ("Hadamard", hadamard.Transform))
-        ),
-        Translated(
-            "drawn.SparseSign",
-            sparse_sign.Signs,
-            ("d", "q", "each", "seed"),
-            _taken("d", "q", "each", "seed"),
-            sparse_sign.Signs,
-        ),
-        Translated(
-            "drawn.Hashing",
-            hashing.Buckets,
-            ("d", "q", "hashes", "signed", "scale", "seed"),
-            lambda x: {"hashes": x.each, **_taken("d", "q", "signed", "scale", "seed")(x)},
-            hashing.Buckets,
-        ),
-        Translated("drawn.Fixed", scattered.Fixed, ("matrix",), _matrix, scattered.Fixed),
-        Translated(
-            "drawn.Grouped",
-            grouping.Grouped,
-            ("d", "groups", "bound"),
-            _taken("d", "groups", "bound"),
-            grouping.Grouped,
-        ),
-    ]
-
-
-def _taken(*names: str) -> Any:
-    return lambda obj: {name: getattr(obj, name) for name in names}
+def _waits(fold: Any) -> bool:
+    """Tell whether a fold holds more than its sums."""
+    return fold.known is not None or bool(getattr(fold, "rows", None))
 
 
 def _folds() -> list[Kind]:
@@ -144,22 +104,17 @@ def _folds() -> list[Kind]:
     spanned = ("span", "source", "center")
     axes = ("matrix", "white", "parts", "longest", "spread")
     return [
-        Summed("folds.Moments", Moments, moments),
-        Summed("folds.Triangle", Triangle, ("d", "reference", "center")),
-        Summed("folds.Directions", Directions, ("d", "size", "reference", "center")),
-        Summed("folds.OfFeatures", OfFeatures, ("features", "inner", "d")),
+        Summed("folds.Moments", Moments, moments, ("scatter", "offset")),
+        Summed("folds.Triangle", Triangle, ("d", "reference", "center"), ("factor", "offset")),
         Summed(
-            "folds.KernelMoments",
-            span.KernelMoments,
-            spanned,
-            waits=lambda fold: fold.known is not None,
+            "folds.Directions",
+            Directions,
+            ("d", "size", "reference", "center"),
+            ("sketch", "offset"),
         ),
-        Summed(
-            "folds.Learning",
-            Learning,
-            spanned,
-            waits=lambda fold: fold.known is not None or bool(fold.rows),
-        ),
+        Summed("folds.OfFeatures", OfFeatures, ("features", "inner", "d"), ()),
+        Summed("folds.KernelMoments", span.KernelMoments, spanned, ("scatter", "offset"), _waits),
+        Summed("folds.Learning", Learning, spanned, ("scatter", "offset"), _waits),
         Whole("folds.Span", span.Span, ("kernel", "basis", "dtype", "reference", *axes)),
         Whole("folds.Seen", Seen, ("shape", "dtype", "names", "_reference", "_count")),
     ]
@@ -169,7 +124,7 @@ def _folds() -> list[Kind]:
 def kinds() -> dict[str, Kind]:
     """Return all classes that a file may name, by the names it calls them."""
     found = [kind for module in _FAMILIES for kind in _of(module)]
-    found.append(Translated("kernels.Sum", Sum, ("chain",), lambda x: {"chain": x._chain}, _sum))
+    found.append(Translated("kernels.Sum", Sum, ("terms",), lambda x: {"terms": x._chain}, _sum))
     found.append(Kind("estimators.SaltAndPepper", SaltAndPepper, arguments(SaltAndPepper)))
     found += [
         Kind(f"estimators.{cls.__name__}", cls, cls._get_param_names(), fitted)  # type: ignore[attr-defined]
@@ -179,7 +134,7 @@ def kinds() -> dict[str, Kind]:
     found.append(
         Translated("parts.Figure", Figure, ("value", "kind", "confidence"), _figure, Figure)
     )
-    found += [*_maps(), *_folds(), *SCIKIT]
+    found += [*maps(), *_folds(), *SCIKIT]
     table = {kind.name: kind for kind in found}
     assert len(table) == len(found)
     return table

@@ -25,6 +25,9 @@ MOST_REPEATED = 64
 """How many times as large a tree may be as the file says it is, all objects written out."""
 LEAST_REPEATED = 10_000
 
+MOST_STEPS = 1_000_000
+"""Of a range, which stands for as many numbers."""
+
 SPARSE = ("csr_array", "csr_matrix", "csc_array", "csc_matrix")
 """Sparse classes of SciPy that are saved."""
 BITS = ("MT19937", "PCG64", "PCG64DXSM", "SFC64")

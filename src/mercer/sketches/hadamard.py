@@ -45,21 +45,29 @@ class Hadamard(RandomMap):
     """
 
     def draw(self, d: int, seed: int) -> Drawn:
-        return Transform(d, int(self.q), seed)
+        rng, q = stream(seed, 0), int(self.q)
+        up = rng.integers(2, size=d) == 1
+        return Transform(up, np.sort(rng.choice(_filled_up(d), q, replace=False)))
 
 
 class Transform(Drawn):
-    """Signs of the columns, and the coordinates that are kept."""
+    """Signs of the columns, and the coordinates that are kept.
 
-    def __init__(self, d: int, q: int, seed: int) -> None:
-        super().__init__(d, q)
-        self.seed = seed
-        self.size = 1 << (d - 1).bit_length()
-        rng = stream(seed, 0)
+    Parameters
+    ----------
+    up : ndarray of bool of shape (d,)
+        Which columns keep their sign.
+    sample : ndarray of int of shape (q,)
+        The coordinates, in order.
+    """
+
+    def __init__(self, up: npt.NDArray[np.bool_], sample: npt.NDArray[np.int64]) -> None:
+        super().__init__(len(up), len(sample))
+        self.size = _filled_up(self.d)
         # The factor of the map rides on the signs.
         self.signs = np.zeros(self.size)
-        self.signs[:d] = (2.0 * rng.integers(2, size=d) - 1.0) / q**0.5
-        self.sample = np.sort(rng.choice(self.size, q, replace=False))
+        self.signs[: self.d] = (2.0 * up - 1.0) / self.q**0.5
+        self.sample = sample
         bits = self.size.bit_length() - 1
         self.shape = (1 << (bits - bits // 2), 1 << (bits // 2))
         rows, columns = self.shape
@@ -121,6 +129,11 @@ class Transform(Drawn):
         )
         x = xp.matmul(left, xp.matmul(xp.reshape(x, (n, *self.shape)), right))
         return xp.take(xp.reshape(x, (n, self.size)), like(self.sample, rows), axis=1)
+
+
+def _filled_up(d: int) -> int:
+    """Return the power of two that zeros fill d columns up to."""
+    return 1 << (d - 1).bit_length()
 
 
 def _entries(i: npt.NDArray[Any], j: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
