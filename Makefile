@@ -47,8 +47,9 @@ bench: $(VENV)/.test $(VENV)/.bench ## run the benchmarks
 papers: $(VENV)/.test ## make results of the literature again, beside the printed figures
 	$(BIN)/python -m papers $(PAPERS)
 
-images: $(VENV)/.plot ## make the pictures of the documentation
+images: $(VENV)/.test ## make the pictures of the documentation
 	$(BIN)/python docs/images/make.py
+	$(BIN)/python docs/images/make_report.py
 	$(BIN)/python examples/novelty.py -o docs/images/novelty.png
 	$(BIN)/python examples/denoise.py -o docs/images/denoise.png
 
@@ -65,7 +66,7 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e '.[report,files]'
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.plot: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e '.[$*]'
 	@touch $@
 

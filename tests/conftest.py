@@ -15,9 +15,13 @@ def rng():
 
 
 def pytest_collection_modifyitems(items):
-    """The examples of figures need matplotlib, as their tests do."""
-    if find_spec("matplotlib") is None:
-        skip = pytest.mark.skip(reason="figures need matplotlib: mercer[plot]")
-        for item in items:
-            if item.name.startswith("mercer.plotting"):
-                item.add_marker(skip)
+    """The examples of figures and of the report need what these are made with."""
+    for package, home, extra in (
+        ("matplotlib", "mercer.plotting", "plot"),
+        ("plotly", "mercer.report", "report"),
+    ):
+        if find_spec(package) is None:
+            skip = pytest.mark.skip(reason=f"{home} needs {package}: mercer[{extra}]")
+            for item in items:
+                if item.name.startswith(home):
+                    item.add_marker(skip)

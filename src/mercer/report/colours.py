@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
-from mercer.report.text import clean, short
 
 # Numbers of more values than this are a scale; classes of more share the last colour.
 MANY = 20
@@ -29,7 +28,7 @@ class Colour:
     codes : ndarray of shape (n,) or None
         Where they are classes: the place among `names`, −1 where there is none.
     names : list of str
-        The classes; the most frequent first where they are many.
+        The classes, as they were given; the most frequent first where they are many.
     """
 
     name: str
@@ -91,19 +90,32 @@ def _absent(value: Any) -> bool:
 def _classes(name: str, values: npt.NDArray[Any], numbers: Any) -> Colour:
     if numbers is not None:
         absent = np.isnan(numbers)
-        keys, codes, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+        keys, codes = np.unique(numbers, return_inverse=True)
         texts = [f"{key:.10g}" for key in keys.tolist()]
     else:
-        absent = np.array([_absent(v) for v in values], bool)
-        said = np.array([clean(v) for v in values], object)
-        keys, codes, sizes = np.unique(said, return_inverse=True, return_counts=True)
-        texts = [str(key) for key in keys]
+        texts, codes = _coded(values)
+        absent = np.zeros(len(values), bool)
+        if values.dtype.kind not in "Ub":
+            absent = np.fromiter((_absent(v) for v in values), bool, len(values))
     codes = np.where(absent, -1, codes).astype(np.int64)
-    # Classes of nothing but missing values are none.
-    here = [i for i in range(len(texts)) if np.any(codes == i)] if absent.any() else None
-    order = np.array(here if here is not None else range(len(texts)), np.int64)
+    sizes = np.bincount(codes[codes >= 0], minlength=len(texts))
+    order = np.flatnonzero(sizes)  # what is missing is no class
     if len(order) > MANY:
         order = order[np.argsort(-sizes[order], kind="stable")]
-    place = np.full(len(texts) + 1, -1)
+    place = np.full(len(texts) + 1, -1)  # the last is that of −1
     place[order] = np.arange(len(order))
-    return Colour(name, None, place[codes], [short(texts[i], 80) for i in order])
+    return Colour(name, None, place[codes], [texts[i] for i in order])
+
+
+def _coded(values: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the texts there are, in order, and the place of each value among them."""
+    if values.dtype.kind == "U":
+        keys, codes = np.unique(values, return_inverse=True)
+        return [str(key) for key in keys], codes
+    seen: dict[str, int] = {}
+    said = (seen.setdefault(str(v), len(seen)) for v in values)
+    first = np.fromiter(said, np.int64, len(values))
+    texts = sorted(seen)
+    rank = np.empty(len(seen), np.int64)
+    rank[[seen[text] for text in texts]] = np.arange(len(texts))
+    return texts, rank[first]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.report import html
-from mercer.report.colours import MANY, Colour, scaled
+from mercer.report.colours import MANY, Colour
 from mercer.report.pictures import levels
 from mercer.report.spectrum import Cut, shares
 from mercer.report.subject import Subject
@@ -68,7 +68,7 @@ def _points(
         "errors": None if found.errors is None else html.floats(found.errors[at]),
         "label": labelled,
         "given": len(colours),
-        "colours": [_colour(colour, at) for colour in [*colours, *_columns(subject, found)]],
+        "colours": [*(_colour(colour, at) for colour in colours), *_columns(subject, found)],
         "texts": _texts(found) if subject.strings else None,
         "pixels": None,
     }
@@ -83,18 +83,16 @@ def _texts(found: Found) -> list[str]:
     return [clean(text, 300) for text in texts]
 
 
-def _columns(subject: Subject, found: Found) -> list[Colour]:
+def _columns(subject: Subject, found: Found) -> list[dict[str, Any]]:
     """Return the columns of the data, where they are few."""
     names = subject.names if not subject.steps else _given_names(subject)
     if found.kept is None or not names or found.kept.shape[1] > COLOURED:
         return []
-    full = np.full(found.rows.raw.shape[0], np.nan)
-    colours = []
-    for name, values in zip(names, found.kept.T, strict=True):
-        everywhere = full.copy()
-        everywhere[found.sample.at] = values
-        colours.append(scaled(short(name), everywhere))
-    return colours
+    pairs = zip(names, found.kept.T, strict=True)
+    return [
+        {"name": short(name), "kind": "number", "values": html.floats(values)}
+        for name, values in pairs
+    ]
 
 
 def _given_names(subject: Subject) -> list[str]:
@@ -107,12 +105,15 @@ def _colour(colour: Colour, at: Any) -> dict[str, Any]:
     if colour.numbers is not None:
         return {"name": colour.name, "kind": "number", "values": html.floats(colour.numbers[at])}
     assert colour.codes is not None
-    groups = len(colour.names) if len(colour.names) <= MANY else MANY - 1
-    codes = html.packed(colour.codes[at].astype(np.int32))
+    own = len(colour.names) if len(colour.names) <= MANY else MANY - 1
+    used, codes = np.unique(colour.codes[at], return_inverse=True)
+    missing = int(bool(len(used)) and used[0] < 0)
     return {
         "name": colour.name,
         "kind": "class",
-        "codes": codes,
-        "names": colour.names,
-        "groups": groups,
+        "codes": html.packed((codes - missing).astype(np.int32)),
+        "names": [short(colour.names[code], 80) for code in used[missing:].tolist()],
+        "places": used[missing:].tolist(),
+        "own": own,
+        "others": len(colour.names) - own,
     }

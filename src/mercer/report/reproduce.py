@@ -42,7 +42,8 @@ def lines(subject: Subject, given: Mapping[str, bool], path: str) -> str:
     arguments = ["model", *(["X"] if given["X"] else [])]
     arguments += [f"{name}={name}" for name, there in given.items() if there and name != "X"]
     imports.sort()
-    return "\n".join([*imports, "", fitted, f"write_report({path!r}, {', '.join(arguments)})"])
+    last = f"write_report({path!r}, {', '.join(arguments)})"
+    return "\n".join(clean(line, 10_000) for line in [*imports, "", fitted, last])
 
 
 def _said(estimator: Any) -> str:

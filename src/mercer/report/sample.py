@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,17 @@ LEAST = 50
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that are drawn, in order, and how they were chosen."""
+    """Rows that are drawn, in order, and how they were chosen.
+
+    `spare` are some of them that make way for the furthest, which are known later.
+    """
 
     at: Numbers
     of: int
     seed: Any
     least: int = 0
     furthest: int = 0
+    spare: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def sentence(self) -> str:
@@ -41,7 +45,7 @@ class Sample:
 
 
 def chosen(n: int, most: int, classes: Numbers | None, seed: Any) -> Sample:
-    """Choose rows at random, some of every class; leave room for the furthest.
+    """Choose rows at random, some of every class.
 
     Parameters
     ----------
@@ -55,24 +59,26 @@ def chosen(n: int, most: int, classes: Numbers | None, seed: Any) -> Sample:
     if n <= most:
         return Sample(np.arange(n), n, shown)
     rng = np.random.default_rng(seed)
-    room = most - min(FURTHEST, most // 2)
+    late = min(FURTHEST, most // 2)
+    room = most - late
     sure, least = np.zeros(0, np.int64), 0
     if classes is not None and classes.max(initial=-1) >= 0:
         least = min(LEAST, room // 10 // (int(classes.max()) + 1))
-        sure = _of_every(classes, least, rng)
+        sure = _of_every(classes, least, rng) if least else sure
     others = np.ones(n, bool)
     others[sure] = False
-    rest = rng.choice(np.flatnonzero(others), room - len(sure), replace=False, shuffle=False)
-    return Sample(np.sort(np.concatenate([sure, rest])), n, shown, least)
+    rest = rng.choice(np.flatnonzero(others), most - len(sure), replace=False)
+    at = np.sort(np.concatenate([sure, rest]))
+    return Sample(at, n, shown, least, spare=rest[len(rest) - late :])
 
 
-def with_furthest(sample: Sample, errors: npt.NDArray[np.float64], most: int) -> Sample:
-    """Add the rows that are furthest from the axes."""
-    if len(sample.at) == sample.of:
-        return sample
-    top = furthest(errors, most - len(sample.at))
-    at = np.union1d(sample.at, top)
-    return Sample(at, sample.of, sample.seed, sample.least, len(top))
+def with_furthest(sample: Sample, errors: npt.NDArray[np.float64]) -> Sample:
+    """Draw the rows that are furthest from the axes, in place of as many others."""
+    top = furthest(errors, len(sample.spare))
+    new = np.setdiff1d(top, sample.at)
+    way = np.setdiff1d(sample.spare, top, assume_unique=True)[: len(new)]
+    at = np.union1d(np.setdiff1d(sample.at, way), new)
+    return replace(sample, at=at, furthest=len(top))
 
 
 def furthest(errors: npt.NDArray[np.float64], k: int) -> Numbers:

@@ -10,14 +10,17 @@ from mercer.report.sample import furthest
 from mercer.report.spectrum import shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
-from mercer.report.tables import Makings, strongest
+from mercer.report.tables import Makings
 from mercer.report.text import clean, count, counted, listed, number, percent, short
 
 
-def sentences(subject: Subject, found: Found | None, parts: Makings | None) -> list[str]:
-    """Return the summary, a paragraph a sentence or two."""
-    lines = [_data(subject), _kept(subject), *_quality(subject), *_axes(subject, parts)]
-    return [line for line in lines if line]
+def sentences(
+    subject: Subject, found: Found | None, parts: Makings | None, label: Any, ids: Any
+) -> list[str]:
+    """Return the summary, in paragraphs."""
+    first = [_data(subject), *(_given(subject, found, label) if found else []), _kept(subject)]
+    lines = [" ".join(first), *_quality(subject), *_axes(subject, parts)]
+    return [*lines, _standing_out(subject, found, ids)] if found else lines
 
 
 def _data(subject: Subject) -> str:
@@ -48,9 +51,8 @@ def _kept(subject: Subject) -> str:
         lead += f" with the kernel {clean(repr(model.kernel_), 200)}"
     asked = clean(repr(model.n_components), 80)
     asked = "every axis there is" if model.n_components is None else f"n_components={asked}"
-    return (
-        f"{lead}; {asked} was asked for, and {counted(model.n_components_, 'axis', 'axes')} kept."
-    )
+    kept = counted(model.n_components_, "axis was", "axes were")
+    return f"{lead}; {asked} was asked for, and {kept} kept."
 
 
 def _quality(subject: Subject) -> list[str]:
@@ -82,17 +84,16 @@ def _axes(subject: Subject, parts: Makings | None) -> list[str]:
     if parts is None:
         return lines
     said = []
-    for axis in range(min(2, parts.axes)):
-        names = strongest(parts, axis)
+    for axis, names in enumerate(parts.strongest, start=1):
         if names:
-            said.append(f"axis {axis + 1} goes with {listed(names)}")
+            said.append(f"axis {axis} goes with {listed(names)}")
     if said:
         text = "; ".join(said)
         lines[0] += f" {text[0].upper()}{text[1:]}."
     return lines
 
 
-def rows_given(subject: Subject, found: Found, label: Any) -> list[str]:
+def _given(subject: Subject, found: Found, label: Any) -> list[str]:
     """Say what was given to be drawn."""
     n, size = found.rows.raw.shape[0], subject.model.plan_.size
     lines = []
@@ -101,13 +102,15 @@ def rows_given(subject: Subject, found: Found, label: Any) -> list[str]:
     if found.rows.weights is not None:
         lines.append(f"Rows have weights: they count as {number(found.rows.raw.count, 6)}.")
     if label is not None and label.codes is not None and label.names:
-        known = [short(name, 24) for name in label.names[:6]]
-        named = listed(known) if len(label.names) <= 6 else ", ".join(known) + ", …"
-        lines.append(f"Labels are of {counted(len(label.names), 'class', 'classes')}: {named}.")
-    return [" ".join(lines)] if lines else []
+        named = [short(name, 24) for name in label.names[:10]]
+        if len(label.names) > 10:
+            named = [*named[:6], f"{count(len(label.names) - 6)} others"]
+        kinds = counted(len(label.names), "class", "classes")
+        lines.append(f"Labels are of {kinds}: {listed(named)}.")
+    return lines
 
 
-def standing_out(subject: Subject, found: Found, ids: Any) -> str:
+def _standing_out(subject: Subject, found: Found, ids: Any) -> str:
     """Say which row is the furthest from the axes, and how far."""
     errors = found.errors
     if errors is None:

@@ -182,15 +182,14 @@ def surveyed(rows: Rows, sample: Sample, *, most: int, axes: int, related: int) 
     with progress.session():
         state = rows.raw.fold(Survey(rows, sample, axes, keep, relation))
     scores, kept, errors = state.scores, state.kept, state.errors
-    if errors is not None:
-        wider = with_furthest(sample, errors, most)
+    if errors is not None and len(sample.spare):
+        wider = with_furthest(sample, errors)
         new = np.setdiff1d(wider.at, sample.at)
-        order = np.argsort(np.concatenate([sample.at, new]), kind="stable")
-        late = np.zeros((len(new), axes))
-        for i, row in enumerate(new.tolist()):
-            late[i] = to_numpy(rows.scores.read(row, row + 1))[0, :axes]
-        scores = np.concatenate([scores, late])[order]
-        if kept is not None and len(new):
-            kept = np.concatenate([kept, to_numpy(rows.raw.take(new))])[order]
+        stay = np.isin(sample.at, wider.at)
+        order = np.argsort(np.concatenate([sample.at[stay], new]))
+        late = [to_numpy(rows.scores.read(i, i + 1))[:, :axes] for i in new.tolist()]
+        scores = np.concatenate([scores[stay], *late])[order]
+        if kept is not None:
+            kept = np.concatenate([kept[stay], to_numpy(rows.raw.take(new))])[order]
         sample = wider
     return Found(rows, sample, scores, errors, kept, state.relation)

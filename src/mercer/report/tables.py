@@ -37,6 +37,8 @@ class Makings:
     of: int
     """Columns there are."""
     correlations: bool
+    strongest: list[list[str]]
+    """Of the first two axes, the columns that each goes with."""
 
 
 def certified(subject: Subject) -> list[list[str]]:
@@ -57,9 +59,14 @@ def certified(subject: Subject) -> list[list[str]]:
         if i > CERTIFIED:
             break
         figures = [number(value, 6), percent(part), percent(together)]
-        figures += [number(residual, 2), number(error, 2), f"{number(angle, 2)}°"]
+        figures += [_small(residual), _small(error), f"{_small(angle)}°"]
         rows.append([str(i), *figures])
     return rows
+
+
+def _small(x: float) -> str:
+    """Write an error: two digits and the power of ten."""
+    return number(x) if x == 0 or not np.isfinite(x) else f"{x:.1e}".replace("-", "−")
 
 
 def planned(subject: Subject) -> list[tuple[bool, list[str]]]:
@@ -93,24 +100,33 @@ def makings(subject: Subject, found: Found | None) -> Makings | None:
     size = np.nan_to_num(parts**2).sum(axis=1)
     order = np.argsort(-size, kind="stable")[:COLUMNS]
     most = float(np.max(np.abs(np.nan_to_num(parts)), initial=0.0)) or 1.0
+    order = order[np.argsort(-np.nan_to_num(parts[order, 0], nan=-np.inf), kind="stable")]
+    places = int(np.clip(2 - np.floor(np.log10(most)), 0, 4)) if 1e-3 < most < 1e6 else None
     rows = []
     for j in order.tolist():
-        cells = [Cell(number(x, 3), float(x), float(np.nan_to_num(x)) / most) for x in parts[j]]
-        rows.append((names[j], cells))
-    return Makings(rows, parts.shape[1], len(names), not subject.linear)
+        tints = np.nan_to_num(parts[j]) / most
+        pairs = zip(parts[j].tolist(), tints.tolist(), strict=True)
+        rows.append((names[j], [Cell(_fixed(x, places), x, tint) for x, tint in pairs]))
+    strong = [_strongest(names, column) for column in parts.T[:2]]
+    return Makings(rows, parts.shape[1], len(names), not subject.linear, strong)
 
 
-def strongest(parts: Makings, axis: int, least: float = 0.6, most: int = 3) -> list[str]:
-    """Return the columns that stand for an axis, with the direction of each."""
-    column = [(cells[axis].value, name) for name, cells in parts.rows]
-    column = [(x, name) for x, name in column if np.isfinite(x)]
-    if not column:
+def _fixed(x: float, places: int | None) -> str:
+    """Write a number with as many decimals as the others beside it have."""
+    if places is None or not np.isfinite(x):
+        return number(x, 3)
+    return f"{x:.{places}f}".replace("-", "−")
+
+
+def _strongest(names: list[str], column: Values, least: float = 0.6, most: int = 3) -> list[str]:
+    """Return the columns that an axis goes with, and the direction; none where many do."""
+    size = np.abs(np.nan_to_num(column))
+    top = float(size.max(initial=0.0))
+    strong = np.flatnonzero(size >= least * top)
+    if not top or len(strong) > 4 * most:
         return []
-    top = max(abs(x) for x, _ in column)
-    strong = sorted((c for c in column if abs(c[0]) >= least * top), key=lambda c: -abs(c[0]))
-    if not top or len(strong) > 4 * most:  # nearly all of them: none stands out
-        return []
-    return [f"{short(name, 40)} ({'+' if x > 0 else '−'})" for x, name in strong[:most]]
+    strong = strong[np.argsort(-size[strong], kind="stable")][:most]
+    return [f"{short(names[j], 40)} ({'+' if column[j] > 0 else '−'})" for j in strong]
 
 
 def histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
@@ -124,7 +140,8 @@ def histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
     bins = int(np.clip(np.sqrt(len(values)) * 1.5, 8, 60))
     low, high = float(values.min()), float(values.max())
     if not high - low > 1e-9 * max(abs(low), abs(high)):  # all of them are the same
-        low, high, bins = low - 0.05 * abs(low) - 1e-300, high + 0.05 * abs(high) + 1e-300, 1
+        edge = 0.1 if log else 0.05 * abs(low) or 1e-300
+        low, high, bins = low - edge, high + edge, 1
     counts, edges = np.histogram(values, bins=bins, range=(low, high))
     edges = 10**edges if log else edges
     return {

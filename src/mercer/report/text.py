@@ -33,8 +33,9 @@ def _plain(character: str) -> str:
 
 
 def short(value: Any, most: int = SHORT) -> str:
-    """Return a text for a table or a legend."""
-    return clean(value, most)
+    """Return a text for a table or a legend; one that cannot be seen is named."""
+    text = clean(value, most)
+    return text if text.strip() else "(empty)"
 
 
 def count(n: float) -> str:

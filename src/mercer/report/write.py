@@ -84,7 +84,7 @@ def write_report(
     True
     """
     subject = taken_apart(model)
-    _check(X, sample, {"labels": labels, "ids": ids, "columns": columns})
+    _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
     found, colours, name = None, [], None
     image = None
     if not (subject.strings or subject.precomputed):
@@ -118,12 +118,16 @@ def write_report(
     data = charts(subject, found, colours, labels is not None, cuts, name, image)
     written = html.page(context, data)
     with outfile.whole(path) as part:
-        part.write_text(written, "utf-8", newline="\n")
+        part.write_bytes(written.encode("utf-8", "replace"))
 
 
-def _check(X: Any, sample: Any, given: Mapping[str, Any]) -> None:
+def _check(path: Any, X: Any, sample: Any, given: Mapping[str, Any]) -> None:
     """Refuse arguments before anything is computed."""
     html.extra("jinja2"), html.extra("plotly")
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Make it first.")
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Name a file in it, such as report.html.")
     if isinstance(sample, bool) or not isinstance(sample, Integral) or sample < 1:
         raise ValueError(f"sample={sample!r} must be a whole number of rows, 1 or more.")
     for name, values in given.items():
@@ -164,14 +168,11 @@ def _context(
     """Return what the templates tell."""
     certificate, plan = subject.model.certificate_, subject.model.plan_
     parts = tables.makings(subject, found)
-    told = summary.sentences(subject, found, parts)
-    if found is not None:
-        told[2:2] = summary.rows_given(subject, found, label)
-        told.append(summary.standing_out(subject, found, name or count))
+    spoken = None if image else parts  # no one knows a pixel by its name
     return {
         "subject": subject,
         "kind": subject.kind,
-        "sentences": told,
+        "sentences": summary.sentences(subject, found, spoken, label, name or str),
         "key": _key(subject, found),
         "certificate": certificate,
         "certified": tables.certified(subject),

@@ -48,7 +48,8 @@ mercer.layout = function (more) {
 
 mercer.config = {
   responsive: true, displaylogo: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  // By name: a version of Plotly may add one that sends the chart away.
+  modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 
 mercer.option = function (select, text, value) {

@@ -26,11 +26,8 @@ mercer.scatter = function () {
   pick.y.value = Math.min(1, axes.length - 1);
 
   const colours = data.colours.map((colour) => ({ ...colour }));
-  if (errors) {
-    const distance = { name: "distance from the axes", kind: "number", values: errors.map(Math.sqrt) };
-    const given = colours.length - (data.colours.length - data.given);
-    colours.splice(given, 0, distance);
-  }
+  const distance = errors && { name: "distance from the axes", kind: "number", values: errors.map(Math.sqrt) };
+  if (distance) colours.splice(data.given, 0, distance);
   colours.push({ name: "nothing", kind: "none" });
   colours.forEach((colour, i) => mercer.option(pick.colour, colour.name, i));
   const label = data.label ? colours[0] : null;
@@ -74,20 +71,21 @@ mercer.scatter = function () {
   function classes(colour) {
     const grey = mercer.style("--soft");
     const palette = palettes[document.documentElement.dataset.theme];
-    const groups = Array.from({ length: colour.groups + 2 }, () => []);
+    const groups = Array.from({ length: colour.own + 2 }, () => []), names = [];
     for (const i of shown) {
-      const code = colour.codes[i];
-      groups[code < 0 ? colour.groups + 1 : Math.min(code, colour.groups)].push(i);
+      const code = colour.codes[i], group = code < 0 ? colour.own + 1
+        : Math.min(colour.places[code], colour.own);  // the same colour, whoever is drawn
+      groups[group].push(i);
+      names[group] = colour.names[code];
     }
     return groups.flatMap((at, g) => {
       if (!at.length) return [];
-      if (g >= colour.groups) {
-        const name = g === colour.groups
-          ? `${colour.names.length - colour.groups} others` : "missing";
+      if (g >= colour.own) {
+        const name = g === colour.own ? `${colour.others} others` : "missing";
         return [trace(at, { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } }, name)];
       }
       const marker = { color: palette[g % 8], symbol: symbols[Math.floor(g / 8) % 6] };
-      return [trace(at, marker, mercer.plain(colour.names[g]))];
+      return [trace(at, marker, mercer.plain(names[g]))];
     });
   }
 
@@ -171,11 +169,11 @@ mercer.scatter = function () {
     title.append(bdi);
     const parts = [title];
     if (label) parts.push(line(label.name, told(label, i)));
-    for (const axis of [pick.x.value, pick.y.value]) {
-      parts.push(line(axes[axis].name, mercer.figure(values(axis)[i])));
-    }
+    const drawn = new Set([pick.x.value, pick.y.value].map(Number));
+    if (errors) drawn.add(data.axes.length);  // the distance stands after the axes
+    for (const axis of drawn) parts.push(line(axes[axis].name, mercer.figure(values(axis)[i])));
     const colour = colours[pick.colour.value];
-    if (colour !== label && colour.kind !== "none") parts.push(line(colour.name, told(colour, i)));
+    if (colour !== label && colour !== distance && colour.kind !== "none") parts.push(line(colour.name, told(colour, i)));
     if (data.texts) {
       const text = document.createElement("p");
       text.textContent = data.texts[i];
@@ -186,11 +184,12 @@ mercer.scatter = function () {
   }
 
   function show(event) {
-    const point = event.points[0], box = point.bbox;
+    const point = event.points[0], frame = place.getBoundingClientRect();
     describe(point.data.rows[point.pointIndex ?? point.pointNumber]);
     tip.hidden = false;
-    const frame = place.getBoundingClientRect(), self = tip.getBoundingClientRect();
-    const x = frame.left + (box.x0 + box.x1) / 2, y = frame.top + (box.y0 + box.y1) / 2;
+    const self = tip.getBoundingClientRect();
+    const x = event.event?.clientX ?? frame.left + frame.width / 2;
+    const y = event.event?.clientY ?? frame.top + frame.height / 2;
     const left = x + 14 + self.width > innerWidth ? x - 14 - self.width : x + 14;
     tip.style.left = `${Math.max(4, left)}px`;
     tip.style.top = `${Math.max(4, Math.min(innerHeight - self.height - 4, y - self.height / 2))}px`;

@@ -26,7 +26,7 @@ mercer.scree = function () {
     ];
     const layout = mercer.layout({
       bargap: share.length > 40 ? 0 : 0.25, uirevision: "scree",
-      legend: { orientation: "h", x: 0, y: 1.16, font: { size: 12 } },
+      showlegend: false,
       shapes: Array.from(marks.keys(), (k) => ({
         type: "line", x0: k + 0.5, x1: k + 0.5, y0: 0, y1: 1, yref: "paper",
         line: { color: soft, width: 1, dash: "dot" },
@@ -40,7 +40,7 @@ mercer.scree = function () {
     layout.xaxis.range = [0.4, share.length + 0.8];
     Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
     layout.yaxis.title.text = "Share of the variance";
-    Object.assign(layout.yaxis, { tickformat: ".0%", range: [0, 1.03] });
+    Object.assign(layout.yaxis, { tickformat: ".0%", range: [0, Math.min(1.03, 1.1 * sum) || 1] });
     Plotly.react(place, traces, layout, mercer.config);
   });
 };

@@ -11,3 +11,12 @@ document.getElementById("theme").addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
   mercer.setTheme(event.matches ? "dark" : "light");
 });
+
+// Paper is white.
+addEventListener("beforeprint", () => {
+  mercer.theme = document.documentElement.dataset.theme;
+  if (mercer.theme === "dark") mercer.setTheme("light");
+});
+addEventListener("afterprint", () => {
+  if (mercer.theme === "dark") mercer.setTheme("dark");
+});
