@@ -24,6 +24,7 @@ NAMES = (
     "faces",
     "ways",
     "applications",
+    "files",
     "cli",
 )
 

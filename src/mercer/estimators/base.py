@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from mercer.notices import warn
 from mercer.plan import Plan
 from mercer.problem import Problem
 from mercer.sources import ArraySource, Source, as_source, check_weights, fingerprint, write_npy
+from mercer.sources.files import write_table
 
 
 class Projecting(
@@ -52,7 +54,7 @@ class Projecting(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows. Of kernel PCA also a list of str, or a precomputed kernel matrix.
         y : None
             Ignored.
@@ -93,11 +95,12 @@ class Projecting(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows. Of kernel PCA also a list of str, or, where the kernel is precomputed, the
             kernel between them and the rows of the fit.
-        out : path of a ``.npy`` file, optional
-            Where to write the scores, block by block; they are returned as a Source.
+        out : path of a file, optional
+            Where to write the scores, block by block: a ``.npy``, ``.parquet``, ``.arrow``,
+            ``.csv`` or ``.tsv`` file. They are returned as a Source.
 
         Returns
         -------
@@ -193,11 +196,14 @@ class Projecting(
         return source
 
     def _written(self, rows: Source, out: Any) -> Source:
-        """Write rows to a file, and return them as they lie there."""
+        """Write rows to a file and return them: as they lie there, or as they are computed."""
         if _get_output_config("transform", self)["dense"] != "default":
             raise ValueError("set_output asks for a table, and out for a file: use one of them.")
         with progress.session():
-            return write_npy(rows, out)
+            if Path(out).suffix.lower() == ".npy":
+                return write_npy(rows, out)
+            write_table(rows, out, self.get_feature_names_out())
+        return rows  # to read them back would take another pass
 
     def _handed(self, X: Any, rows: Source) -> Any:
         """Return rows as X came: lazily for a path or a Source, else as an array.

@@ -160,7 +160,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows, or images where `image_shape` is given. Where there is a choice, they are
             held in memory.
         y : array-like of the shape of X, optional

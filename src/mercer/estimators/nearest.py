@@ -98,7 +98,7 @@ class NearestProjection(Labelled, Around):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows; what the estimator inside takes.
         y : array-like of shape (n,) or (n, outputs)
             Their classes.

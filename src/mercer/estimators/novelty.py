@@ -99,7 +99,7 @@ class NoveltyDetector(OutlierMixin, Around):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows; what the estimator inside takes.
         y : None
             Ignored.

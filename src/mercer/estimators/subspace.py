@@ -111,7 +111,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+        X : array-like, sparse matrix, DataFrame, path of a file or Source
             Rows; with kernels of strings a list of str.
         y : array-like of shape (n,)
             The class of each.

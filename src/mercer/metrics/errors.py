@@ -38,7 +38,7 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     ----------
     model : PCA, KernelPCA or Projection
         Fitted.
-    X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
+    X : array-like, sparse matrix, DataFrame, list of str, path of a file or Source
         The rows of the fit.
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.
@@ -79,7 +79,7 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     ----------
     model : PCA, KernelPCA or Projection
         Fitted.
-    X : array-like, sparse matrix, DataFrame, list of str, path of a ``.npy`` file or Source
+    X : array-like, sparse matrix, DataFrame, list of str, path of a file or Source
         Rows that were held out.
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.

@@ -26,7 +26,7 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     ----------
     model : KernelPCA or FourierProjection
         Fitted with `mercer.methods.RandomFeatures`.
-    X : array-like, sparse matrix, DataFrame, path of a ``.npy`` file or Source
+    X : array-like, sparse matrix, DataFrame, path of a file or Source
         The rows of the fit.
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.

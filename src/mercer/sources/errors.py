@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Names of columns that a message lists before it gives their number.
 _SHOWN = 10
 
@@ -68,7 +70,7 @@ def decoding(path: Path | str, what: str) -> Iterator[None]:
     except (FileError, MissingValues, BudgetError, ImportError):
         raise
     except OSError as error:
-        if error.errno is not None and type(error).__module__ == "builtins":
+        if error.filename is not None or error.errno in _DISK:
             raise  # of the system: no such file, no permission, no space
         raise _bad(path, what, error) from error
     except Exception as error:

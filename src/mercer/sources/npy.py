@@ -15,6 +15,7 @@ import numpy as np
 from mercer.arrays import to_numpy, working_dtype
 from mercer.outfile import whole
 from mercer.sources.base import Block, Fold, Source
+from mercer.sources.errors import FileError
 
 
 class NpySource(Source):
@@ -130,24 +131,24 @@ def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
                 else np.lib.format.read_array_header_2_0
             )
             shape, fortran, dtype = read(file)
-        except ValueError as error:
-            raise ValueError(
+        except Exception as error:  # of whatever kind: NumPy parses the header as Python text
+            raise FileError(
                 f"{path} is not a .npy file that NumPy can read ({error}). "
                 f"Write one with numpy.save."
             ) from None
         offset = file.tell()
-    if len(shape) != 2:
-        raise ValueError(
+    if len(shape) != 2 or min(shape) < 0:
+        raise FileError(
             f"{path} holds an array of shape {shape}; expected 2D, rows and columns. "
             f"Reshape it before saving."
         )
     if dtype.kind not in "fiub":
-        raise ValueError(
+        raise FileError(
             f"{path} holds dtype {dtype}, not real numbers. Save it as float32 or float64."
         )
     needed, there = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
     if there < needed:
-        raise ValueError(
+        raise FileError(
             f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
             f"the file has {there}. Write it again."
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import progress
 from mercer.config import format_bytes, get_config
 from mercer.sources.base import Source
 from mercer.sources.errors import BudgetError, FileError, decoding, listed
@@ -85,7 +86,8 @@ def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Source:
         shutil.copyfileobj(packed, plain, 2**20)
     source = NpySource(path)
     if np.prod(source.shape, dtype=object) * source.dtype.itemsize <= get_config().budget // 4:
-        return ArraySource(source.collect(label="read"))
+        with progress.quiet():
+            return ArraySource(source.collect())
     source.folder = folder
     return source
 

@@ -13,13 +13,16 @@ from mercer import threads
 from mercer.config import get_config
 from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files.extra import extra
-from mercer.sources.files.gather import Gather, Rows
+from mercer.sources.files.gather import Gather, Rows, side_by_side
 from mercer.sources.files.labels import from_arrow, is_number
 from mercer.sources.files.roles import Ask, Roles, assign
 from mercer.sources.files.table import Table, finished
 
 # Bytes of the rows of a batch.
-_BATCH = 8 * 2**20
+_BATCH = 2 * 2**20
+# Bytes that pyarrow holds of a column of Parquet while it goes through it: a page as it is
+# stored, unpacked, and its dictionary.
+_COLUMN = 3 * 2**20
 
 Batches = Callable[[list[str], int], Iterator[Any]]
 """Record batches of the named columns, of at most so many rows where the format can."""
@@ -38,22 +41,26 @@ def read_arrow(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
 
 
 class _Share:
-    """Ticks bytes of a file whose rows, and not its bytes, go by."""
+    """Ticks bytes of a file whose rows, and not its bytes, go by; more than once they count 0."""
 
     def __init__(self, path: Path, rows: int, tick: Callable[[int], None]) -> None:
-        self.bytes, self.rows, self.tick, self.seen = path.stat().st_size, max(1, rows), tick, 0
+        self.bytes, self.rows, self.tick = path.stat().st_size, max(1, rows), tick
+        self.seen = 0
 
     def __call__(self, rows: int) -> None:
-        before = self.bytes * self.seen // self.rows
+        before = self._bytes()
         self.seen += rows
-        self.tick(self.bytes * self.seen // self.rows - before)
+        self.tick(self._bytes() - before)
+
+    def _bytes(self) -> int:
+        return self.bytes * min(self.seen, self.rows) // self.rows
 
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[tuple[Any, Batches, int]]:
     parquet = extra("pyarrow.parquet", "Parquet")
     # Pages are read through a buffer: a row group may be as large as the file.
-    with path.open("rb") as opened, parquet.ParquetFile(opened, buffer_size=2**20) as file:
+    with path.open("rb") as opened, parquet.ParquetFile(opened, buffer_size=2**16) as file:
 
         def batches(names: list[str], rows: int) -> Iterator[Any]:
             return iter(
@@ -104,44 +111,67 @@ def _slices(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 
 def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) -> Table:
-    pa = extra("pyarrow", "Parquet")
     names = [str(name) for name in schema.names]
     if not names:
         raise FileError(f"{ask.path} has no columns.")
     index = [i for i, name in enumerate(names) if name.startswith("__index_level_")]
     roles = assign(names, ask, skipped=index)
-    numbers = [i for i in roles.features if is_number(schema.field(i).type)]
     _check_types(schema, roles, ask)
+    numbers = [i for i in roles.features if is_number(schema.field(i).type)]
     if not numbers:
         raise FileError(f"{ask.path} has no column of numbers. Its columns are {listed(names)}.")
-    single = all(schema.field(i).type == pa.float32() for i in numbers)
-    gather = Gather(len(numbers), np.float32 if single else np.float64)
-    beside: dict[int, list[Any]] = {i: [] for i in roles.beside}
-    weights: list[Rows] = []
-    wanted = list(dict.fromkeys([*numbers, *beside, *_some(roles.weights)]))
-    length = max(1, _BATCH // (8 * len(wanted)))
+    single = all(str(schema.field(i).type) == "float" for i in numbers)
+    beside: dict[int, list[Any]] = {i: [] for i in (*roles.beside, *_some(roles.weights))}
+    # A wide Parquet file is gone through several times, some columns at a time.
+    step = len(numbers) if rows is None else max(16, get_config().budget // 4 // _COLUMN)
+    groups = [numbers[at : at + step] for at in range(0, len(numbers), step)]
+    dtype = np.float32 if single else np.float64
+    gathers = [Gather(len(group), dtype, share=len(groups)) for group in groups]
     try:
-        for batch in batches([names[i] for i in wanted], length):
-            gather.add(_rows(batch, [names[i] for i in numbers], gather.dtype))
-            for i, parts in beside.items():
-                parts.append(_one(batch, names[i]))
-            if roles.weights is not None:
-                weights.append(_values(_one(batch, names[roles.weights]), np.float64))
-            tick(batch.num_rows if rows is not None else batch.nbytes)
-        if not gather.count:
+        for group, gather in zip(groups, gathers, strict=True):
+            _pass(batches, names, group, gather, beside if group is groups[0] else {}, tick)
+        if not gathers[0].count:
             raise FileError(f"{ask.path} has columns, and no rows.")
-        return finished(
-            ask,
-            gather.finish(range(len(numbers))),
-            [names[i] for i in numbers],
-            gather.missing,
-            extra={names[i]: from_arrow(parts) for i, parts in beside.items()},
-            weights=np.concatenate(weights) if weights else None,
-            dropped=[name for i, name in enumerate(names) if i not in wanted],
-        )
+        source = side_by_side([gather.finish(range(gather.width)) for gather in gathers])
     finally:
-        gather.close()
-        pa.default_memory_pool().release_unused()
+        for gather in gathers:
+            gather.close()
+        extra("pyarrow", "Parquet").default_memory_pool().release_unused()
+    weights = None
+    if roles.weights is not None:
+        weights = np.concatenate([_values(part, np.float64) for part in beside[roles.weights]])
+    spoken = {*numbers, *beside}
+    return finished(
+        ask,
+        source,
+        [names[i] for i in numbers],
+        np.concatenate([gather.missing for gather in gathers]),
+        extra={names[i]: from_arrow(beside[i]) for i in roles.beside},
+        weights=weights,
+        dropped=[name for i, name in enumerate(names) if i not in spoken],
+    )
+
+
+def _pass(
+    batches: Batches,
+    names: Sequence[str],
+    group: Sequence[int],
+    gather: Gather,
+    beside: dict[int, list[Any]],
+    tick: Any,
+) -> None:
+    """Go through all batches once: the columns of a group, and those beside the rows."""
+    wanted = list(dict.fromkeys([*group, *beside]))
+    for batch in batches([names[i] for i in wanted], _length(wanted)):
+        gather.add(_rows(batch, [names[i] for i in group], gather.dtype))
+        for i, parts in beside.items():
+            parts.append(_one(batch, names[i]))
+        tick(batch.num_rows if isinstance(tick, _Share) else batch.nbytes)
+
+
+def _length(wanted: Sequence[int]) -> int:
+    """Rows of a batch of these columns."""
+    return max(1, min(_BATCH, get_config().budget // 64) // (8 * len(wanted)))
 
 
 def _check_types(schema: Any, roles: Roles, ask: Ask) -> None:

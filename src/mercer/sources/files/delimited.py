@@ -26,6 +26,7 @@ from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pie
 
 # Bytes of a piece: enough for pyarrow's threads, little beside any budget.
 _PIECE = 8 * 2**20
+_PIECE_ROWS = 512
 _BLOCK = 2 * 2**20
 _TRUE, _FALSE = ["true", "True", "TRUE"], ["false", "False", "FALSE"]
 
@@ -38,6 +39,8 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None], delimiter: str | Non
     with path.open("rb") as file:
         pieces = Pieces(file, ask.path, size, budget // 8, delimiter)
         fields = pieces.header()
+        # Of a wide file more at once: pyarrow takes some time for every column of a piece.
+        pieces.size = max(size, min(budget // 32, _PIECE_ROWS * len(pieces.head.data)))
         names = header_names(fields, ask.path)
         if names is not None:
             pieces.drop_header()
@@ -101,10 +104,12 @@ class Columns:
         if self.gather is None:
             self.placed = [i for i in self.roles.features if i in self.kinds]
             self.gather = Gather(len(self.placed))
-        rows = np.full((len(found), len(self.placed)), np.nan)
+        rows = np.empty((len(found), len(self.placed)))
         for j, i in enumerate(self.placed):
             if i in self.kinds:
-                rows[:, j] = self._numbers(found, i)
+                self._fill(rows[:, j], found, i)
+            else:
+                rows[:, j] = np.nan
         if self.placed:
             self.gather.add(rows)
         if self.roles.weights is not None:
@@ -148,16 +153,22 @@ class Columns:
         extra("pyarrow", "CSV").default_memory_pool().release_unused()
 
     def _numbers(self, found: Any, i: int) -> Rows:
-        column = found[str(i)]
+        out = np.empty(len(found))
+        self._fill(out, found, i)
+        return out
+
+    def _fill(self, out: Rows, found: Any, i: int) -> None:
+        """Write the numbers of a column, NaN where they are missing; chunk by chunk."""
+        column, at = found[str(i)], 0
         if self.kinds[i] == "flag":
             column = column.cast("float64")
-        return np.asarray(column.to_numpy(), np.float64)
+        for chunk in column.chunks:
+            out[at : at + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+            at += len(chunk)
 
     def _converted(self, piece: Piece) -> Any:
         """Return a piece as a pyarrow table; columns that turn out to be text are let go."""
-        if not piece.data.strip():
-            return None
-        if not piece.data.strip(b"\r\n"):
+        if bytes(piece.data[:64]).isspace() and not bytes(piece.data).strip(b"\r\n"):
             return None
         pa = extra("pyarrow", "CSV")
         try:
@@ -189,7 +200,7 @@ class Columns:
                 use_threads=threads.workers() > 1,
             ),
             parse_options=pa_csv.ParseOptions(
-                delimiter=self.delimiter, newlines_in_values=b'"' in piece.data
+                delimiter=self.delimiter, newlines_in_values=piece.quoted
             ),
             convert_options=pa_csv.ConvertOptions(
                 include_columns=[str(i) for i in types],

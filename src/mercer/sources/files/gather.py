@@ -21,11 +21,11 @@ Rows = npt.NDArray[Any]
 class Gather:
     """Takes blocks of rows one after the other, counts what is missing, and ends as a source."""
 
-    def __init__(self, width: int, dtype: Any = np.float64) -> None:
+    def __init__(self, width: int, dtype: Any = np.float64, share: int = 1) -> None:
         self.width, self.dtype = width, np.dtype(dtype)
         self.count = 0
         self.missing = np.zeros(width, np.int64)
-        self.limit = get_config().budget // 4
+        self.limit = get_config().budget // 4 // share
         self.blocks: list[Rows] = []
         self.folder: Folder | None = None
         self.file: Any = None
@@ -34,7 +34,10 @@ class Gather:
         """Take rows in."""
         rows = np.ascontiguousarray(rows, self.dtype)
         self.count += len(rows)
-        self.missing += np.isnan(rows).sum(axis=0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            some = np.isnan(rows.sum())  # or infinities of both signs
+        if some:
+            self.missing += np.isnan(rows).sum(axis=0)
         if self.folder is None:
             self.blocks.append(rows)
             if self.count * self.width * self.dtype.itemsize > self.limit:
@@ -88,3 +91,30 @@ class Gather:
         shape = (self.count, self.width)
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self.file, header)
+
+
+class Beside(Source):
+    """Rows whose columns lie in several sources."""
+
+    def __init__(self, parts: Sequence[Source]) -> None:
+        self.parts = parts
+        self.shape = (parts[0].shape[0], sum(part.shape[1] for part in parts))
+        self.dtype = parts[0].dtype
+
+    @property
+    def row_bytes(self) -> int:
+        return 2 * super().row_bytes
+
+    def read(self, start: int, stop: int) -> Rows:
+        return np.hstack([part.read(start, stop) for part in self.parts])
+
+
+def side_by_side(parts: Sequence[Source]) -> Source:
+    """Return rows whose columns were gathered apart as rows of one source."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = Gather(sum(part.shape[1] for part in parts), parts[0].dtype)
+    joined = Beside(parts)
+    for block in joined.blocks(joined.block_rows(0, held=whole.limit, parts=1)):
+        whole.add(block.rows)
+    return whole.finish(range(whole.width))

@@ -117,16 +117,9 @@ def read_table(
         missing == "refuse",
     )
     with progress.session():
-        if os.fspath(path) != "-":
+        if os.fspath(path) != "-" and not Path(path).is_fifo():
             return _read(Path(path), ask, format)
-        folder = Folder()  # held until all is read
-        copy = folder.path / "input"
-        with folder.room(), copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
-        table = _read(copy, ask, format or _by_start(copy) or ".csv")
-        if isinstance(table.source, NpySource) and table.source.folder is None:
-            table.source.folder = folder
-        return table
+        return _read_stream(path, ask, format)
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
@@ -136,10 +129,26 @@ def read_source(path: str | os.PathLike[str]) -> Source:
     table = read_table(path)
     if table.dropped:
         warn(
-            f"{os.fspath(path)}: {len(table.dropped)} column(s) are not used, as they are not "
-            f"numbers: {listed(list(table.dropped))}."
+            f"{os.fspath(path)}: {len(table.dropped)} column(s) are not used, as they do not hold "
+            f"numbers, or only number the rows: {listed(list(table.dropped))}."
         )
     return table.source
+
+
+def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
+    """Read what can be read once only, by way of a temporary file: most formats need to seek."""
+    folder = Folder()  # held until all is read
+    copy = folder.path / "input"
+    with folder.room(), copy.open("wb") as file:
+        if os.fspath(path) == "-":
+            shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
+        else:
+            with Path(path).open("rb") as stream:
+                shutil.copyfileobj(stream, file, 2**20)
+    table = _read(copy, ask, format or Path(path).suffix or _by_start(copy) or ".csv")
+    if isinstance(table.source, NpySource) and table.source.folder is None:
+        table.source.folder = folder  # a .npy file is read where it lies
+    return table
 
 
 def _read(path: Path, ask: Ask, format: str | None) -> Table:

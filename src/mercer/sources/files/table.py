@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mercer import progress
 from mercer.sources.base import Block, Fold, Source
 from mercer.sources.errors import FileError, MissingValues
 from mercer.sources.files.roles import Ask, Roles
@@ -94,7 +95,8 @@ def chosen(source: Source, columns: Sequence[int]) -> Source:
 def _columns(source: Source, numbers: Sequence[int]) -> list[Values]:
     if not numbers:
         return []
-    part = chosen(source, numbers).collect(label="read")
+    with progress.quiet():
+        part = chosen(source, numbers).collect()
     return [np.ascontiguousarray(part[:, i]) for i in range(len(numbers))]
 
 

@@ -29,20 +29,27 @@ _SAMPLE_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of whole records, and the line of the file that the first begins in."""
+    """Bytes of whole records."""
 
-    line: int
-    data: bytes
+    start: int
+    data: memoryview
+    quoted: bool
+    pieces: Pieces
+
+    @property
+    def line(self) -> int:
+        """The line of the file that the first record begins in; counted when it is asked for."""
+        return self.pieces.line_at(self.start)
 
     def records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         """Yield line and fields of every record that is not blank."""
-        text = io.StringIO(self.data.decode("utf-8", "replace"), newline="")
+        text = io.StringIO(str(self.data, "utf-8", "replace"), newline="")
         reader = csv.reader(text, delimiter=delimiter)
-        first = self.line
+        line = first = self.line
         for record in reader:
             if record:
-                yield first, record
-            first = self.line + reader.line_num
+                yield line, record
+            line = first + reader.line_num
 
 
 class Pieces:
@@ -65,17 +72,17 @@ class Pieces:
     def __init__(self, file: Any, path: str, size: int, limit: int, delimiter: str | None) -> None:
         self.file, self.path, self.size, self.limit = file, path, size, max(size, limit)
         start = file.read(size)
-        self.line, self.ended = 1, len(start) < size
-        self.rest = _without_mark(start, path)
-        self._skip_blank()
+        self.ended = len(start) < size
+        self.rest = _without_mark(start, path).lstrip(b"\r\n")
+        self.at = len(start) - len(self.rest)  # where in the file the rest begins
         if not self.rest:
             raise FileError(f"{path} is empty: it has neither a header nor rows.")
         self.newline = b"\n" if b"\n" in self.rest or b"\r" not in self.rest else b"\r"
         self.delimiter = delimiter or find_delimiter(self.rest)
         self.quoted = re.compile(
-            rb"(?:\A|(?<=[\r\n"
+            rb'"(?:(?<=\A")|(?<=[\r\n'
             + re.escape(self.delimiter).encode()
-            + rb']))"[^"]*(?:""[^"]*)*("|\Z)'
+            + rb']"))[^"]*(?:""[^"]*)*("|\Z)'
         )
 
     def header(self) -> list[str]:
@@ -84,9 +91,9 @@ class Pieces:
         while end == 0 and not self.ended:
             self._more()
             end = self._cut(first=True)
-        head = Piece(self.line, self.rest[: end or len(self.rest)])
+        head = self._piece(end or len(self.rest))
         try:
-            head.data.decode("utf-8")
+            str(head.data, "utf-8")
             _, fields = next(head.records(self.delimiter))
         except UnicodeDecodeError as error:
             raise FileError(not_utf8(self.path, "its header", error)) from None
@@ -115,7 +122,7 @@ class Pieces:
     def _more(self) -> None:
         if len(self.rest) > self.limit:
             quote = self._open_quote()
-            where = f"line {self.line} and what follows it"
+            where = f"line {self.line_at(self.at)} and what follows it"
             why = f"a quote that is opened in line {quote} is not closed" if quote else "one record"
             raise FileError(
                 f"{self.path}: {where} take more than {format_bytes(self.limit)}: {why}. "
@@ -126,9 +133,21 @@ class Pieces:
         self.rest += more
 
     def _take(self, end: int) -> Piece:
-        piece, self.rest = Piece(self.line, self.rest[:end]), self.rest[end:]
-        self.line += piece.data.count(self.newline)
+        piece, self.rest = self._piece(end), self.rest[end:]
+        self.at += end
         return piece
+
+    def _piece(self, end: int) -> Piece:
+        return Piece(self.at, memoryview(self.rest)[:end], self.rest.find(b'"', 0, end) >= 0, self)
+
+    def line_at(self, place: int) -> int:
+        """Return the line that a place of the file is in."""
+        before, lines = self.file.tell(), 1
+        self.file.seek(0)
+        for start in range(0, place, self.size):
+            lines += self.file.read(min(self.size, place - start)).count(self.newline)
+        self.file.seek(before)
+        return lines
 
     def _cut(self, first: bool = False) -> int:
         """Return where the last record that is whole ends, or the first; 0 where none does."""
@@ -161,7 +180,7 @@ class Pieces:
         spans = self._spans()
         if not spans or not self._unclosed(spans[-1]):
             return 0
-        return self.line + self.rest.count(self.newline, 0, spans[-1][0])
+        return self.line_at(self.at + spans[-1][0])
 
     def _check_closed(self, end: int) -> None:
         line = self._open_quote() if end == len(self.rest) and self.ended else 0
@@ -170,11 +189,6 @@ class Pieces:
                 f"{self.path}, line {line}: a quoted field is opened and never closed. "
                 f"Close it, or double the quotes inside a field."
             )
-
-    def _skip_blank(self) -> None:
-        stripped = self.rest.lstrip(b"\r\n")
-        self.line += self.rest.count(b"\n", 0, len(self.rest) - len(stripped))
-        self.rest = stripped
 
 
 def find_delimiter(sample: bytes) -> str:
