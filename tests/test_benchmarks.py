@@ -55,3 +55,12 @@ def test_applications():
     assert time.peer > 0 < time.ours
     assert error.peer < error.ours < 0.3
     assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+def test_files():
+    from benchmarks import files, report
+
+    rows = files.run(1, quick=True)
+    assert [row.measure for row in rows] == ["time", "time", "memory growth", "memory growth"]
+    assert all(row.ours > 0 and row.peer > 0 for row in rows)
+    assert "pyarrow.csv.read_csv" in report.table(rows)

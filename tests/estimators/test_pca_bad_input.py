@@ -410,7 +410,7 @@ def test_a_file_that_is_not_an_array(tmp_path):
 
 
 def test_a_file_of_another_kind(tmp_path):
-    refused(str(tmp_path / "x.csv"), "x.csv", "numpy.save")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "not known", ".parquet")
 
 
 def test_a_truncated_file(tmp_path):

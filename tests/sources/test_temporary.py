@@ -177,7 +177,7 @@ def test_reading_tells_how_far_it_is(tmp_path):
 
 
 MEASURE = """
-import numpy, pyarrow.csv, pyarrow.compute
+import numpy, pyarrow.csv, pyarrow.compute, pyarrow.parquet, pyarrow.ipc
 from benchmarks.peak import measure
 PCA(2).fit(numpy.random.default_rng(0).standard_normal((500, 5)))
 set_config(memory=sys.argv[2])

@@ -21,8 +21,8 @@ from mercer.sources.files.table import Table, finished
 # Bytes of the rows of a batch.
 _BATCH = 2 * 2**20
 # Bytes that pyarrow holds of a column of Parquet while it goes through it: a page as it is
-# stored, unpacked, and its dictionary.
-_COLUMN = 3 * 2**20
+# stored, unpacked, its dictionary, and what its allocator keeps.
+_COLUMN = 4 * 2**20
 
 Batches = Callable[[list[str], int], Iterator[Any]]
 """Record batches of the named columns, of at most so many rows where the format can."""
@@ -123,20 +123,22 @@ def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) 
     single = all(str(schema.field(i).type) == "float" for i in numbers)
     beside: dict[int, list[Any]] = {i: [] for i in (*roles.beside, *_some(roles.weights))}
     # A wide Parquet file is gone through several times, some columns at a time.
-    step = len(numbers) if rows is None else max(16, get_config().budget // 4 // _COLUMN)
+    step = len(numbers) if rows is None else max(8, get_config().budget // 4 // _COLUMN)
     groups = [numbers[at : at + step] for at in range(0, len(numbers), step)]
     dtype = np.float32 if single else np.float64
     gathers = [Gather(len(group), dtype, share=len(groups)) for group in groups]
+    pool = extra("pyarrow", "Parquet").default_memory_pool()
     try:
         for group, gather in zip(groups, gathers, strict=True):
             _pass(batches, names, group, gather, beside if group is groups[0] else {}, tick)
+            pool.release_unused()  # which keeps more than it was ever asked for
         if not gathers[0].count:
             raise FileError(f"{ask.path} has columns, and no rows.")
         source = side_by_side([gather.finish(range(gather.width)) for gather in gathers])
     finally:
         for gather in gathers:
             gather.close()
-        extra("pyarrow", "Parquet").default_memory_pool().release_unused()
+        pool.release_unused()
     weights = None
     if roles.weights is not None:
         weights = np.concatenate([_values(part, np.float64) for part in beside[roles.weights]])

@@ -113,7 +113,7 @@ def side_by_side(parts: Sequence[Source]) -> Source:
     """Return rows whose columns were gathered apart as rows of one source."""
     if len(parts) == 1:
         return parts[0]
-    whole = Gather(sum(part.shape[1] for part in parts), parts[0].dtype)
+    whole = Gather(sum(part.shape[1] for part in parts), parts[0].dtype, share=len(parts))
     joined = Beside(parts)
     for block in joined.blocks(joined.block_rows(0, held=whole.limit, parts=1)):
         whole.add(block.rows)
