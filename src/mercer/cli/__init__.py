@@ -19,6 +19,7 @@ def main() -> None:
             from mercer.cli.app import run
 
             code = run(sys.argv[1:])
+        code = stopped() or code  # typer has one code for all signals
     except KeyboardInterrupt:  # while the command line was read, or before
         code = stopped() or 130
     sys.exit(code)
