@@ -214,3 +214,13 @@ def test_without_the_package(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(ImportError, match=r"mercer\[onnx\]"):
         mercer.to_onnx(PCA(2).fit(X))
+
+
+@pytest.mark.parametrize("method", ["exact", methods.Subset(30)], ids=str)
+def test_float64_is_what_it_agrees_with(method):
+    """At a mean of 1e4 float32 itself loses digits; the graph does not."""
+    rows, new = (part + np.float32(1e4) for part in (X, NEW))
+    model = KernelPCA(4, kernel="rbf", gamma=0.05, method=method, random_state=0).fit(rows)
+    source = mercer.as_source(new.astype(np.float64))
+    exact = model.projection_.scores(source, np.float64).collect()
+    np.testing.assert_allclose(run(model, new), exact, rtol=0, atol=1e-6 * np.abs(exact).max())

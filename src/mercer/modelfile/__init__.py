@@ -7,8 +7,6 @@ import os
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from sklearn.utils.validation import check_is_fitted
-
 from mercer.modelfile.container import Contents, parsed, read, read_contents, write
 from mercer.modelfile.errors import ModelFileError
 from mercer.modelfile.header import FORMAT, Header, header_from, header_of, header_text
@@ -51,6 +49,8 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     >>> bool((again.transform(X) == pca.transform(X)).all())
     True
     """
+    from sklearn.utils.validation import check_is_fitted
+
     from mercer.modelfile.encode import Encoder
     from mercer.modelfile.models import require_model
 
@@ -89,6 +89,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         Where the file is no model file, is cut off, was changed after it was written, or was
         written by a later version.
+    ImportError
+        Where the model was fitted to tensors, and torch is not installed.
 
     Examples
     --------
@@ -101,6 +103,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     mercer.load(path)
     PCA(n_components=1)
     """
+    from sklearn.utils.validation import check_is_fitted
+
     from mercer.modelfile.decode import Decoder
     from mercer.modelfile.models import require_model
 
@@ -159,7 +163,7 @@ def _header(contents: Contents) -> Header:
         )
     try:
         return replace(header_from(told, texts["checksum"]), format=int(version))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         _refuse(contents, str(error), error)
 
 

@@ -16,29 +16,44 @@ from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.estimators.subspace import SubspaceClassifier
 from mercer.fourier import FourierProjection
-from mercer.modelfile.shapes import count, floats, host, need, number, rows_of, shape
+from mercer.kernels import Kernel
+from mercer.methods import Streaming
+from mercer.modelfile.shapes import columns, count, floats, host, need, number, rows_of, shape
 from mercer.plan.base import Plan
 from mercer.preimage.base import Preimage
 from mercer.projection import KernelProjection, LinearProjection, Projection
 from mercer.sketches.transformer import Transformer
+from mercer.sources import Fold
 
+_MOST_JOBS = 1024
 _TABLES = ("default", "pandas", "polars", None)
 
 
 def _estimator(found: Any) -> None:
     """Check what all estimators have: parameters, names of columns, the kind of table."""
     found._validate_params()
-    if "n_features_in_" in vars(found):
-        count(found.n_features_in_, "n_features_in_")
-    if "feature_names_in_" in vars(found):
-        names = found.feature_names_in_
-        there = isinstance(names, np.ndarray) and names.dtype == object and names.ndim == 1
-        need(there and all(isinstance(x, str) for x in names.tolist()), "columns have no names")
-        need(len(names) == found.n_features_in_, "columns have not a name each")
+    columns(found)
     config = vars(found).get("_sklearn_output_config", {})
     need(isinstance(config, dict) and config.keys() <= {"transform"}, "tables of no kind")
     need(config.get("transform") in _TABLES, "tables of no kind")
     need(isinstance(vars(found).get("fingerprint_", ""), str), "the fingerprint is no text")
+    _batches(found)
+
+
+def _batches(found: Any) -> None:
+    """Check what `partial_fit` goes on from."""
+    parts = vars(found)
+    if not parts.keys() & {"_fold", "_stream", "_seen", "_begun", "_coarse"}:
+        return
+    need(isinstance(parts.get("_fold"), Fold), "there are no sums of batches")
+    need(isinstance(parts.get("_stream"), Streaming), "there is no method for batches")
+    need(isinstance(parts.get("_coarse"), np.dtype), "batches have no precision")
+    need(isinstance(parts.get("_begun"), tuple), "batches have no parameters")
+    count(parts.get("_seen"), "_seen")
+    if isinstance(found, KernelPCA):
+        need(isinstance(parts.get("_kernel"), Kernel), "batches have no kernel")
+        shift, d = parts.get("_shift"), parts.get("n_features_in_")
+        need("_shift" in parts and (shift is None or host(shift, d)), "the shift does not fit")
 
 
 def _fitted(found: Any, kind: type) -> None:
@@ -133,6 +148,8 @@ def _around(found: Any) -> None:
     if isinstance(found, NearestProjection):
         search = found.neighbors_
         need(search.n_features_in_ == found.estimator_.n_components_, "other axes inside")
+        for jobs in (found.n_jobs, search.n_jobs):  # as many threads would be started
+            need(jobs is None or abs(jobs) <= _MOST_JOBS, "n_jobs is more than any machine has")
 
 
 def _classes(found: SubspaceClassifier) -> None:

@@ -7,19 +7,22 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from mercer.certificate import Certificate, Figure
 from mercer.config import get_config
+from mercer.folds import Moments
 from mercer.fourier import FourierMap, FourierProjection
-from mercer.kernels import Frequencies, Kernel
+from mercer.kernels import Frequencies, Kernel, Subsequence, Substring
 from mercer.methods import Cost, Method, Size
-from mercer.modelfile.shapes import count, floats, host, need, number, rows_of, shape
+from mercer.modelfile.shapes import columns, count, floats, host, need, number, rows_of, shape
 from mercer.plan.base import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import KernelProjection, LinearProjection, Projection
 from mercer.sketches.drawn import Drawn
 from mercer.sketches.transformer import Transformer
+from mercer.span import Span
 
 
 def _figure(figure: Figure) -> None:
@@ -113,15 +116,41 @@ def _learnt(found: Learnt) -> None:
     need(fits and found.kernel.takes != "strings", "the way back does not fit")
 
 
+def _imputer(found: SimpleImputer) -> None:
+    columns(found)
+    need(found.n_features_in_ == len(found.statistics_), "an imputer has not a mean a column")
+
+
+def _moments(found: Moments) -> None:
+    kinds = (found.diagonal, found.center)
+    need(all(isinstance(kind, bool) for kind in kinds), "moments are of no kind")
+    need(isinstance(found.products, np.dtype) and found.products.kind == "f", "no precision")
+
+
+def _span(found: Span) -> None:
+    m = len(found.basis)
+    need(found.kernel is None or isinstance(found.kernel, Kernel), "a span has no kernel")
+    need(isinstance(found.dtype, np.dtype) and found.dtype.kind == "f", "a span has no precision")
+    p = (shape(found.white) or (0, 0))[-1]
+    need(host(found.matrix, m, m) and host(found.white, m, p), "a span does not fit")
+    need(found.kernel is None or rows_of(found.basis.points, "the basis")[0] == m, "no points")
+    at = found.parts
+    named = isinstance(at, np.ndarray) and at.dtype == np.int64 and at.ndim == 1
+    need(named and bool(((at >= 1) & (at <= p)).all()), "parts of a span are not there")
+    need(host(found.longest, len(at)) and host(found.spread, len(at)), "a span does not fit")
+
+
 def _kernel(found: Kernel) -> None:
     found.check()
+    if isinstance(found, (Subsequence, Substring)):
+        need(found.length < 2**31, "letters are more than any string has")
 
 
 def _map(found: Transformer) -> None:
     if "drawn_" not in vars(found):
         return
     need(isinstance(found.drawn_, Drawn), "there is no map")
-    count(found.n_features_in_, "n_features_in_")
+    columns(found)
     need(found.drawn_.d == found.n_features_in_, "the map is of other columns")
 
 
@@ -141,8 +170,8 @@ def _drawn(found: Drawn) -> None:
 
 def _scaler(found: StandardScaler) -> None:
     found._validate_params()
+    columns(found)
     d = vars(found).get("n_features_in_")
-    count(d, "n_features_in_")
     for name in ("mean_", "var_", "scale_"):
         part = vars(found).get(name)
         need(part is None or (shape(part) == (d,) and part.dtype.kind == "f"), f"{name} is none")
@@ -164,5 +193,8 @@ PARTS: tuple[tuple[type, Callable[[Any], None]], ...] = (
     (Drawn, _drawn),
     (Transformer, _map),
     (StandardScaler, _scaler),
+    (SimpleImputer, _imputer),
+    (Moments, _moments),
+    (Span, _span),
 )
 """What is checked of each class."""

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from mercer.arrays import to_numpy
 from mercer.certificate import Certificate
@@ -53,6 +52,7 @@ class Header:
         classifier that of the class whose gap is widest, which is named under "of".
     spectrum : dict of list of float
         "eigenvalues", the variances along the first axes, and their "shares" of all variance.
+        Here and in the certificate None stands for a number that is not finite.
     versions : dict of str
         Versions of Mercer and of the libraries that it was saved with.
     fingerprint : str or None
@@ -75,7 +75,7 @@ class Header:
     feature_names: list[str] | None
     n_features: int | None
     certificate: dict[str, Any] | None
-    spectrum: dict[str, list[float]]
+    spectrum: dict[str, list[float | None]]
     versions: dict[str, str]
     fingerprint: str | None
     origin: Origin
@@ -85,7 +85,7 @@ class Header:
 
 def header_of(model: Any, origin: Origin | None) -> Header:
     """Return what is told of a fitted model."""
-    steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
+    steps = getattr(model, "steps", [("model", model)])  # of a pipeline
     last = steps[-1][1]
     inner, of = _inside(last)
     certificate = getattr(inner, "certificate_", None)
@@ -125,6 +125,7 @@ def header_from(told: Any, checksum: str) -> Header:
     for name, kind in _TYPES.items():
         if not isinstance(told[name], kind):
             raise ValueError(f"its header says {str(told[name])[:40]!r} of {name}")
+    _check_inner(told)
     return Header(**{name: told[name] for name in wanted}, checksum=checksum)
 
 
@@ -144,6 +145,30 @@ _TYPES: dict[str, Any] = {
     "origin": dict,
     "created": str,
 }
+
+
+def _check_inner(told: dict[str, Any]) -> None:
+    """Refuse a header whose lists and tables hold something else than they should."""
+    texts = [*told["parameters"].values(), *told["versions"].values(), *told["preprocessing"]]
+    texts += told["feature_names"] or []
+    certificate = told["certificate"] or {"sentence": "", "notes": []}
+    texts += [certificate.get("sentence"), *certificate["notes"]]
+    if told["certificate"] is not None:
+        figures = [certificate[name] for name in ("captured", "optimum_upper", "gap")]
+        texts += [figure["label"] for figure in figures]
+        _check_numbers([figure["value"] for figure in figures])
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("its header holds something else than texts")
+    if told["spectrum"].keys() != {"eigenvalues", "shares"}:
+        raise ValueError("its header has no spectrum")
+    for numbers in told["spectrum"].values():
+        _check_numbers(numbers)
+    _checked(told["origin"])
+
+
+def _check_numbers(found: Any) -> None:
+    if not (isinstance(found, list) and all(x is None or type(x) in (int, float) for x in found)):
+        raise ValueError("its header holds something else than numbers")
 
 
 def _inside(model: Any) -> tuple[Any, str | None]:
@@ -178,7 +203,7 @@ def _told(found: Certificate, of: str | None) -> dict[str, Any]:
     return told if of is None else {**told, "of": of}
 
 
-def _spectrum(inner: Any) -> dict[str, list[float]]:
+def _spectrum(inner: Any) -> dict[str, list[float | None]]:
     names = {"eigenvalues": "explained_variance_", "shares": "explained_variance_ratio_"}
     return {
         name: [_finite(x) for x in to_numpy(getattr(inner, attribute, np.zeros(0)))[:_SHOWN]]

@@ -7,6 +7,9 @@ from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from mercer.arrays import numpy_dtype
 from mercer.params import Params
 
 # What scikit-learn leaves on an estimator while its callbacks are at work.
@@ -115,6 +118,8 @@ class Summed(Kind):
         width = parts["d"] if "d" in parts else parts["span"].size
         if type(width) is not int or any(arrays[name].shape[-1] != width for name in self.wide):
             raise ValueError("sums are not of their columns")
+        if any(numpy_dtype(array) != np.float64 for array in arrays.values()):
+            raise ValueError("sums are not of float64")
         obj = self.cls(**{name: parts[name] for name in self.given})
         obj.restore(arrays)
         return obj

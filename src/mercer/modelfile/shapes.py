@@ -56,3 +56,15 @@ def rows_of(found: Any, name: str) -> tuple[int, ...]:
     need(numpy_dtype(found).kind == "f", f"{name} is not of floats")
     assert sizes is not None
     return sizes
+
+
+def columns(found: Any) -> None:
+    """Refuse an estimator whose columns have no number, or not a name each."""
+    parts = vars(found)
+    if "n_features_in_" in parts:
+        count(parts["n_features_in_"], "n_features_in_")
+    if "feature_names_in_" in parts:
+        names = parts["feature_names_in_"]
+        there = isinstance(names, np.ndarray) and names.dtype == object and names.ndim == 1
+        need(there and all(isinstance(x, str) for x in names.tolist()), "columns have no names")
+        need(len(names) == parts.get("n_features_in_"), "columns have not a name each")

@@ -169,11 +169,11 @@ def _matern(kernel: Matern, pair: Pair) -> str:
     if kernel.nu not in (0.5, 1.5, 2.5):
         refuse(kernel)
     scale = g.floats(math.sqrt(2.0 * kernel.nu) / kernel.length)
-    z, one = g.op("Mul", g.op("Sqrt", pair.sqdist), scale), g.floats(1.0)
+    z = g.op("Mul", g.op("Sqrt", pair.sqdist), scale)
     falls = _exponential(g, z, 1.0)
     if kernel.nu == 0.5:
         return falls
-    inner = z
+    inner, one = z, g.floats(1.0)
     if kernel.nu == 2.5:
         third = g.op("Mul", z, g.floats(1.0 / 3.0))
         inner = g.op("Mul", z, g.op("Add", one, third))
