@@ -12,14 +12,14 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    from mercer.cli.stops import stopped, stops
-
+    code = 130
     try:
+        from mercer.cli.stops import stopped, stops
+
         with stops():
             from mercer.cli.app import run
 
             code = run(sys.argv[1:])
-        code = stopped() or code  # typer has one code for all signals
     except KeyboardInterrupt:  # while the command line was read, or before
-        code = stopped() or 130
-    sys.exit(code)
+        from mercer.cli.stops import stopped
+    sys.exit(stopped() or code)  # typer has one code for all signals
