@@ -24,8 +24,8 @@ help: ## show this list
 
 env: $(VENV)/.mercer ## make the environment .venv and install mercer into it
 
-demo: $(VENV)/.mercer ## run the demonstration
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo ## run the demonstration; it ends with a report to look at
+	$(BIN)/mercer demo
 
 test: $(VENV)/.test ## run the tests and the examples in the docstrings
 	# One BLAS thread a process: two processes share the cores, and small products gain nothing.
@@ -54,12 +54,16 @@ images: $(VENV)/.test ## make the pictures of the documentation
 	$(BIN)/python examples/denoise.py -o docs/images/denoise.png
 
 clean: ## remove the environment, the caches and what was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist mercer-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 # Each stamp is one set of packages, installed again when pyproject.toml changes.
 $(VENV)/.mercer: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e .
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(PIP) install -q -e '.[report,files]'
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg

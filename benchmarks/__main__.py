@@ -25,6 +25,7 @@ NAMES = (
     "ways",
     "applications",
     "files",
+    "cli",
 )
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
 import importlib
 import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_PROCESS = Path("/proc/self")
+from mercer.cli.peak import measurable, resident, settle
 
 
 def growth(task: str, *arguments: Any) -> dict[str, Any]:
@@ -36,7 +32,7 @@ def growth(task: str, *arguments: Any) -> dict[str, Any]:
         of the model, which are part of the growth), "before" (resident before). And "notes",
         what the model has under that name.
     """
-    if not (_PROCESS / "status").exists():
+    if not measurable():
         raise OSError("peak memory is read from /proc, which this system lacks")
     command = [sys.executable, "-m", "benchmarks.peak", task, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -55,26 +51,6 @@ def measure(fit: Callable[[], Any]) -> dict[str, Any]:
     peak = resident("VmHWM")
     figures = {"growth": peak - before, "returned": returned(model), "before": before}
     return {**figures, "notes": getattr(model, "notes", None)}
-
-
-def settle() -> None:
-    """Give freed memory back, which a fit could reuse unseen, and forget the peak so far."""
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
-    with contextlib.suppress(OSError):
-        (_PROCESS / "clear_refs").write_text("5")
-
-
-def resident(key: str) -> int:
-    """Return a figure of /proc/self/status in bytes.
-
-    Not ru_maxrss, which a child process inherits from its parent.
-    """
-    for line in (_PROCESS / "status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {key}")
 
 
 def returned(model: Any) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -12,6 +14,9 @@ from typing import Any
 from mercer.config import get_config
 
 Tick = Callable[[int], None]
+
+# Seconds that people wait without wondering.
+PATIENCE = 1.0
 
 
 class Listener(ABC):
@@ -34,19 +39,38 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", de
 
 
 class Bars(Listener):
-    """Bars in the terminal, with the time left."""
+    """Bars in the terminal, with the time left.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    patience : float
+        Seconds that tasks of one name take before they get a bar.
+    transient : bool
+        Whether they go when the session is over.
+    """
+
+    def __init__(self, patience: float = 0.0, *, transient: bool = False) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+        class Late(Progress):
+            """A display of what has gone on for longer than the patience."""
+
+            def get_renderables(self) -> Any:
+                now = time.monotonic()
+                shown = [task for task in self.tasks if now - begun.get(task.id, now) >= patience]
+                return [self.make_tasks_table(shown)] if shown else []
+
         self.seen: dict[str, tuple[Any, int]] = {}
-        self.display = Progress(
-            TextColumn("{task.description:<28}"),
+        self.begun = begun = {}  # type: dict[Any, float]
+        self.patience = patience
+        self.display = Late(
+            TextColumn("{task.description:<28}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=Console(stderr=True),
+            transient=transient,
         )
 
     def begin(self, label: str, total: int) -> Any:
@@ -55,16 +79,20 @@ class Bars(Listener):
         if handle is None:
             handle = self.display.add_task(label, total=total)
         else:
-            self.display.reset(handle, total=total, description=f"{label} {times + 1}")
+            text = f"{label} {times + 1}"
+            self.display.reset(handle, total=total, description=text, visible=True)
         self.seen[label] = handle, times + 1
+        self.begun.setdefault(handle, time.monotonic())
         return handle
 
     def advance(self, handle: Any, steps: int) -> None:
         self.display.advance(handle, steps)
 
     def end(self, handle: Any) -> None:
+        """Fill the bar; one that was quick goes, so that the slow ones are seen."""
         task = next(task for task in self.display.tasks if task.id == handle)
-        self.display.update(handle, completed=task.total)
+        slow = time.monotonic() - self.begun[handle] >= self.patience
+        self.display.update(handle, completed=task.total, visible=slow)
 
 
 @contextlib.contextmanager
@@ -78,6 +106,17 @@ def session(*listeners: Listener) -> Iterator[None]:
             yield
     finally:
         _listeners.reset(token)
+
+
+@contextlib.contextmanager
+def patient() -> Iterator[None]:
+    """Show the tasks begun inside that take long, as long as they take, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    bars = Bars(PATIENCE, transient=True)
+    with bars.display, session(bars):
+        yield
 
 
 @contextlib.contextmanager

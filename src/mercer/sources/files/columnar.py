@@ -150,7 +150,7 @@ def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) 
         np.concatenate([gather.missing for gather in gathers]),
         extra={names[i]: from_arrow(beside[i]) for i in roles.beside},
         weights=weights,
-        dropped=[name for i, name in enumerate(names) if i not in spoken and not roles.chosen],
+        dropped=[name for i, name in enumerate(names) if i not in spoken],
     )
 
 

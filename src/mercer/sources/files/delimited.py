@@ -143,9 +143,7 @@ class Columns:
             gather.missing[used],
             extra={names[i]: from_text(parts) for i, parts in self.beside.items()},
             weights=np.concatenate(self.weights) if self.weights else None,
-            dropped=()
-            if self.roles.chosen
-            else [name for i, name in enumerate(names) if i not in spoken],
+            dropped=[name for i, name in enumerate(names) if i not in spoken],
         )
 
     def close(self) -> None:

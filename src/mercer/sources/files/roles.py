@@ -76,6 +76,10 @@ def assign(
         features = tuple(i for i in range(len(names)) if i not in apart)
     else:
         wanted = ask.columns if named else _ranges(ask.columns)
+        lost = [name for name in wanted if name not in place]
+        if named and len(lost) > 1:
+            there = f"there are {listed(list(place))}."
+            raise FileError(f"{ask.path} has no columns {listed(lost)}: {there}")
         features = tuple(dict.fromkeys(find(name, place, ask, named) for name in wanted))
         for what, name in (("label", ask.label), ("weights", ask.weights)):
             if name is not None and place[name] in features:

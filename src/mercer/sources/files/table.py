@@ -28,7 +28,8 @@ class Table:
     extra : dict
         Values of the label column and of those kept, by name.
     dropped : tuple of str
-        Columns that are not used: they are not numbers, or hold nothing, or number the rows.
+        Columns that are not used: they were not asked for; or, where none were, they are not
+        numbers, or hold nothing, or number the rows.
     missing : dict
         How many entries are missing, of every column of `source` that lacks some.
     """

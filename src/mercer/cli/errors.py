@@ -1,0 +1,114 @@
+"""What ends a command: its exit code, and a sentence or two instead of a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from mercer.cli import say
+from mercer.cli.stops import stopped
+
+DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
+
+# Errors that say what is wrong with data, files or memory; others are ours.
+_KNOWN = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplementedError)
+# What the library calls by its Python name, and the command line by another.
+_WORDS = (
+    (r"config_context\(memory=\.\.\.\)", "--memory"),
+    (r"config_context\(memory=", "--memory "),
+    (r"n_components=('?)([\w.]+)\1", r"--components \2"),
+    (r"n_basis=([\w.]+)", r"--basis \1"),
+    (r"\bn_basis\b", "--basis"),
+    (r"(?:svd_solver|method)=(['\"])(\w+)\1", r"--method \2"),
+    (r"eigen_solver=(['\"])(\w+)\1", r"--method \2"),
+    (r"select=(['\"])(\w+)\1", r"--select \2"),
+    (r"preimage=(['\"])(\w+)\1", r"--preimage \2"),
+    (r"gamma=(['\"]?)([\w.]+)\1", r"--gamma \2"),
+    (r"kernel=(['\"])(.*?)\1", r"--kernel '\2'"),
+    (r"\bkernel=", "the kernel "),
+    (r"\bgap=([\d.e-]+)", r"--gap \1"),
+    (r"\bsample_weight\b", "--weights"),
+    (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
+    (r"\bformat=('\w+')", r"--format \1"),
+    # A file is called by its own name, not by that which it has while it is written.
+    (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
+    (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
+)
+
+
+class WorkError(Exception):
+    """The work cannot be done; the message says why and what to do."""
+
+
+class UsageError(Exception):
+    """The command line cannot be understood."""
+
+
+def guarded(work: Callable[[], None], command: str, *, debug: bool) -> int:
+    """Do the work and return the exit code; say what went wrong."""
+    try:
+        work()
+        sys.stdout.flush()
+        return DONE
+    except BrokenPipeError:
+        return closed()
+    except (KeyboardInterrupt, Exception) as error:
+        # An interrupted import may end in any error.
+        if isinstance(error, KeyboardInterrupt) or stopped() is not None:
+            complain("Stopped: no file was written.")
+            return stopped() or 130
+        if debug:
+            traceback.print_exc()
+        complain(f"{command}: {sentence(error)}")
+        return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def closed() -> int:
+    """Return the code of a pipe that was closed at its other end, which is no one's fault."""
+    # What is still in the buffer has nowhere to go; the flush at exit must not say so.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def sentence(error: BaseException) -> str:
+    """Return what an error says, in the words of the command line."""
+    text = str(error).strip()
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}."
+    elif isinstance(error, MemoryError) and not text:
+        text = "There is not enough memory. Give a smaller --memory, or work on fewer rows."
+    elif not isinstance(error, (*_KNOWN, WorkError, UsageError)):
+        text = f"This is a fault of Mercer's, {type(error).__name__}: {text or 'no message'}. "
+        text += "Run it again with --debug, and report what it shows."
+    return spoken(text or type(error).__name__)
+
+
+def spoken(text: str) -> str:
+    """Return a message of the library in the words of the command line."""
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
+    from rich.text import Text
+
+    with contextlib.suppress(OSError):
+        line = Text.assemble(("error: ", "bold red"), say.printable(text))
+        say.console(stderr=True).print(line, soft_wrap=not sys.stderr.isatty())
+
+
+def unknown(what: str, name: str, known: tuple[str, ...]) -> NoReturn:
+    """Refuse a name that is none of those known."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise UsageError(f"{what} {name!r} is not known.{hint} There are {', '.join(known)}.")

@@ -1,0 +1,174 @@
+"""``mercer novelty``: rows that are unlike those of the fit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import fit as fits
+from mercer.cli import say
+from mercer.cli.options import Fitted, Model, Output, Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(Rows, Model, Output):
+    """What novelty fit takes."""
+
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Model file to write: NAME.mercer.", rich_help_panel="Output"
+        ),
+    ]
+    contamination: Annotated[
+        float,
+        typer.Option(
+            help="Share of the rows that is called novel, up to 0.5.", rich_help_panel="Model"
+        ),
+    ] = 0.1
+    linear: Annotated[
+        bool,
+        typer.Option(
+            "--linear",
+            help="Distances from linear axes. With --kernel from that kernel's; if neither is "
+            "given from those of rbf, its gamma the median.",
+            rich_help_panel="Model",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(Fitted):
+    """What novelty score takes."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Table to write, a line a row: .csv, .tsv, .parquet, .arrow; - is CSV on stdout.",
+            rich_help_panel="Output",
+        ),
+    ] = None
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", "-f", help="Replace a file that is there already.", rich_help_panel="Output"
+        ),
+    ] = False
+
+
+FIT_EXAMPLES = ("mercer novelty fit ordinary.csv --contamination 0.05 -o ordinary.mercer",)
+SCORE_EXAMPLES = ("mercer novelty score ordinary.mercer new.csv -o scored.csv",)
+
+
+def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
+    """Learn what ordinary rows are like, and write it to a model file.
+
+    A row is the more novel the farther it is from the principal axes of the rows of the fit.
+    """
+    from dataclasses import replace
+
+    from mercer.cli import build, outputs, rows
+    from mercer.cli.errors import UsageError
+    from mercer.estimators.novelty import NoveltyDetector
+
+    start = time.perf_counter()
+    if asked.linear and asked.kernel is not None:
+        raise UsageError("--linear and --kernel: give one of them.")
+    if not 0 < asked.contamination <= 0.5:
+        raise UsageError(f"--contamination {asked.contamination} must be above 0 and at most 0.5.")
+    if not asked.linear and asked.kernel is None:
+        asked = replace(asked, kernel="rbf", gamma=asked.gamma or "median")
+        asked = replace(asked, components=asked.components or "0.95")
+    made = NoveltyDetector(build.estimator(asked), contamination=asked.contamination)
+    outputs.require_suffix(asked.output, ".mercer")
+    outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
+    table = rows.learning(asked, voice)
+    model = fits.fitted(made, table, asked)
+    fits.keep("novelty fit", model, asked)
+    return fits.told(asked, model, table, time.perf_counter() - start)
+
+
+def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
+    """Tell which rows are novel, and how novel each is.
+
+    Novelty is the squared distance from the axes; a row is novel beyond the threshold of the fit.
+    """
+    import numpy as np
+
+    from mercer import load
+    from mercer.cli import outputs, rows, steps, tables
+    from mercer.cli.errors import UsageError, WorkError
+    from mercer.estimators.novelty import NoveltyDetector
+    from mercer.sources import ArraySource
+
+    start = time.perf_counter()
+    outputs.there(asked.model)
+    if asked.output is not None:
+        if str(asked.output) == outputs.STDOUT and asked.json:
+            raise UsageError("--json and -o - both want stdout: name a file for one of them.")
+        tables.claim(asked.output, force=asked.force, inputs=(asked.data, asked.model))
+    model = load(asked.model)
+    before, detector = steps.parts(model)
+    if not isinstance(detector, NoveltyDetector):
+        raise WorkError(
+            f"{asked.model} holds a {type(detector).__name__}, and no threshold. Make one with "
+            f"mercer novelty fit."
+        )
+    table = rows.fitted(model, asked.data, voice, keep=asked.kept, format=asked.format)
+    distance = -np.asarray(detector.score_samples(steps.treated(before, table.source)))
+    threshold = -float(detector.offset_)
+    novel = distance > threshold
+    extra = {name: table.extra[name] for name in asked.kept}
+    if asked.output is not None:
+        made = np.column_stack([distance, novel.astype(distance.dtype)])
+        tables.write((ArraySource(made), ["novelty", "novel"]), asked.output, extra)
+        if str(asked.output) == outputs.STDOUT:
+            return say.Result({})
+    found: dict[str, Any] = {
+        "rows": len(novel),
+        "novel": int(novel.sum()),
+        "threshold": threshold,
+        "seconds": time.perf_counter() - start,
+        "output": None if asked.output is None else str(asked.output),
+    }
+    if asked.output is None:
+        found |= {"novelty": distance, "novel_rows": np.flatnonzero(novel)}
+    return say.Result(found, _shown(asked, table, distance, novel, threshold, extra))
+
+
+def _shown(
+    asked: ScoreOptions,
+    table: Any,
+    distance: Any,
+    novel: Any,
+    threshold: float,
+    extra: dict[str, Any],
+) -> list[Any]:
+    """Return the count, and the most novel rows."""
+    import numpy as np
+
+    from mercer.cli import facts, rows
+
+    share = f"{int(novel.sum())} of {len(novel)} rows ({say.percent(float(novel.mean()))})"
+    lines = [
+        ("read", rows.described(asked.data, table.source)),
+        ("novel", f"{share}, farther than {threshold:.4g} from the axes"),
+    ]
+    if asked.output is not None:
+        lines.append(("written", facts.written(asked.output)))
+    shown: list[Any] = [say.pairs(lines)]
+    worst = [int(i) for i in np.argsort(-distance, kind="stable")[:10] if novel[i]]
+    if worst:
+        most = say.columns(("row", "novelty", *map(say.printable, extra)))
+        for i in worst:
+            most.add_row(
+                str(i), f"{distance[i]:.4g}", *(say.printable(str(v[i])) for v in extra.values())
+            )
+        shown += ["", most]
+    return shown

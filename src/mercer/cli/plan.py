@@ -1,0 +1,43 @@
+"""``mercer plan``: what a fit would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import fit, say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(fit.Options):
+    """What fit takes; it writes nothing."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="As of fit; not written.", rich_help_panel="Output"),
+    ] = None  # type: ignore[assignment]
+
+
+EXAMPLES = ("mercer plan rows.npy --kernel rbf --gamma median --components 50 --memory 4GiB",)
+
+
+def plan(asked: Options, voice: say.Voice) -> say.Result:
+    """Tell what fit would do: methods, passes, memory and seconds. Computes and writes nothing.
+
+    Takes the same arguments as fit.
+    """
+    from mercer.cli import build, facts, rows
+
+    made = build.estimator(asked)
+    table = rows.learning(asked, voice)
+    if getattr(made, "gamma", None) is not None:
+        made.set_params(gamma=1.0)  # which no cost depends on, and the median of distances has one
+    found = made.plan(table.source)
+    shape = table.source.shape
+    result = {"rows": shape[0], "columns": shape[1] if len(shape) > 1 else None}
+    read = rows.described(asked.data, table.source)
+    shown: list[Any] = [say.pairs([("read", read)]), "", str(found)]
+    return say.Result({**result, **facts.of_plan(found)}, shown)

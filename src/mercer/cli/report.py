@@ -1,0 +1,133 @@
+"""``mercer report``: a page to look at."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli import say
+from mercer.cli.options import Format, Memory, Output, between_commas
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Format, Memory, Output):
+    """What report takes."""
+
+    model: Annotated[Path, typer.Argument(help="Model file, as fit writes it.", show_default=False)]
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="Rows to show, in any format fit reads. Without them the page shows what the "
+            "model alone tells.",
+            show_default=False,
+        ),
+    ] = None
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Page to write: NAME.html.", rich_help_panel="Output"),
+    ]
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels to colour the rows by. That of the fit, if not given.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the rows' names.", rich_help_panel="Data"),
+    ] = None
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…", help="More columns to colour the rows by.", rich_help_panel="Data"
+        ),
+    ] = None
+    images: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HxW", help="Rows are images of this height and width.", rich_help_panel="Data"
+        ),
+    ] = None
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page.", rich_help_panel="Output")
+    ] = None
+
+
+EXAMPLES = (
+    "mercer report iris.mercer iris.csv --label species -o iris.html",
+    "mercer report digits.mercer digits.npy --images 8x8 -o digits.html",
+)
+
+
+def report(asked: Options, voice: say.Voice) -> say.Result:
+    """Write one HTML file: spectrum, scores, loadings, outliers, certificate, how it was made.
+
+    It opens in any browser, without a network.
+    """
+    from mercer import load
+    from mercer.cli import facts, outputs
+    from mercer.modelfile import read_header
+    from mercer.report import write_report
+
+    start = time.perf_counter()
+    shape = _image(asked.images)
+    outputs.there(asked.model)
+    outputs.require_suffix(asked.output, ".html", ".htm")
+    read = () if asked.data is None else (asked.data,)
+    outputs.claim(asked.output, force=asked.force, inputs=(asked.model, *read))
+    origin = read_header(asked.model).origin or {}
+    model = load(asked.model)
+    given = {} if asked.data is None else _rows(model, asked, origin, voice)
+    write_report(asked.output, model, image_shape=shape, title=asked.title, origin=origin, **given)
+    seconds = time.perf_counter() - start
+    lines = [("written", facts.written(asked.output)), ("time", say.seconds(seconds))]
+    result = {"model": str(asked.model), "output": str(asked.output), "seconds": seconds}
+    return say.Result(result, [say.pairs(lines)])
+
+
+def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) -> dict[str, Any]:
+    """Return the rows to show, and what is known of each."""
+    from mercer.cli import rows
+    from mercer.sources.files import FileError
+
+    columns = between_commas(asked.keep) or []
+    label, usual = asked.label, origin.get("label")
+    wanted = [name for name in (label, asked.id, *columns) if name is not None]
+
+    def read(*names: str) -> Any:
+        keep = list(dict.fromkeys(names))
+        return rows.fitted(model, asked.data or "", voice, keep=keep, format=asked.format)
+
+    if label is None and usual is not None:
+        try:
+            table, label = read(*wanted, usual), usual
+        except FileError:  # other rows may well have no labels
+            table = read(*wanted)
+    else:
+        table = read(*wanted)
+    return {
+        "X": table.source,
+        "labels": None if label is None else table.extra[label],
+        "ids": None if asked.id is None else table.extra[asked.id],
+        "columns": {name: table.extra[name] for name in columns} or None,
+    }
+
+
+def _image(text: str | None) -> tuple[int, ...] | None:
+    """Return the sides of an image."""
+    from mercer.cli.errors import UsageError
+
+    if text is None:
+        return None
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise UsageError(
+            f"--images {text!r} must be height x width, as 28x28; 32x32x3 is in colour."
+        )
+    return tuple(int(side) for side in sides)

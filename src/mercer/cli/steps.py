@@ -1,0 +1,145 @@
+"""Steps before the axes, fitted and applied block by block: files may be larger than memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mercer.arrays import Array
+from mercer.cli.errors import WorkError
+from mercer.cli.say import listed
+from mercer.folds import Moments
+from mercer.problem import Problem
+from mercer.rules import Count
+from mercer.sources import Block, Fold, Source, SparseSource
+
+# What a step needs for an entry of a row, beside what it takes and gives: copies of its own.
+_COPIES = 16
+
+
+class Means(Fold):
+    """Mean of the values that there are in every column, each as often as its row counts."""
+
+    label = "means"
+
+    def __init__(self, d: int) -> None:
+        self.sums, self.counts = np.zeros(d), np.zeros(d)
+        self.row_bytes = 24 * d
+
+    def add(self, block: Block) -> None:
+        rows = block.dense(np.float64)
+        there = ~np.isnan(rows)
+        self.sums += block.count @ np.where(there, rows, 0.0)
+        self.counts += block.count @ there
+
+    def merge(self, other: Self) -> None:
+        self.sums += other.sums
+        self.counts += other.counts
+
+    def spawn(self) -> Self:
+        return type(self)(len(self.sums))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"sums": self.sums, "counts": self.counts}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
+
+
+def imputer(source: Source) -> SimpleImputer:
+    """Return an imputer that has seen all rows."""
+    means = source.fold(Means(source.shape[1]))
+    empty = np.flatnonzero(means.counts == 0)
+    if len(empty):
+        names = [str(i) if source.names is None else str(source.names[i]) for i in empty.tolist()]
+        raise WorkError(
+            f"No row has a value in {listed(names)}. Leave such columns out: --columns."
+        )
+    # The mean of one row is that row: what is learnt of it is learnt of all.
+    return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
+
+
+def scaler(source: Source) -> StandardScaler:
+    """Return a scaler that has seen all rows; of sparse ones it leaves the zeros."""
+    problem = Problem(source, Count(1), scale=True)
+    moments = source.fold(Moments(source.shape[1], source.reference, np.float64, diagonal=True))
+    problem.require_finite(moments.mean, moments.scatter)
+    made = StandardScaler(with_mean=not source.sparse)
+    made.n_features_in_, made.n_samples_seen_ = source.shape[1], _whole(source.count)
+    made.mean_, made.var_ = moments.mean, moments.scatter / moments.weight
+    made.scale_ = problem.deviation(moments.scatter, moments.mean)
+    return made
+
+
+def learnt(source: Source, *, impute: bool, scale: bool) -> tuple[list[tuple[str, Any]], Source]:
+    """Return the fitted steps, and the rows once they have gone through them."""
+    steps: list[tuple[str, Any]] = []
+    names = source.names
+    for name, wanted, fit in (("impute", impute, imputer), ("scale", scale, scaler)):
+        if wanted:
+            steps.append((name, fit(source)))
+            source = through(steps[-1][1], source)
+    if steps and names is not None:
+        # Names are the first step's: what it hands on is an array, as in any pipeline.
+        steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
+    return steps, source
+
+
+def joined(steps: list[tuple[str, Any]], last: Any) -> Any:
+    """Return the pipeline of fitted steps, or the last alone where there are no others."""
+    if not steps:
+        return last
+    return Pipeline([*steps, (type(last).__name__.lower(), last)])
+
+
+def parts(model: Any) -> tuple[list[Any], Any]:
+    """Return the steps before the axes, and what has the axes."""
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps]
+        return steps[:-1], steps[-1]
+    return [], model
+
+
+def treated(steps: list[Any], source: Source) -> Source:
+    """Return rows once they have gone through the steps, computed when they are read."""
+    for step in steps:
+        source = through(step, source)
+    return source
+
+
+def through(step: Any, source: Source) -> Source:
+    """Return rows through one step, computed when they are read."""
+    nameless = copy.copy(step)  # blocks have no names: they were compared before
+    nameless.__dict__.pop("feature_names_in_", None)
+    if source.sparse:
+        made = nameless.transform(source.whole())
+        if hasattr(made, "tocsr"):
+            return SparseSource(made).weighted(source.weights)
+    return mapped(source, lambda rows: nameless.transform(rows), source.shape[1])
+
+
+def back(steps: list[Any], source: Source) -> Source:
+    """Return rows as they were before the steps; values that were filled in stay so."""
+    for step in reversed(steps):
+        if isinstance(step, StandardScaler):
+            source = mapped(source, step.inverse_transform, source.shape[1])
+    return source
+
+
+def mapped(source: Source, f: Callable[[Any], Any], width: int) -> Source:
+    """Return rows through a function of plain arrays."""
+    extra = _COPIES * (source.shape[1] + width)
+    return source.map(lambda block: f(block.dense(source.dtype)), width, extra_bytes=extra)
+
+
+def _whole(count: float) -> Any:
+    return int(count) if count == int(count) else np.float64(count)
+
+
+__all__ = ["back", "joined", "learnt", "mapped", "parts", "through", "treated"]

@@ -1,0 +1,237 @@
+"""mercer fit and plan: what is fitted, said and written is what Python's is."""
+
+import numpy as np
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mercer import PCA, KernelPCA, load
+from mercer.methods import Subset
+from mercer.sources.files import read_table
+from tests.cli.conftest import write_csv
+
+
+def table(path):
+    found = read_table(path)
+    return found.source.collect(), list(found.source.names)
+
+
+def test_scores_are_those_of_python_bit_for_bit(mercer, iris, X):
+    mercer(
+        "fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.csv"
+    )
+    mercer("transform", "m.mercer", iris, "-o", "t.csv")
+    pca = PCA(2, random_state=0).fit(X)
+    scores, names = table("s.csv")
+    assert names == ["pca0", "pca1"]
+    assert np.array_equal(scores, pca.transform(X))
+    assert np.array_equal(table("t.csv")[0], scores)
+    assert list(load("m.mercer").feature_names_in_) == ["sl", "sw", "pl", "pw"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), PCA(0.95)),
+        (("--components", "0.6", "--scale", "zscore"), PCA(0.6, scale=True)),
+        (("--components", "mle"), PCA("mle")),
+        (("--components", "all", "--method", "covariance_eigh"), PCA(svd_solver="covariance_eigh")),
+        (("--kernel", "rbf(0.1)"), KernelPCA(10, kernel="rbf(0.1)")),
+        (
+            ("--kernel", "rbf", "--gamma", "median", "--components", "3"),
+            KernelPCA(3, kernel="rbf", gamma="median"),
+        ),
+        (
+            ("--kernel", "rbf", "--gamma", "0.2", "--components", "3"),
+            KernelPCA(3, kernel="rbf", gamma=0.2),
+        ),
+        (
+            (
+                "--kernel",
+                "rbf(0.01) + 2*poly(3)",
+                "--components",
+                "3",
+                "--method",
+                "subset",
+                "--basis",
+                "40",
+            ),
+            KernelPCA(3, kernel="rbf(0.01) + 2*poly(3)", method=Subset(40)),
+        ),
+        (
+            ("--kernel", "rbf(0.1)", "--components", "3", "--basis", "0.2", "--select", "kmeans"),
+            KernelPCA(3, kernel="rbf(0.1)", method=Subset(0.2, select="kmeans")),
+        ),
+    ],
+)
+def test_options_are_the_parameters_of_python(mercer, iris, X, options, expected):
+    mercer("fit", iris, "-o", "m.mercer", "--scores", "s.npy", *options)
+    expected.set_params(random_state=0)
+    model = expected.fit(X)
+    found = load("m.mercer")
+    assert {k: repr(v) for k, v in found.get_params().items()} == {
+        k: repr(v) for k, v in model.get_params().items()
+    }
+    assert np.allclose(np.load("s.npy"), model.transform(X), atol=1e-12, rtol=1e-12)
+
+
+def test_steps_before_a_kernel_are_those_of_scikit_learn(mercer, tmp_path, rng):
+    X = rng.normal(size=(70, 4)) * [1, 100, 3, 1] + [0, 1e4, 0, 5]
+    X[:, 3] = 5.0  # a constant column
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:2] = [[0.1, 1e4, 0.5, 5], [0.2, 1e4 + 50, 1, 5]]
+    path = write_csv(tmp_path / "gaps.csv", X, "abcd")
+    options = ("--kernel", "rbf(0.1)", "--components", 5, "--impute", "mean", "--scale", "zscore")
+    done = mercer("fit", path, *options, "-o", "m.mercer", "--scores", "s.npy")
+    assert f"{np.isnan(X).sum()} missing values" in done.out
+    same = make_pipeline(
+        SimpleImputer(), StandardScaler(), KernelPCA(5, kernel="rbf(0.1)", random_state=0)
+    ).fit(X)
+    assert np.allclose(np.load("s.npy"), same.transform(X), atol=1e-10)
+    found = load("m.mercer")
+    assert np.allclose(found.transform(X), same.transform(X), atol=1e-10)
+    assert np.allclose(found[0].statistics_, same[0].statistics_, rtol=1e-14)
+    for name in ("mean_", "var_", "scale_"):
+        assert np.allclose(getattr(found[1], name), getattr(same[1], name), rtol=1e-12, atol=1e-12)
+    assert found[1].n_samples_seen_ == 70
+    assert list(found.feature_names_in_) == list("abcd")
+
+
+def test_a_weight_of_two_is_the_row_twice(mercer, tmp_path, rng):
+    X, w = rng.normal(size=(40, 3)), rng.integers(0, 3, size=40)
+    X[3, 1] = np.nan
+    path = write_csv(tmp_path / "w.csv", X, "abc", w=w)
+    again = write_csv(tmp_path / "again.csv", np.repeat(X, w, axis=0), "abc")
+    options = ("--impute", "mean", "--scale", "zscore", "--components", 2)
+    for kernel in ((), ("--kernel", "poly(2)")):
+        mercer("fit", path, "--weights", "w", *options, *kernel, "-o", "a.mercer", "--force")
+        mercer("fit", again, *options, *kernel, "-o", "b.mercer", "--force")
+        found, other = (load(name)[-1] for name in ("a.mercer", "b.mercer"))
+        assert np.allclose(found.explained_variance_, other.explained_variance_, rtol=1e-10)
+    assert load("a.mercer").steps[0][1].n_features_in_ == 3
+
+
+def test_files_of_every_kind_give_the_same_model(mercer, iris, X, tmp_path):
+    np.save("x.npy", X)
+    np.savez("x.npz", X=X)
+    mercer("fit", iris, "--label", "species", "--components", 4, "-o", "m.mercer")
+    mercer("inverse", "m.mercer", _scores(mercer, iris), "-o", "x.parquet")
+    first = load("m.mercer").explained_variance_
+    for name in ("x.npy", "x.npz", "x.parquet"):
+        mercer("fit", name, "--components", 4, "-o", "n.mercer", "--force")
+        assert np.allclose(load("n.mercer").explained_variance_, first, rtol=1e-12)
+
+
+def _scores(mercer, path):
+    mercer("transform", "m.mercer", path, "-o", "s.arrow")
+    return "s.arrow"
+
+
+def test_strings(mercer, tmp_path):
+    words = ["mercer", "kernel", "kernels", "component", "components", "axis", "axes"] * 3
+    (tmp_path / "words.txt").write_text("\n".join(words) + "\n")
+    mercer(
+        "fit",
+        "words.txt",
+        "--kernel",
+        "substring(2)",
+        "--components",
+        2,
+        "-o",
+        "w.mercer",
+        "--scores",
+        "s.npy",
+    )
+    same = KernelPCA(2, kernel="substring(2)", random_state=0).fit(words)
+    assert np.allclose(np.load("s.npy"), same.transform(words), atol=1e-12)
+    mercer("transform", "w.mercer", "words.txt", "-o", "t.npy")
+    assert np.array_equal(np.load("t.npy"), np.load("s.npy"))
+
+
+def test_columns_are_those_asked_for(mercer, iris, X):
+    mercer("fit", iris, "--columns", "pw,sl", "--components", 2, "-o", "m.mercer")
+    found = load("m.mercer")
+    assert list(found.feature_names_in_) == ["pw", "sl"]
+    assert np.allclose(found.explained_variance_, PCA(2).fit(X[:, [3, 0]]).explained_variance_)
+
+
+def test_what_is_said(mercer, iris):
+    done = mercer("fit", iris, "--components", 2, "-o", "m.mercer")
+    assert "note: left out, as they hold no numbers: 'species'." in done.err
+    for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of the best", "m.mercer"):
+        assert text in done.out
+    assert "\x1b" not in done.out + done.err
+
+
+def test_json_is_one_object(mercer, iris, X):
+    done = mercer("fit", iris, "--components", 2, "-o", "m.mercer", "--json")
+    facts, pca = done.json, PCA(2).fit(X)
+    assert facts["rows"], facts["columns"] == (150, 4)
+    assert facts["dropped"] == ["species"]
+    assert np.allclose(facts["explained_variance_ratio"], pca.explained_variance_ratio_)
+    assert facts["certificate"]["captured"] == pytest.approx(float(pca.certificate_.captured))
+    assert facts["model"] == "m.mercer"
+    assert any("species" in note for note in facts["notes"])
+
+
+def test_the_seed_and_the_command_are_kept(mercer, iris):
+    from mercer.modelfile import read_header
+
+    mercer("fit", iris, "--label", "species", "--seed", 7, "--components", 2, "-o", "m.mercer")
+    header = read_header("m.mercer")
+    assert header.origin["command"] == (
+        f"mercer fit {iris} -o m.mercer --label species --components 2 --seed 7"
+    ) or set(header.origin["command"].split()) >= {"fit", "--seed", "7", "--label", "species"}
+    assert (header.origin["label"], header.origin["seed"]) == ("species", 7)
+    assert load("m.mercer").random_state == 7
+
+
+def test_memory_bounds_the_fit(mercer, tmp_path, rng):
+    np.save("x.npy", rng.normal(size=(3000, 20)))
+    done = mercer(
+        "fit",
+        "x.npy",
+        "--kernel",
+        "rbf(0.1)",
+        "--method",
+        "exact",
+        "--memory",
+        "1MiB",
+        "-o",
+        "m.mercer",
+        code=1,
+    )
+    assert "memory" in done.err
+    assert "config_context" not in done.err
+    assert not (tmp_path / "m.mercer").exists()
+
+
+def test_plan_takes_what_fit_takes_and_writes_nothing(mercer, iris, tmp_path, X):
+    before = sorted(tmp_path.iterdir())
+    options = ("--kernel", "rbf", "--gamma", "median", "--components", 3, "--impute", "mean")
+    done = mercer("plan", iris, *options, "-o", "m.mercer", "--scores", "s.csv")
+    assert "Plan for 150 × 4" in done.out
+    assert "→ " in done.out
+    facts = mercer("plan", iris, *options, "--json").json
+    assert facts["method"] == repr(KernelPCA(3, kernel="rbf").plan(X).method)
+    assert sum(one["chosen"] for one in facts["candidates"]) == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_gap_is_asked_for(mercer, rng, tmp_path):
+    np.save("x.npy", rng.normal(size=(300, 5)))
+    facts = mercer(
+        "fit",
+        "x.npy",
+        "--kernel",
+        "rbf(0.1)",
+        "--components",
+        3,
+        "--gap",
+        "0.05",
+        "-o",
+        "m.mercer",
+        "--json",
+    ).json
+    assert facts["certificate"]["gap"] <= 0.05

@@ -1,0 +1,188 @@
+"""The command as a process: how soon it answers, what it leaves, pipes, signals, locales."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mercer import PCA, __version__
+
+SOURCE = str(Path(__file__).resolve().parents[2] / "src")
+COMMAND = [sys.executable, "-m", "mercer"]
+HEAVY = (
+    *("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "mercer.estimators"),
+    *("mercer.sources", "mercer.modelfile", "mercer.report", "mercer.kernels", "mercer.plan"),
+)
+NAMES = ("fit", "plan", "transform", "inverse", "denoise", "inspect", "report", "compare", "demo")
+HELPS = ([], *([name] for name in NAMES), ["novelty"], ["novelty", "fit"], ["novelty", "score"])
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": SOURCE, "OPENBLAS_NUM_THREADS": "1", **more}
+
+
+def call(*arguments, cwd, **options):
+    given = {"capture_output": True, "text": True, "timeout": 120, "env": environment(), **options}
+    return subprocess.run([*COMMAND, *map(str, arguments)], cwd=cwd, **given)
+
+
+def test_help_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys\n"
+        "from mercer.cli.app import run\n"
+        f"for words in {list(HELPS)!r}:\n"
+        "    assert run([*words, '--help']) == 0\n"
+        f"heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Example") >= len(HELPS) - 1
+    assert "--scores" in done.stdout
+
+
+def test_help_answers_at_once(tmp_path):
+    call("--help", cwd=tmp_path)  # compiles
+    before = os.times()
+    for _ in range(3):
+        assert call("--help", cwd=tmp_path).returncode == 0
+    now = os.times()
+    # Of the processor, so that it is the same on a machine that has other work.
+    spent = now.children_user + now.children_system
+    assert (spent - before.children_user - before.children_system) / 3 < 0.4
+
+
+def test_version(tmp_path):
+    assert call("--version", cwd=tmp_path).stdout == f"mercer {__version__}\n"
+
+
+def test_a_pipeline_of_commands(mercer, tmp_path, iris, X):
+    mercer("fit", iris, "--components", 2, "-o", "m.mercer")
+    text = iris.read_text()
+    done = call("transform", "m.mercer", "-", "-o", "-", cwd=tmp_path, input=text)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].replace('"', "") == "pca0,pca1"
+    assert len(lines) == 151
+    scores = np.array([line.split(",") for line in lines[1:]], float)
+    assert np.array_equal(scores, PCA(2).fit(X).transform(X))
+    again = call("inverse", "m.mercer", "-", "-o", "-", cwd=tmp_path, input=done.stdout)
+    rows = np.array([line.split(",") for line in again.stdout.splitlines()[1:]], float)
+    assert np.allclose(rows, PCA(2).fit(X).reconstruct(X), atol=1e-12)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris.csv", "m.mercer"]
+
+
+def test_fit_from_stdin(tmp_path, iris):
+    done = call("fit", "-", "-o", "m.mercer", "--json", cwd=tmp_path, input=iris.read_text())
+    assert json.loads(done.stdout)["rows"] == 150
+    done = call("fit", "-", "-o", "n.mercer", cwd=tmp_path, input="")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away(mercer, tmp_path, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(100_000, 3)))
+    mercer("fit", "x.npy", "-o", "m.mercer")
+    shell = f"{sys.executable} -m mercer transform m.mercer x.npy -o - | head -1"
+    shell += "; echo ${PIPESTATUS[0]}"
+    done = subprocess.run(
+        ["bash", "-c", shell], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[0].replace('"', "").startswith("pca0,pca1")
+    assert done.stdout.splitlines()[-1] == "141"
+    assert done.stderr == ""
+    shell = f"{sys.executable} -m mercer fit --help | true"
+    done = subprocess.run(
+        ["bash", "-c", shell], cwd=tmp_path, env=environment(), capture_output=True
+    )
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("ascii", b"150 rows x 4"), ("latin-1", "150 rows × 4".encode("latin-1"))],
+)
+def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
+    env = environment(PYTHONIOENCODING=encoding, PYTHONUTF8="0", LC_ALL="C")
+    done = call("fit", iris, "-o", "m.mercer", cwd=tmp_path, env=env, text=False)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert b"###" in done.stdout  # the bars
+    done = call("--help", cwd=tmp_path, env=env, text=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("wait", [0.15, 1.2, 2.5])
+def test_stopped(tmp_path, rng, number, code, wait):
+    np.save(tmp_path / "x.npy", rng.normal(size=(30_000, 40)))
+    (tmp_path / "m.mercer").write_text("as it was")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    arguments = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--force"]
+    arguments += ["--components", "30", "--memory", "1GiB", "-o", "m.mercer", "--scores", "s.csv"]
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=tmp_path,
+        env=environment(TMPDIR=str(temporary)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(wait)
+    process.send_signal(number)
+    process.send_signal(number)  # an impatient user
+    out, err = process.communicate(timeout=60)
+    # Before Python has begun the signal ends it by itself.
+    codes = (code, -number) if wait < 1 else (code,)
+    assert process.returncode in codes, (out, err)
+    assert out == ""
+    assert "Traceback" not in err
+    assert wait < 1 or "Stopped: no file was written." in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.mercer", "tmp", "x.npy"]
+    assert (tmp_path / "m.mercer").read_text() == "as it was"
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
+def test_bars_with_the_time_left_in_a_terminal(tmp_path, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(7_000, 40)))
+    slow = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--components", "20"]
+    seen = in_terminal([*slow, "--memory", "200MiB", "-o", "m.mercer"], tmp_path)
+    assert "kernel matrix" in seen
+    assert "looking for NaN" not in seen  # which takes no second
+    assert "0:00:" in seen  # the time left
+    assert "7000 rows × 40 columns" in seen
+    assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h")  # the cursor is back
+
+
+def in_terminal(arguments, cwd):
+    """Run a command in a terminal of 80 columns and return all that it wrote."""
+    pid, fd = pty.fork()
+    if pid == 0:  # pragma: no cover (the child)
+        os.chdir(cwd)
+        os.environ.update(environment(COLUMNS="80", LINES="30", TERM="xterm-256color"))
+        os.execv(sys.executable, [*COMMAND, *arguments])
+    parts = []
+    while True:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:  # Linux's way to say that the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    _, status = os.waitpid(pid, 0)
+    text = b"".join(parts).decode()
+    assert os.waitstatus_to_exitcode(status) == 0, text
+    return text

@@ -1,0 +1,265 @@
+"""What is refused: with a sentence, an exit code and no file."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import write_csv
+
+
+@pytest.fixture(autouse=True)
+def no_files(tmp_path):
+    """A refusal leaves the folder as it was."""
+    yield
+    assert not [path for path in tmp_path.rglob("*") if ".part" in path.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["fti"], 2, "No such command 'fti'"),
+        (["fit", "{iris}"], 2, "Missing option"),
+        (["fit"], 2, "Missing argument"),
+        (["fit", "{iris}", "-o", "m.mercer", "--kernl", "rbf"], 2, "--kernl"),
+        (["fit", "{iris}", "-o", "m.mercer", "--memory", "much"], 2, "is not a size"),
+        (["fit", "{iris}", "-o", "m.mercer", "--seed", "x"], 2, "'--seed'"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "many"], 2, "broken-stick"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "1.5"], 2, "between 0 and 1"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "nan"], 2, "nan"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "-1"], 2, "whole number"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "9"], 1, "--components 9"),
+        (["fit", "{iris}", "-o", "m.mercer", "--gap", "2"], 2, "between 0 and 1"),
+        (["fit", "{iris}", "-o", "m.mercer", "--scale", "z-score"], 2, "Did you mean zscore?"),
+        (["fit", "{iris}", "-o", "m.mercer", "--impute", "median"], 2, "there is mean"),
+        (["fit", "{iris}", "-o", "m.mercer", "--method", "krilov"], 2, "Did you mean krylov?"),
+        (["fit", "{iris}", "-o", "m.mercer", "--method", "subset"], 2, "give a --kernel"),
+        (["fit", "{iris}", "-o", "m.mercer", "--gamma", "1"], 2, "give a --kernel"),
+        (["fit", "{iris}", "-o", "m.csv"], 2, "ends in .mercer"),
+        (["fit", "{iris}", "-o", "no/m.mercer"], 1, "There is no folder no"),
+        (["fit", "{iris}", "-o", "m.mercer", "--scores", "s.xls"], 2, "ends in .csv"),
+        (["fit", "{iris}", "-o", "m.mercer", "--scores", "{iris}"], 1, "is what is read"),
+        (
+            ["fit", "{iris}", "-o", "m.mercer", "--scores", "{iris}", "--force"],
+            1,
+            "is what is read",
+        ),
+        (["fit", "{iris}", "-o", "m.mercer", "--label", "specie"], 1, "did you mean 'species'?"),
+        (["fit", "{iris}", "-o", "m.mercer", "--columns", "sl,xx"], 1, "'xx'"),
+        (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
+        (["fit", "iris.cvs", "-o", "m.mercer"], 1, "Did you mean iris.csv?"),
+        (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "Nor is there a folder none"),
+        (["fit", ".", "-o", "m.mercer"], 1, "is a folder"),
+        (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
+        (["fit", "{iris}", "--kernel", "rbf(1) + ", "-o", "m.mercer"], 2, "from character"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf(1)", "--gamma", "2", "-o", "m.mercer"],
+            2,
+            "write it there",
+        ),
+        (["fit", "{iris}", "--kernel", "rbf", "--gamma", "-2", "-o", "m.mercer"], 2, "above 0"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--method", "sbset", "-o", "m.mercer"],
+            2,
+            "Did you mean subset?",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--select", "kmean", "-o", "m.mercer"],
+            2,
+            "Did you mean kmeans?",
+        ),
+        (
+            [
+                "fit",
+                "{iris}",
+                "--kernel",
+                "rbf",
+                "--method",
+                "exact",
+                "--basis",
+                "9",
+                "-o",
+                "m.mercer",
+            ],
+            2,
+            "is not for --method exact",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--basis", "999", "-o", "m.mercer"],
+            1,
+            "--basis 999",
+        ),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--components", "mle", "-o", "m.mercer"],
+            2,
+            "linear",
+        ),
+        (["fit", "{iris}", "--kernel", "precomputed", "-o", "m.mercer"], 2, "precomputed"),
+        (
+            ["fit", "{iris}", "--kernel", "rbf", "--preimage", "x", "-o", "m.mercer"],
+            2,
+            "fixed_point",
+        ),
+        (["fit", "{iris}", "--kernel", "substring(2)", "-o", "m.mercer"], 1, "strings"),
+        (["transform", "m.mercer", "{iris}", "-o", "s.csv"], 1, "There is no file m.mercer"),
+        (["transform", ".", "{iris}", "-o", "s.csv"], 1, "is a folder"),
+        (["transform", "{iris}", "{iris}", "-o", "s.csv"], 1, "iris.csv"),
+        (["inspect", "{iris}"], 1, "iris.csv"),
+        (["report", "{iris}", "-o", "r.html"], 1, "iris.csv"),
+        (["report", "{iris}", "-o", "r.pdf"], 2, "ends in .html"),
+        (["report", "{iris}", "-o", "r.html", "--images", "8by8"], 2, "28x28"),
+        (
+            ["novelty", "fit", "{iris}", "--contamination", "0.7", "-o", "m.mercer"],
+            2,
+            "at most 0.5",
+        ),
+        (["compare", "{iris}", "--method", "full,ful"], 2, "Did you mean full?"),
+    ],
+)
+def test_refused(mercer, iris, tmp_path, arguments, code, said):
+    before = sorted(tmp_path.iterdir())
+    done = mercer(*(text.format(iris=iris) for text in arguments), code=code)
+    assert said in done.err
+    assert done.err.splitlines()[-1].startswith("error: mercer")
+    assert done.out == ""
+    assert len(done.err) < 1500
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("a,b\n", "row"),
+        ("a,b\n1,2\n3,oops\n5,6\n", "oops"),
+        ("a,b\nx,y\nz,w\n", "number"),
+        ("a,b\n1,2\n3\n", "line 3"),
+        ("a,a\n1,2\n3,4\n", "more than once"),
+        ("a,b\n1,2\n", "row"),
+        ("a,b\n1,inf\n2,3\n3,4\n", "infinity"),
+    ],
+)
+def test_bad_tables(mercer, tmp_path, text, said):
+    (tmp_path / "bad.csv").write_text(text)
+    done = mercer("fit", "bad.csv", "--columns", "a,b", "-o", "m.mercer", code=1)
+    assert said in done.err, done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+
+
+def test_missing_values_are_counted_by_column(mercer, tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    X[1, 2] = X[2, 2] = X[3, 0] = np.nan
+    write_csv(tmp_path / "gaps.csv", X, "abc")
+    done = mercer("fit", "gaps.csv", "-o", "m.mercer", code=1)
+    assert "2 of 'c', 1 of 'a'" in done.err
+    assert "--impute mean" in done.err
+
+
+def test_a_column_without_a_value_cannot_be_filled_in(mercer, tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.save("x.npy", np.where(np.arange(3) == 1, np.nan, X))
+    done = mercer("fit", "x.npy", "--impute", "mean", "-o", "m.mercer", code=1)
+    assert "No row has a value in '1'" in done.err
+
+
+def test_files_are_not_replaced_unless_asked(mercer, iris, tmp_path):
+    for name in ("m.mercer", "s.csv"):
+        (tmp_path / name).write_text("precious")
+    done = mercer("fit", iris, "-o", "m.mercer", code=1)
+    assert "m.mercer is there already. --force replaces it." in done.err
+    done = mercer("fit", iris, "-o", "n.mercer", "--scores", "s.csv", code=1)
+    assert "s.csv is there already" in done.err
+    assert not (tmp_path / "n.mercer").exists()
+    assert (tmp_path / "m.mercer").read_text() == (tmp_path / "s.csv").read_text() == "precious"
+    mercer("fit", iris, "-o", "m.mercer", "--scores", "s.csv", "--force")
+    assert (tmp_path / "s.csv").read_text().startswith('"pca0"')
+
+
+def test_two_outputs_are_two_files(mercer, iris):
+    done = mercer("fit", iris, "-o", "m.mercer", "--scores", "m.mercer", code=2)
+    assert "ends in .csv" in done.err
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_is_read_only(mercer, iris, tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    folder.chmod(0o500)
+    done = mercer("fit", iris, "-o", "locked/m.mercer", code=1)
+    assert "does not let you write" in done.err
+
+
+def test_a_write_that_fails_is_a_sentence(mercer, iris, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "m.mercer")
+
+    monkeypatch.setattr("mercer.save", full, raising=False)
+    done = mercer("fit", iris, "-o", "m.mercer", code=1)
+    assert "m.mercer: no space left on device." in done.err
+
+
+def test_a_fault_of_ours_says_so_and_debug_shows_it(mercer, iris, monkeypatch, capsys):
+    from mercer.cli import build
+    from mercer.cli.app import run
+
+    def broken(asked):
+        raise KeyError("broken")
+
+    monkeypatch.setattr(build, "estimator", broken)
+    done = mercer("fit", iris, "-o", "m.mercer", code=1)
+    assert "a fault of Mercer's, KeyError" in done.err
+    assert "--debug" in done.err
+    assert run(["fit", str(iris), "-o", "m.mercer", "--debug"]) == 1
+    assert 'raise KeyError("broken")' in capsys.readouterr().err
+    monkeypatch.setenv("MERCER_DEBUG", "1")
+    assert run(["fit", str(iris), "-o", "m.mercer"]) == 1
+    assert 'raise KeyError("broken")' in capsys.readouterr().err
+
+
+def test_data_with_other_columns_than_the_model(mercer, iris, X, tmp_path):
+    mercer("fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer")
+    write_csv(tmp_path / "other.csv", X, ("sl", "width", "pl", "breadth"))
+    done = mercer("transform", "m.mercer", "other.csv", "-o", "s.csv", code=1)
+    assert "'sw'" in done.err
+    assert "'pw'" in done.err
+    np.save("three.npy", X[:, :3])
+    done = mercer("transform", "m.mercer", "three.npy", "-o", "s.csv", code=1)
+    assert "3" in done.err
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_columns_in_another_order_and_more_of_them(mercer, iris, X, tmp_path):
+    mercer(
+        "fit", iris, "--label", "species", "--components", 2, "-o", "m.mercer", "--scores", "s.npy"
+    )
+    mixed = np.column_stack([X[:, [3, 0]], X[:, 0] * 2, X[:, [2, 1]]])
+    write_csv(tmp_path / "mixed.csv", mixed, ("pw", "sl", "new", "pl", "sw"))
+    done = mercer("transform", "m.mercer", "mixed.csv", "-o", "t.npy")
+    assert np.array_equal(np.load("t.npy"), np.load("s.npy"))
+    assert "not used" in done.err
+    assert "'new'" in done.err
+
+
+def test_a_model_of_a_newer_version(mercer, iris, monkeypatch):
+    with monkeypatch.context() as later:
+        later.setattr("mercer.modelfile.FORMAT", 99)
+        mercer("fit", iris, "-o", "m.mercer")
+    for arguments in (["inspect", "m.mercer"], ["transform", "m.mercer", iris, "-o", "s.csv"]):
+        done = mercer(*arguments, code=1)
+        assert "has format 99" in done.err
+
+
+def test_a_model_that_is_cut_off(mercer, iris, tmp_path):
+    mercer("fit", iris, "-o", "m.mercer")
+    stored = (tmp_path / "m.mercer").read_bytes()
+    (tmp_path / "m.mercer").write_bytes(stored[: len(stored) // 2])
+    done = mercer("inspect", "m.mercer", code=1)
+    assert "m.mercer" in done.err
+
+
+def test_names_that_would_move_the_cursor(mercer, tmp_path, X):
+    evil = "\x1b[2J[red]evil"
+    write_csv(tmp_path / "evil.csv", X[:9], ("a", "b", "c", "d"), **{evil: list("xyzxyzxyz")})
+    done = mercer("fit", "evil.csv", "--components", 2, "-o", "m.mercer")
+    assert "\x1b" not in done.out + done.err
+    assert "[red]evil" in done.err
