@@ -1,5 +1,7 @@
 """mercer fit and plan: what is fitted, said and written is what Python's is."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.impute import SimpleImputer
@@ -28,6 +30,25 @@ def test_scores_are_those_of_python_bit_for_bit(mercer, iris, X):
     assert np.array_equal(scores, pca.transform(X))
     assert np.array_equal(table("t.csv")[0], scores)
     assert list(load("m.mercer").feature_names_in_) == ["sl", "sw", "pl", "pw"]
+
+
+def test_the_page_is_that_of_report(mercer, iris):
+    asked = ("--label", "species", "-o", "m.mercer")
+    done = mercer("fit", iris, *asked, "--report", "a.html", "--json").json
+    mercer("report", "m.mercer", iris, "-o", "b.html")
+    assert done["report"] == "a.html"
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    assert "setosa" in Path("a.html").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_leaves_no_model(mercer, iris, monkeypatch):
+    def broken(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("mercer.report.write_report", broken)
+    outputs = ("-o", "m.mercer", "--scores", "s.csv", "--report", "a.html")
+    assert "no space left" in mercer("fit", iris, *outputs, code=1).err
+    assert {path.name for path in Path().iterdir()} == {"iris.csv"}
 
 
 @pytest.mark.parametrize(

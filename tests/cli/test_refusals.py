@@ -1,10 +1,12 @@
 """What is refused: with a sentence, an exit code and no file."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
 
+from mercer import PCA
 from tests.cli.conftest import write_csv
 
 
@@ -263,3 +265,10 @@ def test_names_that_would_move_the_cursor(mercer, tmp_path, X):
     done = mercer("fit", "evil.csv", "--components", 2, "-o", "m.mercer")
     assert "\x1b" not in done.out + done.err
     assert "[red]evil" in done.err
+
+
+def test_a_page_without_what_makes_it_is_refused_before_the_fit(mercer, iris, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    monkeypatch.setattr(PCA, "fit", None)
+    done = mercer("fit", iris, "-o", "m.mercer", "--report", "a.html", code=1)
+    assert "mercer[report]" in done.err

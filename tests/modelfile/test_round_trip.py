@@ -67,7 +67,8 @@ def test_every_solver(way, X, tmp_path):
         {"svd_solver": methods.Sketch(sketches.Hashing(6, random_state=1)), "n_components": 2},
         {"svd_solver": methods.Iterative(krylov), "n_components": 2},
     ],
-    ids=str,
+    # Addresses in names would tell the workers of a parallel run apart.
+    ids=lambda given: str(given).split(" at 0x")[0],
 )
 def test_every_parameter_of_pca(how, dtype, X, tmp_path):
     X = X.astype(dtype)

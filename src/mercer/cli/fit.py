@@ -32,10 +32,16 @@ class Options(Rows, Model, Output):
             rich_help_panel="Output",
         ),
     ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Page to write, too, as report does: NAME.html.", rich_help_panel="Output"
+        ),
+    ] = None
 
 
 EXAMPLES = (
-    "mercer fit iris.csv --label species --scale zscore -o iris.mercer",
+    "mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html",
     "mercer fit digits.npy --kernel rbf --gamma median --components 50 --gap 0.01 -o digits.mercer",
     'mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000 '
     "--select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet",
@@ -48,24 +54,54 @@ def fit(asked: Options, voice: say.Voice) -> say.Result:
     Linear PCA, or kernel PCA with --kernel. Says what was read, how the axes were found, and
     how far from the best possible ones they can be.
     """
-    from mercer.cli import build, outputs, rows, tables
+    from mercer.cli import build, rows
 
     start = time.perf_counter()
     made = build.estimator(asked)
-    outputs.require_suffix(asked.output, ".mercer")
-    outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
-    if asked.scores is not None:
-        outputs.require_suffix(asked.scores, *tables.SUFFIXES)
-        tables.claim(asked.scores, force=asked.force, inputs=(asked.data, asked.output))
+    _claim(asked)
     table = rows.learning(asked, voice)
     model = fitted(made, table, asked)
-    with contextlib.ExitStack() as both:  # or neither, where it is stopped
+    with contextlib.ExitStack() as all_of_them:  # or none, where it is stopped
         if asked.scores is not None:
-            part = both.enter_context(whole(asked.scores))
-            extra = {} if asked.scores.suffix.lower() == ".npy" else dict(table.extra)
-            tables.write(tables.scores_of(model, table.source), part, extra)
+            _write_scores(all_of_them.enter_context(whole(asked.scores)), model, table)
+        if asked.report is not None:
+            _write_page(all_of_them.enter_context(whole(asked.report)), model, table, asked)
         keep("fit", model, asked)
     return told(asked, model, table, time.perf_counter() - start)
+
+
+def _claim(asked: Options) -> None:
+    """Refuse files that cannot, or must not, be written."""
+    from mercer.cli import outputs, tables
+
+    others: list[str | Path] = [asked.data]
+    for path, known in (
+        (asked.output, (".mercer",)),
+        (asked.scores, tables.SUFFIXES),
+        (asked.report, outputs.PAGES),
+    ):
+        if path is not None:
+            outputs.require_suffix(path, *known)
+            outputs.claim(path, force=asked.force, inputs=tuple(others))
+            others.append(path)
+    if asked.report is not None:
+        from mercer.report import html
+
+        html.ready()
+
+
+def _write_scores(path: Path, model: Any, table: Any) -> None:
+    from mercer.cli import tables
+
+    extra = {} if path.suffix.lower() == ".npy" else dict(table.extra)
+    tables.write(tables.scores_of(model, table.source), path, extra)
+
+
+def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
+    from mercer.report import write_report
+
+    labels = None if asked.label is None else table.extra[asked.label]
+    write_report(path, model, table.source, labels=labels, origin=origin("fit", asked))
 
 
 def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
@@ -78,12 +114,11 @@ def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     return steps.joined(before, made.fit(source))
 
 
-def keep(name: str, model: Any, asked: Any) -> None:
-    """Write the model, with what it was asked for."""
-    from mercer import save
+def origin(name: str, asked: Any) -> dict[str, Any]:
+    """Return where a model comes from."""
     from mercer.cli import facts
 
-    origin = {
+    return {
         "command": facts.command_line(name, asked),
         "file": asked.data,
         "label": asked.label,
@@ -91,7 +126,13 @@ def keep(name: str, model: Any, asked: Any) -> None:
         "columns": asked.names,
         "seed": asked.seed,
     }
-    save(model, asked.output, origin=origin)
+
+
+def keep(name: str, model: Any, asked: Any) -> None:
+    """Write the model, with what it was asked for."""
+    from mercer import save
+
+    save(model, asked.output, origin=origin(name, asked))
 
 
 def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
@@ -99,10 +140,10 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
     from mercer.cli import facts, rows
 
     axes, found = facts.axes_of(model), facts.of_model(model)
-    written = [facts.written(asked.output)]
-    scores = getattr(asked, "scores", None)
-    if scores is not None:
-        written.append(facts.written(scores))
+    files = {"model": asked.output} | {
+        name: getattr(asked, name, None) for name in ("scores", "report")
+    }
+    written = [facts.written(path) for path in files.values() if path is not None]
     shape = table.source.shape
     result = {
         "rows": shape[0],
@@ -111,8 +152,7 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
         "imputed": table.missing,
         **found,
         "seconds": seconds,
-        "model": str(asked.output),
-        "scores": None if scores is None else str(scores),
+        **{name: None if path is None else str(path) for name, path in files.items()},
     }
     lines = [
         ("read", rows.described(asked.data, table.source)),

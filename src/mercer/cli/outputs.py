@@ -8,6 +8,7 @@ from pathlib import Path
 from mercer.cli.errors import UsageError, WorkError
 
 STDOUT = "-"
+PAGES = (".html", ".htm")
 
 
 def claim(path: Path, *, force: bool, inputs: tuple[str | Path, ...] = ()) -> None:

@@ -78,7 +78,7 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
     start = time.perf_counter()
     shape = _image(asked.images)
     outputs.there(asked.model)
-    outputs.require_suffix(asked.output, ".html", ".htm")
+    outputs.require_suffix(asked.output, *outputs.PAGES)
     read = () if asked.data is None else (asked.data,)
     outputs.claim(asked.output, force=asked.force, inputs=(asked.model, *read))
     origin = read_header(asked.model).origin or {}

@@ -29,6 +29,12 @@ def extra(module: str) -> Any:
         ) from missing
 
 
+def ready() -> None:
+    """Refuse to begin where what a page is made with is not installed."""
+    for module in ("jinja2", "plotly"):
+        extra(module)
+
+
 def packed(values: npt.NDArray[Any]) -> dict[str, str]:
     """Return numbers as JSON can hold them: their bytes, and how to read them."""
     kind = {"f4": "<f4", "f8": "<f8", "i4": "<i4", "u1": "|u1"}[values.dtype.str[1:]]

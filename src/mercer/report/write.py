@@ -123,7 +123,7 @@ def write_report(
 
 def _check(path: Any, X: Any, sample: Any, given: Mapping[str, Any]) -> None:
     """Refuse arguments before anything is computed."""
-    html.extra("jinja2"), html.extra("plotly")
+    html.ready()
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Make it first.")
     if Path(path).is_dir():
