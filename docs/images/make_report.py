@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 from sklearn.datasets import load_wine
 
-from mercer import PCA
-from mercer.report import write_report
-
 HERE = Path(__file__).parent
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 SIZE = {"width": 1180, "height": 1324}
-FURTHEST = 158
+POINTED_AT = 158
 # Where the point of a row lies on the screen.
 PLACE = """(row) => {
   const plot = document.getElementById("scatter"), { xaxis, yaxis } = plot._fullLayout;
@@ -43,14 +42,13 @@ def main() -> None:
         print(f"{path}: left as it is, there is no playwright or no Chromium")
         return
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
-        report = Path(folder) / "wine.html"
-        write(report)
+        report = write(Path(folder))
         page = p.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page(
             viewport=SIZE, device_scale_factor=2, color_scheme="light"
         )
         page.goto(report.as_uri())
         page.wait_for_selector("html[data-ready]")
-        page.mouse.move(*page.evaluate(PLACE, FURTHEST))
+        page.mouse.move(*page.evaluate(PLACE, POINTED_AT))
         page.wait_for_selector("#tip:not([hidden])")
         picture = page.screenshot()
     colours = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
@@ -58,13 +56,14 @@ def main() -> None:
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 
-def write(path: Path) -> None:
-    """Write a report of 178 wines of three cultivars, by 13 measurements."""
+def write(folder: Path) -> Path:
+    """Run the command that the README begins with, on scikit-learn's wines."""
     wine = load_wine(as_frame=True)
-    cultivars = [f"cultivar {i + 1}" for i in wine.target]
-    title = "178 wines from three cultivars, by 13 measurements"
-    pca = PCA(0.8, scale=True, random_state=0).fit(wine.data)
-    write_report(path, pca, wine.data, labels=cultivars, title=title)
+    rows = wine.data.assign(cultivar=[f"cultivar {i + 1}" for i in wine.target])
+    rows.to_csv(folder / "wine.csv", index=False)
+    command = "fit wine.csv --label cultivar --scale zscore -o wine.mercer --report wine.html"
+    subprocess.run([sys.executable, "-m", "mercer", *command.split()], cwd=folder, check=True)
+    return folder / "wine.html"
 
 
 if __name__ == "__main__":
