@@ -13,6 +13,8 @@ from mercer.sources.strings import StringSource
 
 # Rows that are looked at, and their entries, at most; letters of a string.
 _ROWS, _ENTRIES, _LETTERS = 256, 2**20, 1024
+# Entries that are in memory at one time, or a row.
+_AT_ONCE = 2**16
 
 
 def fingerprint(source: Source) -> str:
@@ -35,11 +37,10 @@ def fingerprint(source: Source) -> str:
         for text in source.take(_spread(n, _ROWS)):
             digest.update(f"{len(text)} {text[:_LETTERS]}\n".encode("utf-8", "surrogatepass"))
         return f"{n} strings {digest.hexdigest()[:24]}"
-    rows = min(_ROWS, max(2, _ENTRIES // max(1, *columns)))
-    taken = to_numpy(source.take(_spread(n, rows))).astype(source.dtype, copy=False)
-    # Zero and minus zero are equal; so are all NaN.
-    taken = np.where(np.isnan(taken), np.nan, taken + 0.0).astype(taken.dtype.newbyteorder("<"))
-    digest.update(np.ascontiguousarray(taken).data)
+    d = max(1, *columns)
+    spread = _spread(n, min(_ROWS, max(2, _ENTRIES // d)))
+    for some in np.array_split(spread, -(-len(spread) * d // _AT_ONCE) or 1):
+        digest.update(_bytes(to_numpy(source.take(some)).astype(source.dtype, copy=False)))
     return f"{n}x{columns[0]} {source.dtype} {digest.hexdigest()[:24]}"
 
 
@@ -49,6 +50,12 @@ def joint_fingerprint(before: str | None, batch: Source) -> str:
     if before is None:
         return own
     return f"batches {hashlib.sha256(before.encode() + own.encode()).hexdigest()[:24]}"
+
+
+def _bytes(rows: np.ndarray[Any, Any]) -> Any:
+    """Return rows as what is hashed: zero and minus zero are equal, and so are all NaN."""
+    rows = np.where(np.isnan(rows), np.nan, rows + 0.0).astype(rows.dtype.newbyteorder("<"))
+    return np.ascontiguousarray(rows).data
 
 
 def _spread(n: int, rows: int) -> np.ndarray[Any, Any]:
