@@ -38,6 +38,7 @@ _WORDS = (
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
+    (r"\(missing='keep' and sklearn\.impute\.SimpleImputer; (--impute mean) on .*?\)", r"(\1)"),
 )
 
 

@@ -32,7 +32,7 @@ def learning(asked: Rows, voice: Voice) -> Table:
         format=asked.format,
     )
     if table.dropped and asked.columns is None:
-        voice.note(f"left out, as they hold no numbers: {listed(table.dropped)}.")
+        voice.note(f"left out, as {table.left_out}")
     return table
 
 
