@@ -168,7 +168,7 @@ def test_what_is_said(mercer, iris):
 def test_json_is_one_object(mercer, iris, X):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer", "--json")
     facts, pca = done.json, PCA(2).fit(X)
-    assert facts["rows"], facts["columns"] == (150, 4)
+    assert (facts["rows"], facts["columns"]) == (150, 4)
     assert facts["dropped"] == ["species"]
     assert np.allclose(facts["explained_variance_ratio"], pca.explained_variance_ratio_)
     assert facts["certificate"]["captured"] == pytest.approx(float(pca.certificate_.captured))

@@ -103,10 +103,8 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
     scores = getattr(asked, "scores", None)
     if scores is not None:
         written.append(facts.written(scores))
-    shape = table.source.shape
     result = {
-        "rows": shape[0],
-        "columns": shape[1] if len(shape) > 1 else None,
+        **rows.size(table.source),
         "dropped": table.dropped,
         "imputed": table.missing,
         **found,

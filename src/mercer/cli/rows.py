@@ -112,6 +112,11 @@ def score_names(model: Any) -> list[str]:
     return [str(name) for name in axes_of(model).get_feature_names_out()]
 
 
+def size(source: Source) -> dict[str, int | None]:
+    """Return how many rows and columns there are, as JSON has it; strings have no columns."""
+    return {"rows": source.shape[0], "columns": source.shape[1] if len(source.shape) > 1 else None}
+
+
 def described(data: str, source: Source) -> str:
     """Say what was read."""
     name = "stdin" if data == "-" else data
