@@ -1,7 +1,10 @@
 """mercer fit and plan: what is fitted, said and written is what Python's is."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -236,3 +239,44 @@ def test_the_gap_is_asked_for(mercer, rng, tmp_path):
         "--json",
     ).json
     assert facts["certificate"]["gap"] <= 0.05
+
+
+def test_weights_count_rows_in_the_steps(mercer, X, rng, tmp_path):
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    weights = rng.integers(0, 4, len(X))
+    write_csv(tmp_path / "w.csv", gaps, "abcd", w=weights)
+    write_csv(tmp_path / "r.csv", np.repeat(gaps, weights, axis=0), "abcd")
+    options = (
+        "--impute",
+        "mean",
+        "--scale",
+        "zscore",
+        "--kernel",
+        "rbf(0.1)",
+        "--preimage",
+        "auto",
+    )
+    mercer("fit", "w.csv", "--weights", "w", *options, "-o", "w.mercer", "--scores", "s.csv")
+    mercer("fit", "r.csv", *options, "-o", "r.mercer")
+    found, expected = load("w.mercer"), load("r.mercer")
+    for name in ("statistics_", "mean_", "scale_"):
+        step = 0 if name == "statistics_" else 1
+        assert np.allclose(getattr(found[step], name), getattr(expected[step], name), rtol=1e-12)
+    ratios = [model[-1].explained_variance_ratio_ for model in (found, expected)]
+    assert np.allclose(*ratios, atol=1e-8)
+    # The way back that scikit-learn's imputer has not: what load says of it.
+    mercer("inverse", "w.mercer", "s.csv", "-o", "i.npy")
+    scores = found.transform(pd.DataFrame(gaps, columns=list("abcd")))
+    assert np.allclose(found[1:].inverse_transform(scores), np.load("i.npy"), atol=1e-6)
+
+
+def test_weights_count_sparse_rows(mercer, rng):
+    rows = np.where(rng.random((60, 6)) < 0.5, 0.0, rng.normal(size=(60, 6)))
+    weights = rng.integers(1, 4, 60).astype(float)
+    scipy.io.mmwrite("w.mtx", scipy.sparse.csr_array(np.column_stack([rows, weights])))
+    scipy.io.mmwrite("r.mtx", scipy.sparse.csr_array(np.repeat(rows, weights.astype(int), axis=0)))
+    options = ("--scale", "zscore", "--kernel", "rbf(0.1)", "--components", 4)
+    mercer("fit", "w.mtx", "--weights", "6", *options, "-o", "w.mercer")
+    mercer("fit", "r.mtx", *options, "-o", "r.mercer")
+    ratios = [load(name)[-1].explained_variance_ratio_ for name in ("w.mercer", "r.mercer")]
+    assert np.allclose(*ratios, atol=1e-8)
