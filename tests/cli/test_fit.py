@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -179,7 +182,8 @@ def test_columns_are_those_asked_for(mercer, iris, X):
 
 def test_what_is_said(mercer, iris):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer")
-    assert "note: left out, as they hold no numbers: 'species'." in done.err
+    assert "note: left out, as not every entry is a number, or" in done.err
+    assert "number the rows: 'species'." in done.err
     for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of the best", "m.mercer"):
         assert text in done.out
     assert "\x1b" not in done.out + done.err
@@ -188,7 +192,7 @@ def test_what_is_said(mercer, iris):
 def test_json_is_one_object(mercer, iris, X):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer", "--json")
     facts, pca = done.json, PCA(2).fit(X)
-    assert facts["rows"], facts["columns"] == (150, 4)
+    assert (facts["rows"], facts["columns"]) == (150, 4)
     assert facts["dropped"] == ["species"]
     assert np.allclose(facts["explained_variance_ratio"], pca.explained_variance_ratio_)
     assert facts["certificate"]["captured"] == pytest.approx(float(pca.certificate_.captured))
@@ -256,3 +260,44 @@ def test_the_gap_is_asked_for(mercer, rng, tmp_path):
         "--json",
     ).json
     assert facts["certificate"]["gap"] <= 0.05
+
+
+def test_weights_count_rows_in_the_steps(mercer, X, rng, tmp_path):
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    weights = rng.integers(0, 4, len(X))
+    write_csv(tmp_path / "w.csv", gaps, "abcd", w=weights)
+    write_csv(tmp_path / "r.csv", np.repeat(gaps, weights, axis=0), "abcd")
+    options = (
+        "--impute",
+        "mean",
+        "--scale",
+        "zscore",
+        "--kernel",
+        "rbf(0.1)",
+        "--preimage",
+        "auto",
+    )
+    mercer("fit", "w.csv", "--weights", "w", *options, "-o", "w.mercer", "--scores", "s.csv")
+    mercer("fit", "r.csv", *options, "-o", "r.mercer")
+    found, expected = load("w.mercer"), load("r.mercer")
+    for name in ("statistics_", "mean_", "scale_"):
+        step = 0 if name == "statistics_" else 1
+        assert np.allclose(getattr(found[step], name), getattr(expected[step], name), rtol=1e-12)
+    ratios = [model[-1].explained_variance_ratio_ for model in (found, expected)]
+    assert np.allclose(*ratios, atol=1e-8)
+    # The way back that scikit-learn's imputer has not: what load says of it.
+    mercer("inverse", "w.mercer", "s.csv", "-o", "i.npy")
+    scores = found.transform(pd.DataFrame(gaps, columns=list("abcd")))
+    assert np.allclose(found[1:].inverse_transform(scores), np.load("i.npy"), atol=1e-6)
+
+
+def test_weights_count_sparse_rows(mercer, rng):
+    rows = np.where(rng.random((60, 6)) < 0.5, 0.0, rng.normal(size=(60, 6)))
+    weights = rng.integers(1, 4, 60).astype(float)
+    scipy.io.mmwrite("w.mtx", scipy.sparse.csr_array(np.column_stack([rows, weights])))
+    scipy.io.mmwrite("r.mtx", scipy.sparse.csr_array(np.repeat(rows, weights.astype(int), axis=0)))
+    options = ("--scale", "zscore", "--kernel", "rbf(0.1)", "--components", 4)
+    mercer("fit", "w.mtx", "--weights", "6", *options, "-o", "w.mercer")
+    mercer("fit", "r.mtx", *options, "-o", "r.mercer")
+    ratios = [load(name)[-1].explained_variance_ratio_ for name in ("w.mercer", "r.mercer")]
+    assert np.allclose(*ratios, atol=1e-8)

@@ -1,5 +1,6 @@
 """Parts of the command line by themselves: words, numbers, signals, the command again."""
 
+import errno
 import shlex
 import signal
 import sys
@@ -66,11 +67,22 @@ def test_notes_are_said_once(capsys):
         ('method="exact" takes all', "--method exact takes all"),
         ("A larger n_basis comes nearer", "A larger --basis comes nearer"),
         ("gap=0.01 finds", "--gap 0.01 finds"),
+        (
+            "For strings there is KernelPCA with a kernel of strings.",
+            "For strings give a kernel of strings: --kernel substring.",
+        ),
+        ("Write one with mercer.save.", "Write one with mercer fit."),
         ("/x/.m.123.part.mercer: no", "/x/m.mercer: no"),
     ],
 )
 def test_words_of_the_command_line(python, said):
     assert errors.spoken(python) == said
+
+
+def test_errors_of_the_system():
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert errors.sentence(full) == "no space left on device."
+    assert errors.sentence(OSError(*full.args, "x.csv")) == "x.csv: no space left on device."
 
 
 def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):

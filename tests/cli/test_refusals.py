@@ -154,7 +154,25 @@ def test_missing_values_are_counted_by_column(mercer, tmp_path):
     write_csv(tmp_path / "gaps.csv", X, "abc")
     done = mercer("fit", "gaps.csv", "-o", "m.mercer", code=1)
     assert "2 of 'c', 1 of 'a'" in done.err
-    assert "--impute mean" in done.err
+    assert "(--impute mean)" in done.err
+    assert "SimpleImputer" not in done.err
+
+
+def test_infinity_is_not_filled_in(mercer, tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    X[2, 1], X[3, 0] = np.inf, np.nan
+    np.save("x.npy", X)
+    write_csv(tmp_path / "x.csv", np.nan_to_num(X, nan=0.0, posinf=np.inf), "abc")
+    done = mercer("fit", "x.csv", "-o", "m.mercer", code=1)
+    assert "infinity (inf): the first is in row 2, column 1 ('b')" in done.err
+    assert "make such entries NaN and fill them in with --impute mean" in done.err
+    done = mercer("fit", "x.npy", "--impute", "mean", "-o", "m.mercer", code=1)
+    assert "There is no mean of '1': infinity is among the values" in done.err
+
+
+@pytest.mark.parametrize("seed", ["-1", 2**32])
+def test_seeds_out_of_range(mercer, iris, seed):
+    assert "--seed" in mercer("fit", iris, "--seed", seed, "-o", "m.mercer", code=2).err
 
 
 def test_a_column_without_a_value_cannot_be_filled_in(mercer, tmp_path):

@@ -296,6 +296,14 @@ REFUSED = {
         r"^method\.solver is a function",
     ),
     "another scaler": (lambda: make_pipeline(MinMaxScaler(), PCA(1)), "MinMaxScaler"),
+    # These could be written, and no one could load them.
+    "no step": (lambda: make_pipeline("passthrough", PCA(1)), r"^steps\['passthrough'\] is 'pass"),
+    "a pipeline inside": (
+        lambda: make_pipeline(make_pipeline(StandardScaler()), PCA(1)),
+        r"^steps\['pipeline'\] is a Pipeline",
+    ),
+    "two models": (lambda: make_pipeline(PCA(2), KernelPCA(1)), r"^steps\['pca'\] is a PCA"),
+    "a cache": (lambda: make_pipeline(PCA(1), memory="unused"), "^memory is a cache"),
     "other means": (lambda: make_pipeline(SimpleImputer(strategy="median"), PCA(1)), "mean"),
     "another model": (lambda: sklearn.decomposition.PCA(1), "PCA is no model of Mercer's"),
     "a pipeline of others": (

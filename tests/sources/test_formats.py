@@ -590,3 +590,20 @@ def test_what_needs_no_extra(tmp_path, monkeypatch):
     for suffix in (".npy", ".npz", ".mtx"):
         assert_array_equal(as_source(tmp_path / f"x{suffix}").collect(), X)
     write_table(as_source(X), tmp_path / "y.npy")
+
+
+def test_identifiers_keep_their_digits(tmp_path):
+    found = {
+        "id": pyarrow.array([2**53 + 1, None, 2**53 + 3]),
+        "big": pyarrow.array([2**64 - 1, 2**64 - 2, 0], "uint64"),
+        "few": pyarrow.array([1, None, 3]),
+        "flag": pyarrow.array([True, None, False]),
+    }
+    pyarrow.parquet.write_table(
+        pyarrow.table({**found, "x": [1.0, 2.0, 4.0]}), tmp_path / "x.parquet"
+    )
+    extra = read_table(tmp_path / "x.parquet", columns=["x"], keep=list(found)).extra
+    assert extra["id"].tolist() == ["9007199254740993", "", "9007199254740995"]
+    assert extra["big"].tolist() == [2**64 - 1, 2**64 - 2, 0]
+    assert_array_equal(extra["few"], [1, np.nan, 3])
+    assert_array_equal(extra["flag"], [1, np.nan, 0])

@@ -57,7 +57,7 @@ def compare(asked: Options, voice: say.Voice) -> say.Result:
         raise WorkError(f"No method could be tried; {runs[0].method}: {runs[0].left_out}")
     shown: list[Any] = [say.pairs([("read", rows.described(asked.data, table.source))]), ""]
     return say.Result(
-        {"rows": source.shape[0], "columns": source.shape[1:], "methods": [vars(r) for r in runs]},
+        {**rows.size(source), "methods": [vars(r) for r in runs]},
         [*shown, _table(runs), *_left_out(runs)],
     )
 

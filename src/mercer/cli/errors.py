@@ -33,11 +33,17 @@ _WORDS = (
     (r"\bkernel=", "the kernel "),
     (r"\bgap=([\d.e-]+)", r"--gap \1"),
     (r"\bsample_weight\b", "--weights"),
+    (
+        r"there is KernelPCA with a kernel of strings",
+        "give a kernel of strings: --kernel substring",
+    ),
+    (r"\bmercer\.save\b", "mercer fit"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
     (r"\bformat=('\w+')", r"--format \1"),
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
+    (r"\(missing='keep' and sklearn\.impute\.SimpleImputer; (--impute mean) on .*?\)", r"(\1)"),
 )
 
 
@@ -79,8 +85,9 @@ def closed() -> int:
 def sentence(error: BaseException) -> str:
     """Return what an error says, in the words of the command line."""
     text = str(error).strip()
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        text = f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}."
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "  # a pipe has no name
+        text = f"{where}{error.strerror[0].lower()}{error.strerror[1:]}."
     elif isinstance(error, MemoryError) and not text:
         text = "There is not enough memory. Give a smaller --memory, or work on fewer rows."
     elif not isinstance(error, (*_KNOWN, WorkError, UsageError)):

@@ -144,10 +144,8 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
         name: getattr(asked, name, None) for name in ("scores", "report")
     }
     written = [facts.written(path) for path in files.values() if path is not None]
-    shape = table.source.shape
     result = {
-        "rows": shape[0],
-        "columns": shape[1] if len(shape) > 1 else None,
+        **rows.size(table.source),
         "dropped": table.dropped,
         "imputed": table.missing,
         **found,

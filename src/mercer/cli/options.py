@@ -218,7 +218,10 @@ class Model(Common):
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option(help="Where random choices start.", rich_help_panel=_MODEL)
+        int,
+        typer.Option(
+            min=0, max=2**32 - 1, help="Where random choices start.", rich_help_panel=_MODEL
+        ),
     ] = 0
 
 

@@ -36,8 +36,6 @@ def plan(asked: Options, voice: say.Voice) -> say.Result:
     if getattr(made, "gamma", None) is not None:
         made.set_params(gamma=1.0)  # which no cost depends on, and the median of distances has one
     found = made.plan(table.source)
-    shape = table.source.shape
-    result = {"rows": shape[0], "columns": shape[1] if len(shape) > 1 else None}
     read = rows.described(asked.data, table.source)
     shown: list[Any] = [say.pairs([("read", read)]), "", str(found)]
-    return say.Result({**result, **facts.of_plan(found)}, shown)
+    return say.Result({**rows.size(table.source), **facts.of_plan(found)}, shown)

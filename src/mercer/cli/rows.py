@@ -32,7 +32,7 @@ def learning(asked: Rows, voice: Voice) -> Table:
         format=asked.format,
     )
     if table.dropped and asked.columns is None:
-        voice.note(f"left out, as they hold no numbers: {listed(table.dropped)}.")
+        voice.note(f"left out, as {table.left_out}")
     return table
 
 
@@ -110,6 +110,11 @@ def feature_names(model: Any) -> list[str] | None:
 def score_names(model: Any) -> list[str]:
     """Return what the axes of a model are called."""
     return [str(name) for name in axes_of(model).get_feature_names_out()]
+
+
+def size(source: Source) -> dict[str, int | None]:
+    """Return how many rows and columns there are, as JSON has it; strings have no columns."""
+    return {"rows": source.shape[0], "columns": source.shape[1] if len(source.shape) > 1 else None}
 
 
 def described(data: str, source: Source) -> str:

@@ -35,7 +35,8 @@ class Means(Fold):
     def add(self, block: Block) -> None:
         rows = block.dense(np.float64)
         there = ~np.isnan(rows)
-        self.sums += block.count @ np.where(there, rows, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinities: refused later
+            self.sums += block.count @ np.where(there, rows, 0.0)
         self.counts += block.count @ there
 
     def merge(self, other: Self) -> None:
@@ -55,11 +56,15 @@ class Means(Fold):
 def imputer(source: Source) -> SimpleImputer:
     """Return an imputer that has seen all rows."""
     means = source.fold(Means(source.shape[1]))
-    empty = np.flatnonzero(means.counts == 0)
-    if len(empty):
-        names = [str(i) if source.names is None else str(source.names[i]) for i in empty.tolist()]
+    empty, endless = means.counts == 0, ~np.isfinite(means.sums)
+    if empty.any():
         raise WorkError(
-            f"No row has a value in {listed(names)}. Leave such columns out: --columns."
+            f"No row has a value in {_named(source, empty)}. Leave such columns out: --columns."
+        )
+    if endless.any():
+        raise WorkError(
+            f"There is no mean of {_named(source, endless)}: infinity is among the values, or "
+            f"their sum is too large. Drop such rows, or leave such columns out: --columns."
         )
     # The mean of one row is that row: what is learnt of it is learnt of all.
     return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
@@ -136,6 +141,12 @@ def mapped(source: Source, f: Callable[[Any], Any], width: int) -> Source:
     """Return rows through a function of plain arrays."""
     extra = _COPIES * (source.shape[1] + width)
     return source.map(lambda block: f(block.dense(source.dtype)), width, extra_bytes=extra)
+
+
+def _named(source: Source, which: Any) -> str:
+    """Write the names of some columns, or their numbers where they have no names."""
+    at = np.flatnonzero(which).tolist()
+    return listed([str(i) if source.names is None else str(source.names[i]) for i in at])
 
 
 def _whole(count: float) -> Any:

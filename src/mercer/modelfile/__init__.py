@@ -92,6 +92,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     ImportError
         Where the model was fitted to tensors, and torch is not installed.
 
+    Notes
+    -----
+    ``mercer fit`` with ``--impute``, or with ``--scale`` and ``--kernel``, writes a pipeline.
+    scikit-learn's imputer has no way back: behind one, ``model[1:].inverse_transform(scores)``
+    gives the rows that ``mercer inverse`` writes.
+
     Examples
     --------
     >>> import tempfile

@@ -157,7 +157,7 @@ class Encoder:
             parts = kind.parts(value)
         except LostError as error:
             name, why = error.args
-            _refuse(f"{path}.{name}" if name else path, why)
+            _refuse(".".join(part for part in (path, name) if part), why)
         # Numbered when all parts are: what refers to itself finds no number, and goes too deep.
         made = {
             name: self.node(part, f"{path}.{name}" if path else name, depth + 1)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.modelfile.kinds import Kind, LostError, Translated
 
 _NAMES = ("n_features_in_", "feature_names_in_")
+_BEFORE = (SimpleImputer, StandardScaler)
 
 
 class Step(Kind):
@@ -75,6 +76,15 @@ def _search(scores: Any, labels: Any, **given: Any) -> KNeighborsClassifier:
 def _steps(pipeline: Pipeline) -> dict[str, Any]:
     if pipeline.memory is not None:
         raise LostError("memory", "is a cache of this machine. Set it to None first")
+    for name, step in pipeline.steps[:-1]:
+        # Of another step the encoder may know how to write it, but `_pipeline` takes none.
+        if not isinstance(step, _BEFORE):
+            what = repr(step) if isinstance(step, str) else f"a {type(step).__name__}"
+            raise LostError(
+                f"steps[{name!r}]",
+                f"is {what}. Before a model only SimpleImputer and StandardScaler are saved; save "
+                f"other steps by themselves",
+            )
     return {"steps": [[name, step] for name, step in pipeline.steps], "verbose": pipeline.verbose}
 
 
@@ -82,8 +92,8 @@ def _pipeline(steps: Any, verbose: Any) -> Pipeline:
     pairs = isinstance(steps, list) and all(isinstance(s, list) and len(s) == 2 for s in steps)
     if not pairs or not steps or not all(isinstance(name, str) for name, _ in steps):
         raise ValueError("it has no steps")
-    before = all(isinstance(step, (SimpleImputer, StandardScaler)) for _, step in steps[:-1])
-    if not before or isinstance(steps[-1][1], (Pipeline, SimpleImputer, StandardScaler)):
+    before = all(isinstance(step, _BEFORE) for _, step in steps[:-1])
+    if not before or isinstance(steps[-1][1], (Pipeline, *_BEFORE)):
         raise ValueError("its steps are not an imputer, a scaler and a model")
     return Pipeline([(name, step) for name, step in steps], verbose=bool(verbose))
 

@@ -21,10 +21,12 @@ def not_finite(
         )
     row, column, value = found
     what = "NaN" if np.isnan(value) else f"infinity ({value})"
+    # No imputer takes infinity for a value that is missing.
+    remedy = "fill them in" if np.isnan(value) else "make such entries NaN and fill them in"
     name = "" if source.names is None else f" ({source.names[column]!r})"
     return ValueError(
         f"Input {called} contains {what}: the first is in row {row}, column {column}{name}. "
-        f"Drop such rows or fill them in, for example with sklearn.impute.SimpleImputer."
+        f"Drop such rows or {remedy}, for example with sklearn.impute.SimpleImputer."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,9 @@ from mercer.sources.files.text import MISSING
 Values = npt.NDArray[Any]
 
 # 007 is a name, and would lose its zeros as a number.
-_PADDED = re.compile(r"[+-]?0\d|\+")
+_PADDED = r"^[+-]?0\d|^\+"
+# Whole numbers that floats may take for one another: identifiers.
+_LONG = r"^-?\d{16,}$"
 
 
 def from_text(parts: Sequence[Any]) -> Values:
@@ -24,22 +25,22 @@ def from_text(parts: Sequence[Any]) -> Values:
         return np.concatenate(parts)
     pa = extra("pyarrow", "CSV")
     column = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
-    return as_numbers(column) if _all_numbers(column) else as_objects(column)
+    return as_numbers(column) if _may_be_numbers(column) else as_objects(column)
 
 
-def _all_numbers(column: Any) -> bool:
-    """Tell whether the distinct values of a column are numbers or missing, and some a number."""
-    pc = extra("pyarrow.compute", "CSV")
-    first = column[:1000].to_pylist()
-    if any(_PADDED.match(text) for text in first):
-        return False
-    known = [text for text in first if text not in MISSING]
-    padded = pc.any(pc.match_substring_regex(column, r"^[+-]?0\d|^\+")).as_py()
-    return bool(known) and not padded
+def _may_be_numbers(column: Any) -> bool:
+    """Tell whether the values of a column may be numbers: some are there, and none is padded."""
+    pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+    lacking = pc.is_in(column, value_set=pa.array(MISSING, pa.string()))
+    padded = pc.match_substring_regex(column, _PADDED)
+    return not pc.all(lacking).as_py() and not pc.any(padded).as_py()
 
 
 def as_numbers(column: Any) -> Values:
-    """Return text as integers, numbers or truth values; as text where it is none of these."""
+    """Return text as integers, numbers or truth values; as text where it is none of these.
+
+    Nor is it numbers where these would lose digits.
+    """
     pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
     lacking = pc.is_in(column, value_set=pa.array(MISSING, pa.string()))
     known = pc.if_else(lacking, pa.scalar(None, pa.string()), column)
@@ -50,7 +51,10 @@ def as_numbers(column: Any) -> Values:
             continue
         if kind == "bool" and known.null_count:
             break
-        return _numpy(numbers)
+        if kind == "float64" and pc.any(pc.match_substring_regex(known, _LONG)).as_py():
+            break
+        found = _numpy(numbers)
+        return as_objects(column) if found is None else found
     return as_objects(column)
 
 
@@ -77,9 +81,9 @@ def from_arrow(parts: Sequence[Any]) -> Values:
         column = column.cast(column.type.value_type)
     if is_number(column.type):
         whole = types.is_integer(column.type) or types.is_boolean(column.type)
-        if whole and not column.null_count:
-            return np.asarray(column.to_numpy())
-        return _numpy(column.cast("float64", safe=False))
+        found = _numpy(column if whole else column.cast("float64", safe=False))
+        if found is not None:
+            return found
     return as_objects(column if types.is_string(column.type) else _cast_text(column))
 
 
@@ -103,9 +107,14 @@ def _cast_text(column: Any) -> Any:
         return pa.chunked_array([pa.array(texts, "string")])
 
 
-def _numpy(column: Any) -> Values:
-    """Return numbers as an array: floats where some are missing."""
-    return np.asarray(column.cast("float64").to_numpy() if column.null_count else column.to_numpy())
+def _numpy(column: Any) -> Values | None:
+    """Return numbers as an array: floats where some are missing, None if these lose digits."""
+    if column.null_count:
+        try:
+            column = column.cast("float64")
+        except extra("pyarrow", "CSV").ArrowInvalid:
+            return None
+    return np.asarray(column.to_numpy())
 
 
 def _text(value: Any) -> str:

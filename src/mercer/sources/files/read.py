@@ -13,7 +13,7 @@ from typing import Any
 from mercer import progress
 from mercer.notices import warn
 from mercer.sources.base import Source
-from mercer.sources.errors import FileError, listed
+from mercer.sources.errors import FileError
 from mercer.sources.files import arrays, columnar, delimited, h5ad, lines, matrix_market
 from mercer.sources.files.folder import Folder
 from mercer.sources.files.roles import Ask
@@ -128,10 +128,8 @@ def read_source(path: str | os.PathLike[str]) -> Source:
         return NpySource(path)
     table = read_table(path)
     if table.dropped:
-        warn(
-            f"{os.fspath(path)}: {len(table.dropped)} column(s) are not used, as they do not hold "
-            f"numbers, or only number the rows: {listed(list(table.dropped))}."
-        )
+        columns = f"{len(table.dropped)} column(s) are not used"
+        warn(f"{os.fspath(path)}: {columns}, as {table.left_out}")
     return table.source
 
 

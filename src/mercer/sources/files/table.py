@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.sources.base import Block, Fold, Source
-from mercer.sources.errors import FileError, MissingValues
+from mercer.sources.errors import FileError, MissingValues, listed
 from mercer.sources.files.roles import Ask, Roles
 
 Values = npt.NDArray[Any]
@@ -38,6 +38,12 @@ class Table:
     extra: Mapping[str, Values] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> str:
+        """Why columns are not used where none were asked for, and their names; for a message."""
+        names = listed(self.dropped)
+        return f"not every entry is a number, or they only number the rows: {names}."
 
 
 def finished(

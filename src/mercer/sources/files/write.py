@@ -110,7 +110,10 @@ def _write(
     every = [*beside, *names]
     if len(set(every)) < len(every):
         twice = sorted({name for name in every if every.count(name) > 1})
-        raise FileError(f"{path}: columns of the same name would be written: {listed(twice)}.")
+        raise FileError(
+            f"{path}: columns of the same name would be written: {listed(twice)}. Give those "
+            f"beside the rows other names, or leave them out."
+        )
     number = pa.from_numpy_dtype(source.dtype)
     schema = pa.schema(
         [
