@@ -123,7 +123,7 @@ class LinearProjection(Projection):
         def measure(block: Block) -> Array:
             y = scores.read(block.start, block.stop)
             apart = (block.dense(kind) - mean - rest) / divide - y @ V.T
-            return namespace(apart).sum(apart * apart, axis=1)[:, None]
+            return _finite(namespace(apart).sum(apart * apart, axis=1)[:, None], block, source)
 
         extra = 4 * source.shape[1] * kind.itemsize
         return source.map(measure, 1, kind, extra_bytes=extra)
