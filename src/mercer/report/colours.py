@@ -1,8 +1,9 @@
-"""What points are coloured by: classes, or numbers."""
+"""What points are coloured by: classes, numbers, or dates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from numbers import Real
 from typing import Any
 
@@ -29,15 +30,22 @@ class Colour:
         Where they are classes: the place among `names`, −1 where there is none.
     names : list of str
         The classes, as they were given; the most frequent first where they are many.
+    dates : bool
+        Whether the numbers are milliseconds since 1970.
     """
 
     name: str
     numbers: npt.NDArray[np.float64] | None
     codes: npt.NDArray[np.int64] | None
     names: list[str]
+    dates: bool = False
 
     def text(self, row: int) -> str:
         """Return the value of a row."""
+        if self.numbers is not None and np.isnan(self.numbers[row]):
+            return _MISSING
+        if self.numbers is not None and self.dates:
+            return _day(self.numbers[row : row + 1].astype("datetime64[ms]"))[0]
         if self.numbers is not None:
             return f"{self.numbers[row]:.6g}"
         assert self.codes is not None
@@ -61,6 +69,10 @@ def scaled(name: str, values: npt.NDArray[Any]) -> Colour:
 
 def coloured(name: str, values: npt.NDArray[Any], *, label: bool = False) -> Colour:
     """Return classes, or a scale: numbers of many values; whole ones only where not a label."""
+    name = f"{name} (s)" if values.dtype.kind == "m" else name
+    values = _moments(values)
+    if values.dtype.kind == "M":
+        return _dated(name, values)
     numbers = _numbers(values)
     if numbers is not None and not (label and values.dtype.kind in "iub"):
         there = numbers[np.isfinite(numbers)]
@@ -79,6 +91,45 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
     if not there or not all(isinstance(v, Real) and not isinstance(v, bool) for v in there):
         return None
     return np.array([np.nan if _absent(v) else float(v) for v in values])
+
+
+def _moments(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return dates as NumPy has them, in milliseconds; whatever else there is stays as it is."""
+    if values.dtype.kind == "m":
+        return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[ms]")
+    if values.dtype.kind != "O":
+        return values
+    absent = np.fromiter((_absent(v) for v in values), bool, len(values))
+    if absent.all() or not all(isinstance(v, date) for v in values[~absent]):
+        return values
+    plain = [None if lost else _plain(v) for v, lost in zip(values, absent, strict=True)]
+    return np.array(plain, "datetime64[ms]")
+
+
+def _plain(moment: date) -> date:
+    """Return a time without its zone, in that of Greenwich."""
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
+
+
+def _dated(name: str, values: npt.NDArray[Any]) -> Colour:
+    absent = np.isnat(values)
+    if len(np.unique(values[~absent])) > MANY:
+        numbers = np.where(absent, np.nan, values.astype(np.int64).astype(np.float64))
+        return Colour(name, numbers, None, [], dates=True)
+    said = np.full(len(values), None, object)
+    said[~absent] = _day(values[~absent])
+    return _classes(name, said, None)
+
+
+def _day(values: npt.NDArray[Any]) -> list[str]:
+    """Write dates; with the time where one is not midnight."""
+    days = bool(np.all(values == values.astype("datetime64[D]")))
+    texts = np.datetime_as_string(values, unit="D" if days else "s").tolist()
+    return [text.replace("T", " ") for text in texts]
 
 
 def _absent(value: Any) -> bool:
