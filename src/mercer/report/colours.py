@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from numbers import Real
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
+from mercer.plotting.dates import absent, moments, written
 
 # Numbers of more values than this are a scale; classes of more share the last colour.
 MANY = 20
@@ -45,7 +45,7 @@ class Colour:
         if self.numbers is not None and np.isnan(self.numbers[row]):
             return _MISSING
         if self.numbers is not None and self.dates:
-            return _day(self.numbers[row : row + 1].astype("datetime64[ms]"))[0]
+            return written(self.numbers[row : row + 1].astype("datetime64[ms]"))[0]
         if self.numbers is not None:
             return f"{self.numbers[row]:.6g}"
         assert self.codes is not None
@@ -70,7 +70,7 @@ def scaled(name: str, values: npt.NDArray[Any]) -> Colour:
 def coloured(name: str, values: npt.NDArray[Any], *, label: bool = False) -> Colour:
     """Return classes, or a scale: numbers of many values; whole ones only where not a label."""
     name = f"{name} (s)" if values.dtype.kind == "m" else name
-    values = _moments(values)
+    values = moments(values)
     if values.dtype.kind == "M":
         return _dated(name, values)
     numbers = _numbers(values)
@@ -87,68 +87,33 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
         return values.astype(np.float64)
     if values.dtype.kind != "O":
         return None
-    there = [v for v in values if not _absent(v)]
+    there = [v for v in values if not absent(v)]
     if not there or not all(isinstance(v, Real) and not isinstance(v, bool) for v in there):
         return None
-    return np.array([np.nan if _absent(v) else float(v) for v in values])
-
-
-def _moments(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return dates as NumPy has them, in milliseconds; whatever else there is stays as it is."""
-    if values.dtype.kind == "m":
-        return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
-    if values.dtype.kind == "M":
-        return values.astype("datetime64[ms]")
-    if values.dtype.kind != "O":
-        return values
-    absent = np.fromiter((_absent(v) for v in values), bool, len(values))
-    if absent.all() or not all(isinstance(v, date) for v in values[~absent]):
-        return values
-    plain = [None if lost else _plain(v) for v, lost in zip(values, absent, strict=True)]
-    return np.array(plain, "datetime64[ms]")
-
-
-def _plain(moment: date) -> date:
-    """Return a time without its zone, in that of Greenwich."""
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    return moment
+    return np.array([np.nan if absent(v) else float(v) for v in values])
 
 
 def _dated(name: str, values: npt.NDArray[Any]) -> Colour:
-    absent = np.isnat(values)
-    if len(np.unique(values[~absent])) > MANY:
-        numbers = np.where(absent, np.nan, values.astype(np.int64).astype(np.float64))
+    lost = np.isnat(values)
+    if len(np.unique(values[~lost])) > MANY:
+        numbers = np.where(lost, np.nan, values.astype(np.int64).astype(np.float64))
         return Colour(name, numbers, None, [], dates=True)
     said = np.full(len(values), None, object)
-    said[~absent] = _day(values[~absent])
+    said[~lost] = written(values[~lost])
     return _classes(name, said, None)
-
-
-def _day(values: npt.NDArray[Any]) -> list[str]:
-    """Write dates; with the time where one is not midnight."""
-    days = bool(np.all(values == values.astype("datetime64[D]")))
-    texts = np.datetime_as_string(values, unit="D" if days else "s").tolist()
-    return [text.replace("T", " ") for text in texts]
-
-
-def _absent(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and value != value
 
 
 def _classes(name: str, values: npt.NDArray[Any], numbers: Any) -> Colour:
     if numbers is not None:
-        absent = np.isnan(numbers)
+        lost = np.isnan(numbers)
         keys, codes = np.unique(numbers, return_inverse=True)
         texts = [f"{key:.10g}" for key in keys.tolist()]
     else:
         texts, codes = _coded(values)
-        absent = np.zeros(len(values), bool)
+        lost = np.zeros(len(values), bool)
         if values.dtype.kind not in "Ub":
-            absent = np.fromiter((_absent(v) for v in values), bool, len(values))
-    codes = np.where(absent, -1, codes).astype(np.int64)
+            lost = np.fromiter((absent(v) for v in values), bool, len(values))
+    codes = np.where(lost, -1, codes).astype(np.int64)
     sizes = np.bincount(codes[codes >= 0], minlength=len(texts))
     order = np.flatnonzero(sizes)  # what is missing is no class
     if len(order) > MANY:
