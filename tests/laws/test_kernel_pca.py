@@ -218,7 +218,7 @@ def test_scores_go_to_a_file(tmp_path):
         assert np.array_equal(np.load(tmp_path / "scores.npy"), written.collect())
         assert np.abs(written.collect() - model.transform(Y)).max() <= 1e-14
     with pytest.raises(ValueError, match=r"\.npy"):
-        kpca.transform(Y, out=tmp_path / "scores.csv")
+        kpca.transform(Y, out=tmp_path / "scores.xls")
     bad = Y.copy()
     bad[11, 2] = np.nan
     (tmp_path / "scores.npy").unlink()
