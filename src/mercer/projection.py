@@ -118,14 +118,12 @@ class LinearProjection(Projection):
         kind = source.dtype if dtype is None else np.dtype(dtype)
         scores, where = self.scores(source, kind), source.reference
         V, divide = (like(to_numpy(x), where, kind) for x in (self.components, self.deviation))
-        mean = like(self.mean, where, kind)
-        # What the mean lost when it was rounded to this precision.
-        rest = like(self.mean - to_numpy(mean).astype(np.float64), where, kind)
+        mean, rest = _rounded(self.mean, where, kind)
 
         def measure(block: Block) -> Array:
             y = scores.read(block.start, block.stop)
             apart = (block.dense(kind) - mean - rest) / divide - y @ V.T
-            return namespace(apart).sum(apart * apart, axis=1)[:, None]
+            return _finite(namespace(apart).sum(apart * apart, axis=1)[:, None], block, source)
 
         extra = 4 * source.shape[1] * kind.itemsize
         return source.map(measure, 1, kind, extra_bytes=extra)
@@ -171,7 +169,8 @@ class KernelMap:
         rows = as_precise(block.rows, kind)
         if self.shift is not None:
             rows = rows.toarray() if hasattr(rows, "tocsr") else rows
-            rows = rows - like(self.shift, rows, kind)
+            shift, rest = _rounded(self.shift, rows, kind)
+            rows = rows - shift - rest
         return Points(rows, block.start)
 
     def _near(self, source: Source) -> Any:
@@ -312,6 +311,15 @@ def _finite(result: Array, block: Block, source: Source) -> Array:
         return result
     require_finite_rows(block, source)
     raise not_finite(None, source)
+
+
+def _rounded(mean: Vector, reference: Array, kind: Any) -> tuple[Array, Array]:
+    """Return a mean in some precision, and what it lost there, to be taken off after it.
+
+    A mean of 1e4 loses 5e-4 in float32, which rows that are near it and given in float32 do not.
+    """
+    near = like(mean, reference, kind)
+    return near, like(mean - to_numpy(near).astype(np.float64), reference, kind)
 
 
 def _dense(block: Block, source: Source, kind: Any) -> Array:

@@ -109,6 +109,8 @@ def no_files(tmp_path):
         (["inspect", "{iris}"], 1, "iris.csv"),
         (["report", "{iris}", "-o", "r.html"], 1, "iris.csv"),
         (["report", "{iris}", "-o", "r.pdf"], 2, "ends in .html"),
+        (["report", "{iris}", "-o", "r.html", "--label", "species"], 2, "DATA, which is not given"),
+        (["report", "{iris}", "-o", "r.html", "--keep", "sl"], 2, "DATA, which is not given"),
         (["report", "{iris}", "-o", "r.html", "--images", "8by8"], 2, "28x28"),
         (
             ["novelty", "fit", "{iris}", "--contamination", "0.7", "-o", "m.mercer"],

@@ -554,3 +554,12 @@ def test_out_of_memory_says_what_would_do(tmp_path):
     path = saved(rows((20, 2000)), tmp_path)
     with config_context(memory="4KiB"):
         refused(path, "budget is 4.0 KiB", "config_context(memory=", error=MemoryError)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_distances_that_overflow():
+    X = 1e20 * np.random.default_rng(0).standard_normal((30, 4))
+    pca = PCA(2).fit(X.astype(np.float32))
+    with pytest.raises(ValueError, match="squares overflow"):
+        pca.reconstruction_error(X.astype(np.float32))
+    assert np.isfinite(pca.reconstruction_error(X)).all()

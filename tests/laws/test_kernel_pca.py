@@ -7,9 +7,10 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
-from mercer import PCA, KernelPCA, config_context
+from mercer import PCA, KernelPCA, as_source, config_context
+from mercer.arrays import to_numpy
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Tanh
-from mercer.methods import Exact
+from mercer.methods import Exact, Subset
 from mercer.operators import gram
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
@@ -136,6 +137,20 @@ def test_float32_rows(store):
     kpca = KernelPCA(4, kernel=RBF(0.1), method=Exact(store=store), random_state=0).fit(rows)
     assert np.abs(kpca.eigenvalues_ - values).max() <= 2e-7 * values[0]
     assert same(kpca.transform(Y.astype(np.float32)), scores) <= 2e-5
+
+
+@pytest.mark.parametrize("method", [Exact(), Subset(40)])
+def test_float32_rows_far_from_zero(method):
+    # A mean of 1e4 is off by 5e-4 in float32, while the rows are what they are.
+    rows, new = ((a + 1e4).astype(np.float32) for a in (X, Y))
+    kpca = KernelPCA(4, kernel=RBF(0.1), method=method, random_state=0).fit(rows)
+    assert kpca.projection_.shift is not None
+    scores = kpca.transform(new)
+    assert scores.dtype == np.float32
+    exact = to_numpy(kpca.projection_.scores(as_source(new.astype(np.float64))).whole())
+    assert np.abs(scores - exact).max() <= 2e-6 * np.abs(exact).max()
+    apart = kpca.projection_.residuals(as_source(new), np.float32).whole()
+    assert np.abs(apart - kpca.projection_.residuals(as_source(new)).whole()).max() <= 5e-6
 
 
 @pytest.mark.parametrize("threads", [1, 2])

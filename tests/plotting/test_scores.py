@@ -1,5 +1,7 @@
 """Scores: points, classes, scales, keys."""
 
+import io
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -265,3 +267,29 @@ def test_what_is_refused(X):
         ScoresDisplay.from_estimator(PCA(0).fit(X), X)
     with pytest.raises(TypeError, match="This str has no transform"):
         ScoresDisplay.from_estimator("pca", X)
+
+
+def test_dates_along_a_scale():
+    rows = np.random.default_rng(0).standard_normal((60, 3))
+    days = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").astype("datetime64[ns]")
+    days[7] = "NaT"
+    pca = PCA(2).fit(rows)
+    display = ScoresDisplay.from_estimator(pca, rows, labels=days)
+    known, lost = display.ax_.collections
+    expected = np.delete(days, 7).astype("datetime64[D]").astype(int)
+    np.testing.assert_array_equal(known.get_array(), expected)
+    assert len(lost.get_offsets()) == 1
+    display.figure_.canvas.draw()
+    assert "Feb" in [text.get_text() for text in display.key_.ax.get_yticklabels()]
+    few = ScoresDisplay.from_estimator(pca, rows, labels=days[np.arange(60) % 2])
+    assert [text.get_text() for text in few.key_.get_texts()] == ["2020-01-01", "2020-01-02"]
+
+
+def test_many_long_names_leave_room_for_the_points():
+    rows = np.random.default_rng(0).standard_normal((120, 3))
+    labels = [f"{i % 60:02d} WITH A NAME IN CAPITALS" for i in range(120)]
+    display = ScoresDisplay.from_estimator(PCA(2).fit(rows), rows, labels=labels)
+    display.figure_.savefig(io.BytesIO())
+    points, key = (part.get_window_extent() for part in (display.ax_, display.key_))
+    assert points.x1 <= key.x0
+    assert points.width > 0.3 * display.figure_.bbox.width

@@ -140,6 +140,68 @@ def test_axes_and_colours_are_chosen(page):
     assert page.evaluate("scatter.data.length") == 1
 
 
+def test_dates_and_classes_of_none(opened, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    days = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]")
+    days[7] = "NaT"
+    names = np.array([["a", "b", None][i % 3] for i in range(60)], object)
+    numbers = 123_456 + np.arange(60)
+    path = tmp_path / "dates.html"
+    columns = {"day": days, "number": numbers, "": numbers}
+    write_report(path, PCA(2).fit(rows), rows, labels=names, columns=columns)
+    page = opened(path)
+    # Rows of no class are drawn first, below all others, and stand last in the legend.
+    assert page.evaluate("scatter.data.map(t => t.name)") == ["missing", "a", "b"]
+    legend = "[...document.querySelectorAll('#scatter .legendtext')].map(t => t.textContent)"
+    assert page.evaluate(legend) == ["a", "b", "missing"]
+    page.select_option("#colour", label="day")
+    assert page.evaluate("scatter.data.map(t => t.x.length)") == [59, 1]
+    ticks = page.evaluate("scatter.data[0].marker.colorbar.ticktext")
+    assert [ticks[0], ticks[-1]] == ["2020-01-01", "2020-02-29"]
+    assert "2020-01-01" in hover(page)
+    page.select_option("#colour", label="number")
+    assert "123456" in hover(page)
+    assert "(empty)" in page.inner_text("#colour")
+    page.close()
+
+
+def test_many_axes_are_seen(opened, page, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 60))
+    write_report(tmp_path / "many.html", PCA(50).fit(rows), rows)
+    many = opened(tmp_path / "many.html")
+    assert many.evaluate("scree._fullLayout.yaxis.range[1]") < 0.06
+    assert many.evaluate("scree._fullLayout.yaxis2.range[1]") > 0.9
+    assert page.evaluate("scree._fullLayout.yaxis2") is None
+    many.close()
+
+
+def test_only_webgl_may_compile(opened, page, tmp_path):
+    tried = "(() => { try { return Function('return 1')(); } catch { return 0; } })()"
+    policy = "document.querySelector('meta[http-equiv]').content.includes('unsafe-eval')"
+    assert not page.evaluate(policy)
+    rows = np.random.default_rng(0).normal(size=(2001, 3))
+    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows)
+    many = opened(tmp_path / "r.html")
+    assert many.evaluate(policy)
+    assert many.evaluate(tried) == 1
+    assert many.evaluate("scatter.data[0].type") == "scattergl"
+    many.close()
+
+
+def test_a_phone_sees_legend_and_title_apart(opened, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    labels = [f"a class with a name {i % 18}" for i in range(200)]
+    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows, labels=labels)
+    phone = opened(tmp_path / "r.html", viewport={"width": 360, "height": 740}, has_touch=True)
+    box = "document.querySelector('#scatter %s').getBoundingClientRect().%s"
+    assert phone.evaluate(box % (".g-xtitle", "bottom")) <= phone.evaluate(box % (".legend", "top"))
+    box = "document.querySelector('#scree %s').getBoundingClientRect().%s"
+    assert phone.evaluate(box % (".modebar", "bottom")) <= phone.evaluate(
+        box % (".annotation", "top")
+    )
+    phone.close()
+
+
 def test_zoom(page):
     page.locator("#scatter").scroll_into_view_if_needed()
     before = page.evaluate("scatter._fullLayout.xaxis.range.slice()")

@@ -1,6 +1,7 @@
 """The pieces of a report."""
 
 import json
+from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -102,6 +103,25 @@ def test_colours():
     everywhere = coloured("c", np.array([np.inf, -np.inf, np.nan, *range(30)]))
     assert np.isnan(everywhere.numbers[:3]).all()
     assert coloured("c", np.array([None, np.nan], object)).names == []
+
+
+def test_dates_are_a_scale_or_classes():
+    days = np.arange("2020-01-01", "2020-03-01", dtype="datetime64[D]").astype("datetime64[ns]")
+    days[3] = "NaT"
+    found = coloured("c", days)
+    assert found.dates
+    assert found.numbers[1] - found.numbers[0] == 86_400_000
+    assert [found.text(i) for i in (0, 3)] == ["2020-01-01", "missing"]
+    few = coloured("c", days[:5])
+    assert few.names == ["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"]
+    assert few.codes.tolist() == [0, 1, 2, -1, 3]
+    zone = timezone(timedelta(hours=2))
+    given = [datetime(2020, 1, 1, 2, tzinfo=zone), date(2020, 1, 2), None, datetime(2020, 1, 3, 4)]
+    said = coloured("c", np.array(given, object))
+    assert said.names == ["2020-01-01 00:00:00", "2020-01-02 00:00:00", "2020-01-03 04:00:00"]
+    spans = coloured("c", np.array([60, "NaT"], "timedelta64[m]"))
+    assert spans.names == ["3600"]
+    assert spans.codes.tolist() == [0, -1]
 
 
 def test_many_classes_come_by_their_size():

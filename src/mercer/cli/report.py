@@ -77,6 +77,7 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
 
     start = time.perf_counter()
     shape = _image(asked.images)
+    _require_rows(asked)
     outputs.there(asked.model)
     outputs.require_suffix(asked.output, *outputs.PAGES)
     read = () if asked.data is None else (asked.data,)
@@ -89,6 +90,17 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
     lines = [("written", facts.written(asked.output)), ("time", say.seconds(seconds))]
     result = {"model": str(asked.model), "output": str(asked.output), "seconds": seconds}
     return say.Result(result, [say.pairs(lines)])
+
+
+def _require_rows(asked: Options) -> None:
+    """Refuse columns of rows that are not given."""
+    from mercer.cli.errors import UsageError
+
+    if asked.data is not None:
+        return
+    for name in ("label", "id", "keep"):
+        if getattr(asked, name) is not None:
+            raise UsageError(f"--{name} names columns of DATA, which is not given.")
 
 
 def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) -> dict[str, Any]:

@@ -115,11 +115,12 @@ def _files(
             title="Handwritten digits",
             origin=origin,
         )
-        lines.append(("report", f"{page.resolve()} ({format_bytes(page.stat().st_size)})"))
+        last = ("report", f"{page.resolve()} ({format_bytes(page.stat().st_size)})")
     except ImportError as error:
-        found = None
-        lines.append(("no report", str(error)))
-    out.print(say.pairs([*lines, ("time", say.seconds(time.perf_counter() - start))]))
+        found, last = None, ("no report", str(error))
+    # The page is what to look at next: its path stands last.
+    lines += [("time", say.seconds(time.perf_counter() - start)), last]
+    out.print(say.pairs(lines))
     return {"model": model, "report": found}
 
 

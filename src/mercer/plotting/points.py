@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.plotting.panels import Axes, Values, matplotlib, short
+from mercer.plotting.dates import absent, moments, written
+from mercer.plotting.panels import LONGEST, Axes, Values, matplotlib, short
 
 # Okabe & Ito (2008), Color universal design, and two of Tol's muted colours: as far from each
 # other and from all the rest, in every kind of colour vision, as those are among themselves.
@@ -41,6 +42,8 @@ class Labels(NamedTuple):
         Numbers, where they are a scale; of the groups, only the missing ones are drawn.
     grey : int or None
         Group that is no class: of rows without a label, or of classes too small for a colour.
+    dates : bool
+        Whether the numbers are days since 1970, as matplotlib counts them.
     """
 
     title: str
@@ -48,6 +51,7 @@ class Labels(NamedTuple):
     which: Values
     numbers: Values | None
     grey: int | None
+    dates: bool = False
 
     def style(self, group: int) -> dict[str, Any]:
         """Return colour and marker of a group."""
@@ -63,9 +67,17 @@ def grouped(labels: Any, n: int) -> Labels | None:
         return None
     title = short(getattr(labels, "name", None) or "")
     values = _numbers(to_numpy(labels))
+    values = moments(values) if values.ndim == 1 else values
     if values.shape != (n,):
         raise ValueError(f"labels has shape {values.shape}; there are {n} rows, give one for each.")
     lost = _lost(values)
+    if values.dtype.kind == "M":
+        days = values.astype(np.int64) / 86_400_000
+        if len(np.unique(values[~lost])) > MANY:
+            return Labels(title, [MISSING], np.where(lost, 0, -1), days, 0, dates=True)
+        said = np.full(n, None, object)
+        said[~lost] = written(values[~lost])
+        values = said
     found, which = np.unique(_sortable(values[~lost]), return_inverse=True)
     few = MANY if values.dtype.kind == "f" else LOOKS
     if values.dtype.kind in "iuf" and len(found) > few:
@@ -103,7 +115,7 @@ def _lost(values: Values) -> Values:
         return np.isnat(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), bool)
-    return np.array([x is None or str(x) in ("nan", "NaN", "NaT", "<NA>") for x in values], bool)
+    return np.array([absent(x) for x in values], bool)
 
 
 def _sortable(values: Values) -> Values:
@@ -180,7 +192,7 @@ def draw_key(axes: list[Axes], labels: Labels | None, marks: list[Any], place: s
         return None
     figure = axes[0].figure
     if labels.numbers is not None:
-        bar = figure.colorbar(marks[0], ax=axes, aspect=30)
+        bar = figure.colorbar(marks[0], ax=axes, aspect=30, **_calendar(labels))
         bar.outline.set_visible(False)
         bar.set_label(labels.title, parse_math=False)
         if bar.solids is not None:
@@ -201,7 +213,18 @@ def draw_key(axes: list[Axes], labels: Labels | None, marks: list[Any], place: s
     # Numbered at first: a legend takes a name that begins with _ for none.
     numbers = [str(group) for group in range(len(dots))]
     key = host.legend(dots, numbers, title=labels.title or None, loc=place, **style)
+    # Several columns of long names would leave no room for the points.
+    room = LONGEST if below or columns == 1 else LONGEST // columns
     for text, name in zip(key.get_texts(), labels.names, strict=True):
-        text.set(text=name, parse_math=False)
+        text.set(text=short(name, room), parse_math=False)
     key.get_title().set_parse_math(False)
     return key
+
+
+def _calendar(labels: Labels) -> dict[str, Any]:
+    """Return how dates are written along a bar of colours."""
+    if not labels.dates:
+        return {}
+    dates = matplotlib("dates")
+    ticks = dates.AutoDateLocator()
+    return {"ticks": ticks, "format": dates.ConciseDateFormatter(ticks)}

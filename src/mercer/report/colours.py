@@ -1,4 +1,4 @@
-"""What points are coloured by: classes, or numbers."""
+"""What points are coloured by: classes, numbers, or dates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
+from mercer.plotting.dates import absent, moments, written
 
 # Numbers of more values than this are a scale; classes of more share the last colour.
 MANY = 20
@@ -29,15 +30,22 @@ class Colour:
         Where they are classes: the place among `names`, −1 where there is none.
     names : list of str
         The classes, as they were given; the most frequent first where they are many.
+    dates : bool
+        Whether the numbers are milliseconds since 1970.
     """
 
     name: str
     numbers: npt.NDArray[np.float64] | None
     codes: npt.NDArray[np.int64] | None
     names: list[str]
+    dates: bool = False
 
     def text(self, row: int) -> str:
         """Return the value of a row."""
+        if self.numbers is not None and np.isnan(self.numbers[row]):
+            return _MISSING
+        if self.numbers is not None and self.dates:
+            return written(self.numbers[row : row + 1].astype("datetime64[ms]"))[0]
         if self.numbers is not None:
             return f"{self.numbers[row]:.6g}"
         assert self.codes is not None
@@ -61,6 +69,10 @@ def scaled(name: str, values: npt.NDArray[Any]) -> Colour:
 
 def coloured(name: str, values: npt.NDArray[Any], *, label: bool = False) -> Colour:
     """Return classes, or a scale: numbers of many values; whole ones only where not a label."""
+    name = f"{name} (s)" if values.dtype.kind == "m" else name
+    values = moments(values)
+    if values.dtype.kind == "M":
+        return _dated(name, values)
     numbers = _numbers(values)
     if numbers is not None and not (label and values.dtype.kind in "iub"):
         there = numbers[np.isfinite(numbers)]
@@ -75,29 +87,33 @@ def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
         return values.astype(np.float64)
     if values.dtype.kind != "O":
         return None
-    there = [v for v in values if not _absent(v)]
+    there = [v for v in values if not absent(v)]
     if not there or not all(isinstance(v, Real) and not isinstance(v, bool) for v in there):
         return None
-    return np.array([np.nan if _absent(v) else float(v) for v in values])
+    return np.array([np.nan if absent(v) else float(v) for v in values])
 
 
-def _absent(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and value != value
+def _dated(name: str, values: npt.NDArray[Any]) -> Colour:
+    lost = np.isnat(values)
+    if len(np.unique(values[~lost])) > MANY:
+        numbers = np.where(lost, np.nan, values.astype(np.int64).astype(np.float64))
+        return Colour(name, numbers, None, [], dates=True)
+    said = np.full(len(values), None, object)
+    said[~lost] = written(values[~lost])
+    return _classes(name, said, None)
 
 
 def _classes(name: str, values: npt.NDArray[Any], numbers: Any) -> Colour:
     if numbers is not None:
-        absent = np.isnan(numbers)
+        lost = np.isnan(numbers)
         keys, codes = np.unique(numbers, return_inverse=True)
         texts = [f"{key:.10g}" for key in keys.tolist()]
     else:
         texts, codes = _coded(values)
-        absent = np.zeros(len(values), bool)
+        lost = np.zeros(len(values), bool)
         if values.dtype.kind not in "Ub":
-            absent = np.fromiter((_absent(v) for v in values), bool, len(values))
-    codes = np.where(absent, -1, codes).astype(np.int64)
+            lost = np.fromiter((absent(v) for v in values), bool, len(values))
+    codes = np.where(lost, -1, codes).astype(np.int64)
     sizes = np.bincount(codes[codes >= 0], minlength=len(texts))
     order = np.flatnonzero(sizes)  # what is missing is no class
     if len(order) > MANY:

@@ -83,22 +83,23 @@ def page(context: Mapping[str, Any], data: Any) -> str:
         **context,
         style=markup(_file("style.css")),
         scripts={name: markup(script) for name, script in scripts.items()},
-        policy=_policy(scripts.values()),
+        policy=_policy(scripts.values(), compiles=bool((data["points"] or {}).get("many"))),
         data=markup(embedded(data)),
     )
     return written
 
 
-def _policy(scripts: Any) -> str:
+def _policy(scripts: Any, *, compiles: bool) -> str:
     """Return what the page may do: run these scripts, and nothing over a network.
 
-    Plotly compiles its WebGL programs from text, which takes 'unsafe-eval'; a text that was
-    smuggled into the page is not among the scripts all the same.
+    Plotly compiles its WebGL programs from text, which takes 'unsafe-eval' where there are any;
+    a text that was smuggled into the page is not among the scripts all the same.
     """
     marks = [hashlib.sha256(script.encode()).digest() for script in scripts]
     allowed = " ".join(f"'sha256-{base64.b64encode(mark).decode('ascii')}'" for mark in marks)
+    allowed += " 'unsafe-eval'" if compiles else ""
     return (
-        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 

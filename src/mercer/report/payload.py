@@ -18,6 +18,8 @@ from mercer.report.text import clean, short
 
 # Scores that the page holds, and columns of the data that points can be coloured by.
 SCORES, COLOURED = 1_000_000, 16
+# More points than this are drawn with WebGL.
+MANY_POINTS = 2000
 
 
 def axes_drawn(subject: Subject, n: int, most: int) -> int:
@@ -60,6 +62,7 @@ def _points(
     names = [f"Axis {j + 1} ({100 * share[j]:.1f} %)" for j in range(found.scores.shape[1])]
     data: dict[str, Any] = {
         "rows": html.packed(at.astype(np.int32)),
+        "many": len(at) > MANY_POINTS,
         "ids": None if ids is None else [short(ids(i), 80) for i in at.tolist()],
         "axes": [
             {"name": name, "values": html.floats(values)}
@@ -103,7 +106,10 @@ def _given_names(subject: Subject) -> list[str]:
 
 def _colour(colour: Colour, at: Any) -> dict[str, Any]:
     if colour.numbers is not None:
-        return {"name": colour.name, "kind": "number", "values": html.floats(colour.numbers[at])}
+        # A date in milliseconds does not fit single precision.
+        pack = html.packed if colour.dates else html.floats
+        values = pack(colour.numbers[at])
+        return {"name": colour.name, "kind": "number", "dates": colour.dates, "values": values}
     assert colour.codes is not None
     own = len(colour.names) if len(colour.names) <= MANY else MANY - 1
     used, codes = np.unique(colour.codes[at], return_inverse=True)

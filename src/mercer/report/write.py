@@ -19,7 +19,7 @@ from mercer.report.pictures import check_shape
 from mercer.report.sample import FURTHEST, chosen, furthest
 from mercer.report.subject import Subject, taken_apart
 from mercer.report.survey import Found, rows_of, surveyed
-from mercer.report.text import clean, count, percent
+from mercer.report.text import clean, count, percent, short
 
 
 def write_report(
@@ -146,7 +146,7 @@ def _colours(labels: Any, columns: Any, n: int) -> list[Colour]:
         name = clean(getattr(labels, "name", None) or "label", 60)
         found.append(coloured(name, column(labels, n, "labels"), label=True))
     for name, values in (columns or {}).items():
-        said = clean(name, 60)
+        said = short(name)
         found.append(coloured(said, column(values, n, f"columns[{clean(name, 40)!r}]")))
     return found
 

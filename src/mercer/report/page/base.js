@@ -19,7 +19,14 @@ mercer.plain = function (text, most = 32) {
 
 mercer.figure = function (x) {
   if (!Number.isFinite(x)) return "–";
-  return String(Number(x.toPrecision(5))).replace("-", "−");
+  const whole = Number.isInteger(x) && Math.abs(x) < 1e9;  // a number of a row is no measurement
+  return String(whole ? x : Number(x.toPrecision(5))).replace("-", "−");
+};
+
+mercer.date = function (x) {
+  if (!(Math.abs(x) < 8.64e15)) return "–";  // the days that browsers know
+  const text = new Date(x).toISOString().replace("T", " ").slice(0, 19);
+  return text.endsWith(" 00:00:00") ? text.slice(0, -9) : text;
 };
 
 mercer.style = function (name) {
@@ -37,7 +44,8 @@ mercer.layout = function (more) {
   return Object.assign({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 13 },
-    margin: { l: 56, r: 12, t: 30, b: 48 }, xaxis: axis(), yaxis: axis(),
+    // The buttons of a chart stay in sight on a phone, above what stands on top of it.
+    margin: { l: 56, r: 12, t: touch ? 56 : 30, b: 48 }, xaxis: axis(), yaxis: axis(),
     dragmode: touch ? false : "zoom",
     modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
     hoverlabel: {

@@ -38,7 +38,7 @@ mercer.scatter = function () {
   }
 
   // ---- WebGL where there is one, and where it is needed
-  const many = n > 2000;
+  const many = data.many;
   const canvas = document.createElement("canvas");
   const webgl = many && Boolean(canvas.getContext("webgl") || canvas.getContext("experimental-webgl"));
   let shown = Array.from({ length: n }, (_, i) => i);
@@ -78,15 +78,19 @@ mercer.scatter = function () {
       groups[group].push(i);
       names[group] = colour.names[code];
     }
-    return groups.flatMap((at, g) => {
+    const traces = groups.flatMap((at, g) => {
       if (!at.length) return [];
       if (g >= colour.own) {
         const name = g === colour.own ? `${colour.others} others` : "missing";
-        return [trace(at, { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } }, name)];
+        const marker = { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } };
+        return [{ ...trace(at, marker, name), legendrank: 2000 + g }];
       }
       const marker = { color: palette[g % 8], symbol: symbols[Math.floor(g / 8) % 6] };
       return [trace(at, marker, mercer.plain(names[g]))];
     });
+    // Rows of no class lie below the others, and stand last in the legend.
+    const rest = (one) => Number(one.legendrank === undefined);
+    return traces.sort((a, b) => rest(a) - rest(b));
   }
 
   function scale(colour) {
@@ -101,6 +105,11 @@ mercer.scatter = function () {
     const sorted = found.slice().sort();
     const at = (q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
     const marker = { color: found, colorscale: "Viridis", colorbar: bar, cmin: at(0.005), cmax: at(0.995) };
+    if (colour.dates && there.length) {
+      bar.tickvals = [0, 1, 2, 3, 4].map((i) => marker.cmin + (i / 4) * (marker.cmax - marker.cmin));
+      const day = 864e5, short = marker.cmax - marker.cmin < 8 * day;
+      bar.ticktext = bar.tickvals.map((x) => mercer.date(short ? x : Math.round(x / day) * day));
+    }
     const traces = there.length ? [trace(there, marker, mercer.plain(colour.name))] : [];
     if (absent.length) {
       const grey = mercer.style("--soft");
@@ -117,7 +126,7 @@ mercer.scatter = function () {
     const layout = mercer.layout({
       uirevision: `${pick.x.value} ${pick.y.value}`, hovermode: "closest",
       showlegend: colour.kind === "class" || traces.length > 1,
-      legend: narrow ? { orientation: "h", y: -0.16, itemsizing: "constant" }
+      legend: narrow ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", itemsizing: "constant" }
         : { itemsizing: "constant", font: { size: 12 } },
     });
     if (colour.kind === "number") layout.legend = { orientation: "h", y: 1.08 };
@@ -143,7 +152,10 @@ mercer.scatter = function () {
   }
 
   function told(colour, i) {
-    if (colour.kind === "number") return mercer.figure(colour.values[i]);
+    if (colour.kind === "number") {
+      return !Number.isFinite(colour.values[i]) ? "missing"
+        : colour.dates ? mercer.date(colour.values[i]) : mercer.figure(colour.values[i]);
+    }
     return colour.codes[i] < 0 ? "missing" : colour.names[colour.codes[i]];
   }
 

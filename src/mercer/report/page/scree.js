@@ -7,6 +7,8 @@ mercer.scree = function () {
   const number = share.map((_, i) => i + 1);
   let sum = 0;
   const together = share.map((x) => (sum += x));
+  // Many small bars under a line that goes to one would not be seen: the line gets a scale of its own.
+  const top = Math.max(...share), apart = top < 0.1 * sum;
   const marks = new Map();
   for (const cut of cuts) marks.set(cut.axes, (marks.get(cut.axes) || "") + cut.letter);
 
@@ -18,7 +20,7 @@ mercer.scree = function () {
         hovertemplate: "axis %{x}: %{y:.2%}<extra></extra>",
       },
       {
-        type: "scatter", name: "together", x: number, y: together,
+        type: "scatter", name: "together", x: number, y: together, yaxis: apart ? "y2" : "y",
         mode: share.length > 40 ? "lines" : "lines+markers",
         line: { color: mercer.style("--ink"), width: 1.6 }, marker: { size: 5 },
         hovertemplate: "axes 1 to %{x}: %{y:.2%}<extra></extra>",
@@ -40,7 +42,14 @@ mercer.scree = function () {
     layout.xaxis.range = [0.4, share.length + 0.8];
     Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
     layout.yaxis.title.text = "Share of the variance";
-    Object.assign(layout.yaxis, { tickformat: ".0%", range: [0, Math.min(1.03, 1.1 * sum) || 1] });
+    const whole = [0, Math.min(1.03, 1.1 * sum) || 1], percent = top < 0.05 ? ".1~%" : ".0%";
+    Object.assign(layout.yaxis, { tickformat: apart ? percent : ".0%", range: apart ? [0, 1.1 * top] : whole });
+    if (apart) {
+      const right = { text: "All up to it", font: layout.yaxis.title.font };
+      layout.yaxis2 = {
+        ...layout.yaxis, title: right, tickformat: ".0%", range: whole, tickmode: "auto", overlaying: "y", side: "right", showgrid: false,
+      };
+    }
     Plotly.react(place, traces, layout, mercer.config);
   });
 };
