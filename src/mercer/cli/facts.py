@@ -9,8 +9,8 @@ from typing import Any
 
 from mercer.certificate import Certificate
 from mercer.cli.errors import WorkError
-from mercer.cli.steps import parts
 from mercer.config import format_bytes
+from mercer.estimators.pipeline import parts
 from mercer.plan.base import Plan, measured
 
 

@@ -102,9 +102,10 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     import numpy as np
 
     from mercer import load
-    from mercer.cli import outputs, rows, steps, tables
+    from mercer.cli import outputs, rows, tables
     from mercer.cli.errors import UsageError, WorkError
     from mercer.estimators.novelty import NoveltyDetector
+    from mercer.estimators.pipeline import parts, through
     from mercer.sources import ArraySource
 
     start = time.perf_counter()
@@ -114,14 +115,16 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
             raise UsageError("--json and -o - both want stdout: name a file for one of them.")
         tables.claim(asked.output, force=asked.force, inputs=(asked.data, asked.model))
     model = load(asked.model)
-    before, detector = steps.parts(model)
+    before, detector = parts(model)
     if not isinstance(detector, NoveltyDetector):
         raise WorkError(
             f"{asked.model} holds a {type(detector).__name__}, and no threshold. Make one with "
             f"mercer novelty fit."
         )
     table = rows.fitted(model, asked.data, voice, keep=asked.kept, format=asked.format)
-    distance = -np.asarray(detector.score_samples(steps.treated(before, table.source)))
+    distance = -np.asarray(
+        detector.score_samples(through(before, table.source, table.source.shape[1]))
+    )
     threshold = -float(detector.offset_)
     novel = distance > threshold
     extra = {name: table.extra[name] for name in asked.kept}

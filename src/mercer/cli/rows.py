@@ -11,7 +11,7 @@ from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice, listed
-from mercer.cli.steps import parts
+from mercer.estimators.pipeline import parts
 from mercer.sources import Source, StringSource
 from mercer.sources.files import MissingValues, Table, read_table
 

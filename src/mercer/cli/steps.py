@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +12,11 @@ from sklearn.preprocessing import StandardScaler
 from mercer.arrays import Array
 from mercer.cli.errors import WorkError
 from mercer.cli.say import listed
+from mercer.estimators.pipeline import mapped, through
 from mercer.folds import Moments
 from mercer.problem import Problem
 from mercer.rules import Count
-from mercer.sources import Block, Fold, Source, SparseSource
-
-# What a step needs for an entry of a row, beside what it takes and gives: copies of its own.
-_COPIES = 16
+from mercer.sources import Block, Fold, Source
 
 
 class Means(Fold):
@@ -89,7 +85,7 @@ def learnt(source: Source, *, impute: bool, scale: bool) -> tuple[list[tuple[str
     for name, wanted, fit in (("impute", impute, imputer), ("scale", scale, scaler)):
         if wanted:
             steps.append((name, fit(source)))
-            source = through(steps[-1][1], source)
+            source = through([steps[-1][1]], source)
     if steps and names is not None:
         # Names are the first step's: what it hands on is an array, as in any pipeline.
         steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
@@ -103,32 +99,6 @@ def joined(steps: list[tuple[str, Any]], last: Any) -> Any:
     return Pipeline([*steps, (type(last).__name__.lower(), last)])
 
 
-def parts(model: Any) -> tuple[list[Any], Any]:
-    """Return the steps before the axes, and what has the axes."""
-    if isinstance(model, Pipeline):
-        steps = [step for _, step in model.steps]
-        return steps[:-1], steps[-1]
-    return [], model
-
-
-def treated(steps: list[Any], source: Source) -> Source:
-    """Return rows once they have gone through the steps, computed when they are read."""
-    for step in steps:
-        source = through(step, source)
-    return source
-
-
-def through(step: Any, source: Source) -> Source:
-    """Return rows through one step, computed when they are read."""
-    nameless = copy.copy(step)  # blocks have no names: they were compared before
-    nameless.__dict__.pop("feature_names_in_", None)
-    if source.sparse:
-        made = nameless.transform(source.whole())
-        if hasattr(made, "tocsr"):
-            return SparseSource(made).weighted(source.weights)
-    return mapped(source, lambda rows: nameless.transform(rows), source.shape[1])
-
-
 def back(steps: list[Any], source: Source) -> Source:
     """Return rows as they were before the steps; values that were filled in stay so."""
     for step in reversed(steps):
@@ -137,20 +107,11 @@ def back(steps: list[Any], source: Source) -> Source:
     return source
 
 
-def mapped(source: Source, f: Callable[[Any], Any], width: int) -> Source:
-    """Return rows through a function of plain arrays."""
-    extra = _COPIES * (source.shape[1] + width)
-    return source.map(lambda block: f(block.dense(source.dtype)), width, extra_bytes=extra)
+def _whole(count: float) -> Any:
+    return int(count) if count == int(count) else np.float64(count)
 
 
 def _named(source: Source, which: Any) -> str:
     """Write the names of some columns, or their numbers where they have no names."""
     at = np.flatnonzero(which).tolist()
     return listed([str(i) if source.names is None else str(source.names[i]) for i in at])
-
-
-def _whole(count: float) -> Any:
-    return int(count) if count == int(count) else np.float64(count)
-
-
-__all__ = ["back", "joined", "learnt", "mapped", "parts", "through", "treated"]

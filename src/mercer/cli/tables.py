@@ -14,9 +14,10 @@ from mercer.cli import outputs
 from mercer.cli.errors import WorkError
 from mercer.cli.facts import axes_of
 from mercer.cli.rows import feature_names, score_names
-from mercer.cli.steps import back, mapped, parts, treated
+from mercer.cli.steps import back
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.pca import PCA
+from mercer.estimators.pipeline import mapped, parts, through
 from mercer.sources import Source
 from mercer.sources.files import WRITERS, write_table
 
@@ -38,7 +39,7 @@ def scores_of(model: Any, source: Source) -> Made:
     before, last = parts(model)
     if isinstance(last, Denoiser):
         raise WorkError("A Denoiser has no scores to write; mercer denoise removes noise with it.")
-    return axes_of(model).transform(treated(before, source)), score_names(model)
+    return axes_of(model).transform(through(before, source)), score_names(model)
 
 
 def rows_of_scores(model: Any, source: Source) -> Made:
@@ -54,7 +55,7 @@ def rows_of_scores(model: Any, source: Source) -> Made:
 def kept_of(model: Any, source: Source) -> Made:
     """Return what the axes keep of rows."""
     before, last = parts(model)
-    axes, rows = axes_of(model), treated(before, source)
+    axes, rows = axes_of(model), through(before, source)
     work = last.transform if isinstance(last, Denoiser) else axes.reconstruct
     if isinstance(axes, PCA):
         made = work(rows)

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.estimators.pipeline import parts
 from mercer.plotting.flags import draw_flags, row_height
-from mercer.plotting.models import errors_of, outer
+from mercer.plotting.models import errors_of
 from mercer.plotting.panels import Axes, Values, entitle, open_panel, settle, short
 from mercer.plotting.points import BLUE, INK, VERMILION
 
@@ -106,7 +107,7 @@ class ReconstructionErrorDisplay:
         if quantile is not None and not 0 <= quantile <= 1:
             raise ValueError(f"quantile={quantile!r} is a share of the rows, in [0, 1].")
         errors = errors_of(estimator, X)
-        offset = getattr(outer(estimator), "offset_", None)
+        offset = getattr(parts(estimator)[1], "offset_", None)
         if quantile is None and offset is not None:
             threshold, rule = -float(offset), "threshold"
         else:

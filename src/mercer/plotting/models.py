@@ -10,31 +10,18 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import to_numpy
+from mercer.estimators.pipeline import parts
 from mercer.plotting.panels import Values, chosen
 from mercer.sources import Source, as_source
 
 
 def split(model: Any) -> tuple[list[Any], Any]:
     """Return the steps before the axes, and the estimator that has the axes."""
-    before: list[Any] = []
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "steps"):
-            steps = [step for _, step in model.steps]
-            before += [step for step in steps[:-1] if step not in (None, "passthrough")]
-            model = steps[-1]
-        elif hasattr(model, "estimator_"):
-            model = model.estimator_
-        else:
-            return before, model
-
-
-def outer(model: Any) -> Any:
-    """Return the last step of a pipeline, with what it is built around."""
-    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
-        model = getattr(model, "best_estimator_", None) or model.steps[-1][1]
-    return model
+    before, last = parts(model)
+    while hasattr(last, "estimator_"):
+        more, last = parts(last.estimator_)
+        before += more
+    return before, last
 
 
 def shares(model: Any) -> Values | None:

@@ -73,6 +73,7 @@ def page(context: Mapping[str, Any], data: Any) -> str:
         "clean": text.clean,
         "number": text.number,
         "percent": text.percent,
+        "unbroken": text.unbroken,
     }
     library = _library()
     own = "\n".join(_file(name) for name in _SCRIPTS)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mercer.plotting.spectrum import Spectrum
 from mercer.report.subject import Subject
 from mercer.rules import (
     MLE,
@@ -55,25 +55,23 @@ def shares(subject: Subject) -> Values:
 
 def cuts(subject: Subject) -> list[Cut]:
     """Return what every rule that applies would keep."""
-    fitted, size = subject.model.projection_, subject.model.plan_.size
-    if not fitted.total_variance > 0:
+    known = Spectrum(subject.model)
+    if not known.total:
         return []
-    n, d = (size.n, size.d) if subject.linear else (size.n, size.n)
     rules = _SHARES | (_COLUMNS if subject.linear else {})
-    found = []
-    for letter, (name, rule) in zip("ABCDEFGH", rules.items(), strict=False):
-        axes, reason = _asked(rule, np.asarray(fitted.eigenvalues), fitted.total_variance, n, d)
-        found.append(Cut(letter, name, axes, reason))
-    return found
+    return [
+        Cut(letter, name, *_asked(known, rule))
+        for letter, (name, rule) in zip("ABCDEFGH", rules.items(), strict=False)
+    ]
 
 
-def _asked(rule: Rule, values: Values, total: float, n: int, d: int) -> tuple[Any, str]:
-    try:
-        axes = rule.choose(values, total, n, d)
-    except ValueError:  # Minka's evidence takes as many rows as columns
+def _asked(known: Spectrum, rule: Rule) -> tuple[int | None, str]:
+    axes = known.cut(rule, asked=False)
+    if isinstance(axes, ValueError):  # Minka's evidence takes as many rows as columns
         return None, "does not apply: fewer rows than columns"
-    if axes is not None:
-        return int(axes), ""
-    if rule.whole:
-        return None, "takes the whole spectrum"
-    return None, f"more than these {len(values)}"
+    if axes is None:
+        return (
+            None,
+            "takes the whole spectrum" if rule.whole else f"more than these {len(known.values)}",
+        )
+    return axes, ""

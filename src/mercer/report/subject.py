@@ -12,6 +12,7 @@ from mercer.estimators.base import Projecting
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.inner import Around
 from mercer.estimators.novelty import NoveltyDetector
+from mercer.estimators.pipeline import parts
 from mercer.estimators.subspace import SubspaceClassifier
 from mercer.projection import LinearProjection
 
@@ -86,10 +87,7 @@ class Subject:
 
 def taken_apart(model: Any) -> Subject:
     """Return the axes inside a model, and what stands around them; refuse what has none."""
-    steps, last = (), model
-    if hasattr(model, "steps"):
-        steps = tuple(s for _, s in model.steps[:-1] if s is not None and s != "passthrough")
-        last = model.steps[-1][1]
+    steps, last = parts(model)
     around = None
     if isinstance(last, SubspaceClassifier):
         raise TypeError(
@@ -107,4 +105,4 @@ def taken_apart(model: Any) -> Subject:
             f"{last.__name__ if isinstance(last, type) else type(last).__name__}."
         )
     check_is_fitted(last)
-    return Subject(model, steps, around, last)
+    return Subject(model, tuple(steps), around, last)

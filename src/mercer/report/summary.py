@@ -11,7 +11,7 @@ from mercer.report.spectrum import shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
 from mercer.report.tables import Makings
-from mercer.report.text import clean, count, counted, listed, number, percent, short
+from mercer.report.text import clean, count, counted, listed, number, percent, short, unbroken
 
 
 def sentences(
@@ -57,7 +57,7 @@ def _kept(subject: Subject) -> str:
 
 def _quality(subject: Subject) -> list[str]:
     found = subject.model.certificate_
-    lines = [found.sentence]
+    lines = [unbroken(found.sentence)]
     if found.gap.kind == "bound":
         sure = "" if found.gap.confidence >= 1 else f" with probability {found.gap.confidence:g}"
         lines[0] += f" That is proved{sure}, not estimated."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.images import as_rows
+from mercer.estimators.pipeline import through
 from mercer.estimators.validation import check_rows
 from mercer.report.relation import Relation
 from mercer.report.sample import Sample, with_furthest
@@ -49,6 +49,9 @@ class Remembered(Source):
             self.last.place = (start, stop)
         return self.last.rows
 
+    def whole(self) -> Any:
+        return self.source.whole()
+
     def _take(self, at: npt.NDArray[Any]) -> Array:
         return self.source.take(at)
 
@@ -74,8 +77,7 @@ def rows_of(subject: Subject, X: Any, image_shape: tuple[int, ...] | None) -> Ro
     X = X if image_shape is None else as_rows(X, image_shape)
     if subject.steps:
         raw: Source = Remembered(check_rows(subject.steps[0], X, reset=False))
-        mapped = raw.map(_through(subject.steps), int(model.n_features_in_), np.float64)
-        treated: Source = Remembered(mapped)
+        treated: Source = Remembered(through(subject.steps, raw, int(model.n_features_in_)))
         model._rows(treated, reset=False)
     else:
         raw = treated = Remembered(model._rows(X, reset=False))
@@ -87,19 +89,6 @@ def rows_of(subject: Subject, X: Any, image_shape: tuple[int, ...] | None) -> Ro
         model._scores(treated),
         model._residuals(treated) if known else None,
     )
-
-
-def _through(steps: tuple[Any, ...]) -> Any:
-    def treat(block: Block) -> Array:
-        rows = block.rows
-        with warnings.catch_warnings():
-            # The columns were compared with those of the fit already.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for step in steps:
-                rows = step.transform(rows)
-        return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
-
-    return treat
 
 
 class Survey(Fold):

@@ -60,6 +60,11 @@ def percent(share: float, digits: int = 2) -> str:
     return "–" if not math.isfinite(share) else f"{100 * share:.{digits}f}\u202f%"
 
 
+def unbroken(sentence: str) -> str:
+    """Return a sentence in which no line ends between a number and its %."""
+    return sentence.replace(" %", "\u202f%")
+
+
 def listed(names: list[str]) -> str:
     """Write names one after another: ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
