@@ -7,10 +7,12 @@ mercer.scatter = function () {
   const errors = data.errors && mercer.numbers(data.errors);
   const pick = { x: document.getElementById("across"), y: document.getElementById("up"),
     colour: document.getElementById("colour") };
-  // Okabe & Ito's colours, which every kind of colour vision tells apart.
+  // Okabe & Ito's colours and two of Tol's, which every kind of colour vision tells apart.
   const palettes = {
-    light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b3a500"],
-    dark: ["#3fa0dc", "#f07c2e", "#1fbf93", "#dd94bb", "#f2b333", "#8fd0f5", "#f2f2f2", "#f0e442"],
+    light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b3a500",
+      "#882255", "#332288"],
+    dark: ["#3fa0dc", "#f07c2e", "#1fbf93", "#dd94bb", "#f2b333", "#8fd0f5", "#f2f2f2", "#f0e442",
+      "#c2417c", "#8a7dff"],
   };
   const symbols = ["circle", "square", "triangle-up", "diamond", "triangle-down", "star"];
 
@@ -85,7 +87,8 @@ mercer.scatter = function () {
         const marker = { color: grey, symbol: "circle-open", line: { color: grey, width: 1 } };
         return [{ ...trace(at, marker, name), legendrank: 2000 + g }];
       }
-      const marker = { color: palette[g % 8], symbol: symbols[Math.floor(g / 8) % 6] };
+      const marker = { color: palette[g % palette.length],
+        symbol: symbols[Math.floor(g / palette.length) % symbols.length] };
       return [trace(at, marker, mercer.plain(names[g]))];
     });
     // Rows of no class lie below the others, and stand last in the legend.
