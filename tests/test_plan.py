@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import PCA, Plan, config_context, threads
+from mercer import PCA, KernelPCA, Plan, config_context, threads
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import SVD, Covariance, Dot, Iterative
 from mercer.sources import Source
@@ -184,3 +184,8 @@ def test_a_method_asked_for_is_refused_where_it_does_not_fit():
             pca.fit(X)
         assert not hasattr(pca, "components_")
         PCA(2).fit(X)
+
+
+def test_a_plan_for_strings_counts_them():
+    plan = KernelPCA(2, kernel="substring").plan(["abc", "abd", "xyz"])
+    assert str(plan).startswith("Plan for 3 strings, 2 axes")

@@ -49,6 +49,13 @@ class Size:
     """Certified distance from the optimum that is good enough."""
     square: bool = False
     """Whether there may be as many axes as rows, however few the columns: a kernel's."""
+    strings: bool = False
+    """Whether rows are strings; d is then what comparing two of them is reckoned at."""
+
+    @property
+    def shape(self) -> str:
+        """The shape of the rows, in words."""
+        return f"{self.n} strings" if self.strings else f"{self.n} × {self.d}"
 
     @property
     def side(self) -> int:

@@ -105,13 +105,15 @@ class Plan:
         instead = self.method.smaller(self.size) or instead
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(chosen.cost.memory)} for "
-            f"{self.size.n} × {self.size.d}, more than the memory budget of {format_bytes(room)}. "
+            f"{self.size.shape}, more than the memory budget of {format_bytes(room)}. "
             f"{instead}; config_context(memory=...) raises the budget."
         )
 
     def __str__(self) -> str:
         size = self.size
-        shape = f"{size.n} × {size.d} {'float32' if size.itemsize == 4 else 'float64'}"
+        shape = size.shape
+        if not size.strings:
+            shape += " float32" if size.itemsize == 4 else " float64"
         if size.nnz is not None:
             shape += f", {size.nnz} entries"
         axes = "as many axes as the rule finds" if size.k is None else f"{size.k} axes"

@@ -95,6 +95,7 @@ def _size(problem: KernelProblem) -> Size:
         itemsize=problem.source.dtype.itemsize,
         gap=problem.gap,
         square=True,
+        strings=len(shape) == 1,
     )
 
 
