@@ -80,7 +80,7 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "wine.html"
     ...     write_report(path, pca, wine.data, labels=wine.target_names[wine.target])
-    ...     "5 axes hold 80.16 % of the variance" in path.read_text("utf-8")
+    ...     "5 axes hold 80.16" in path.read_text("utf-8")
     True
     """
     subject = taken_apart(model)
