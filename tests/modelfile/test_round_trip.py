@@ -398,3 +398,14 @@ def test_what_is_shared_is_stored_once(X, tmp_path):
     assert np.shares_memory(again.X_fit_, again.projection_.basis)
     again = mercer.load(tmp_path / "wide.mercer")
     assert np.shares_memory(again.components_, again.projection_.components)
+
+
+def test_sparse_rows_with_room_to_spare(tmp_path):
+    """SciPy allows more entries to be stored than are used."""
+    rows = sp.csr_array(np.eye(4))
+    spare = sp.csr_array((4, 4))
+    spare.data = np.append(rows.data, 7.0)
+    spare.indices = np.append(rows.indices, 0).astype(rows.indices.dtype)
+    spare.indptr = rows.indptr
+    model = KernelPCA(2, kernel="rbf", copy_X=False).fit(spare)
+    same_model(model, saved(model, tmp_path), rows)

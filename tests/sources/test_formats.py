@@ -607,3 +607,45 @@ def test_identifiers_keep_their_digits(tmp_path):
     assert extra["big"].tolist() == [2**64 - 1, 2**64 - 2, 0]
     assert_array_equal(extra["few"], [1, np.nan, 3])
     assert_array_equal(extra["flag"], [1, np.nan, 0])
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    ("which", "at", "value"),
+    [
+        ("indptr", -1, -1),
+        ("indptr", -1, -(2**31)),
+        ("indptr", -1, 10**6),
+        ("indptr", 1, 9),
+        ("indptr", 0, -1),
+        ("indices", 0, -1),
+        ("indices", -1, 4),
+    ],
+)
+def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp_path):
+    """SciPy takes some of these, and its loops go astray."""
+    matrix = getattr(scipy.sparse, f"{kind}_array")(np.ones((4, 4)))
+    parts = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr.copy()}
+    parts[which] = parts[which].copy()
+    parts[which][at] = value
+    np.savez(tmp_path / "x.npz", format=np.array(kind), shape=np.array([4, 4]), **parts)
+    with pytest.raises(FileError, match="sparse matrix"):
+        read_table(tmp_path / "x.npz")
+    if kind == "bsr":
+        return
+    with h5py.File(tmp_path / "x.h5ad", "w") as file:
+        X = file.create_group("X")
+        X.attrs["encoding-type"], X.attrs["shape"] = f"{kind}_matrix", (4, 4)
+        for name, part in parts.items():
+            X[name] = part
+    with pytest.raises(FileError, match="sparse matrix"):
+        read_table(tmp_path / "x.h5ad")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.csv"])
+def test_a_budget_too_small_is_not_blamed_on_the_file(name, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((9, 3)))
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    with config_context(memory=10), pytest.raises(MemoryError, match="budget is 10 B") as refused:
+        PCA(1).fit(tmp_path / name)
+    assert "Write it again" not in str(refused.value)

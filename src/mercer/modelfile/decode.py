@@ -25,6 +25,7 @@ from mercer.modelfile.tree import (
     MOST_STEPS,
     SPARSE,
 )
+from mercer.sources.sparse import require_inside
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -185,9 +186,9 @@ class Decoder:
         if not all(type(x) is int and 0 <= x < 2**31 for x in sizes):
             raise NonsenseError("a sparse matrix has no shape")
         data, indices, indptr = (self._array(each, depth) for each in names)
-        if data.dtype.kind not in "fiub" or {indices.dtype.kind, indptr.dtype.kind} != {"i"}:
+        if data.dtype.kind not in "fiub" or data.ndim != 1:
             raise NonsenseError("a sparse matrix is not of numbers")
-        _check_sparse(data, indices, indptr, sizes if name.startswith("csr") else sizes[::-1])
+        require_inside(data, indices, indptr, sizes if name.startswith("csr") else sizes[::-1])
         return getattr(sp, name)((data, indices, indptr), shape=tuple(sizes))
 
     def _random(self, inner: Any, depth: int) -> Any:
@@ -253,19 +254,6 @@ def _shaped(flat: np.ndarray[Any, Any], shape: Any) -> np.ndarray[Any, Any]:
     if not all(type(x) is int and x >= 0 for x in sizes) or math.prod(sizes) != flat.size:
         raise NonsenseError("an array is not as long as its shape says")
     return flat.reshape(sizes)
-
-
-def _check_sparse(data: Any, indices: Any, indptr: Any, sizes: list[int]) -> None:
-    """Refuse entries beyond the shape: they would be read, and written, by code that does not look.
-
-    SciPy's own `check_format` lets a last pointer below zero through.
-    """
-    flat = data.ndim == indices.ndim == indptr.ndim == 1
-    if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
-        raise NonsenseError("a sparse matrix is not of its shape")
-    ordered = indptr[0] == 0 and indptr[-1] == len(data) and not (indptr[1:] < indptr[:-1]).any()
-    if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
-        raise NonsenseError("a sparse matrix has entries beyond its shape")
 
 
 def _check_state(bits: str, state: dict[str, Any]) -> None:

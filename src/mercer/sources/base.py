@@ -15,6 +15,7 @@ import numpy as np
 from mercer import progress, threads
 from mercer.arrays import Array, Vector, cast, empty, like, numpy_dtype, to_numpy
 from mercer.config import format_bytes, get_config
+from mercer.sources.errors import BudgetError
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
 BLOCK_BYTES = 16 * 2**20
@@ -252,7 +253,7 @@ class Source(ABC):
         room = (settings.budget - held) // 2 // parts
         if room < row:
             needed = format_bytes(held + 2 * parts * row)
-            raise MemoryError(
+            raise BudgetError(
                 f"{type(self).__name__} of shape {self.shape}: one row at a time needs {needed}, "
                 f"the memory budget is {format_bytes(settings.budget)}. "
                 f"Raise it with config_context(memory=...)."

@@ -17,7 +17,7 @@ class FileError(ValueError):
 
 
 class BudgetError(MemoryError):
-    """Rows that can only be read at once, and that the memory budget does not hold."""
+    """Rows that the memory budget does not hold."""
 
 
 class MissingValues(ValueError):  # noqa: N818

@@ -11,6 +11,20 @@ from mercer.arrays import Array, working_dtype
 from mercer.sources.base import Source
 
 
+def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:
+    """Refuse entries beyond the shape: compiled loops would read, and write, there unasked.
+
+    `sizes` are how many rows there are and how long they are; columns, where these are compressed.
+    SciPy's own `check_format` lets a last pointer below zero through.
+    """
+    flat = indices.ndim == indptr.ndim == 1 and {indices.dtype.kind, indptr.dtype.kind} <= {*"iu"}
+    if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
+        raise ValueError("a sparse matrix is not of its shape")
+    ordered = indptr[0] == 0 and indptr[-1] <= len(data) and not (indptr[1:] < indptr[:-1]).any()
+    if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
+        raise ValueError("a sparse matrix has entries beyond its shape")
+
+
 class SparseSource(Source):
     """Rows of a sparse matrix; blocks are CSR arrays."""
 

@@ -19,7 +19,7 @@ from mercer.sources.files.roles import Ask, assign
 from mercer.sources.files.table import Table, from_numbers
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource
-from mercer.sources.sparse import SparseSource
+from mercer.sources.sparse import SparseSource, require_inside
 
 # Deflate makes nothing more than 1032 times smaller; LZMA and bzip2 can, and are not used by
 # numpy.savez.
@@ -108,9 +108,8 @@ def _sparse(ask: Ask, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipIn
     if len(shape) != 2 or min(shape) < 1 or max(shape) >= 2**62:
         raise FileError(f"{ask.path} holds a sparse matrix of shape {shape}, not rows and columns.")
     if kind in ("csr", "csc", "bsr"):
-        make = getattr(scipy.sparse, f"{kind}_array")
-        matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-        matrix.check_format(full_check=True)  # the loops over them follow every index
+        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+        matrix = compressed(kind, data, indices, indptr, shape)
     elif kind == "coo":
         matrix = scipy.sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
     else:
@@ -118,6 +117,19 @@ def _sparse(ask: Ask, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipIn
             f"{ask.path} holds a sparse matrix in the format {kind!r}. Save it as X.tocsr()."
         )
     return real_sparse(ask, matrix)
+
+
+def compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> Any:
+    """Return a matrix of compressed rows, columns ("csc") or blocks; refuse entries beyond it."""
+    import scipy.sparse
+
+    if data.ndim != (3 if kind == "bsr" else 1) or 0 in data.shape[1:]:
+        raise ValueError(f"the entries of a {kind} matrix have shape {data.shape}")
+    sizes = shape[::-1] if kind == "csc" else shape
+    if kind == "bsr":
+        sizes = shape[0] // data.shape[1], shape[1] // data.shape[2]
+    require_inside(data, indices, indptr, sizes)
+    return getattr(scipy.sparse, f"{kind}_array")((data, indices, indptr), shape=shape)
 
 
 def real_sparse(ask: Ask, matrix: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mercer.notices import warn
 from mercer.sources.base import Source
 from mercer.sources.errors import FileError, decoding
-from mercer.sources.files.arrays import real_sparse, require_room
+from mercer.sources.files.arrays import compressed, real_sparse, require_room
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather
 from mercer.sources.files.roles import Ask, assign, find
@@ -74,15 +74,13 @@ def _matrix(X: Any, ask: Ask) -> Source:
     kind = kind.removesuffix("_matrix")
     if kind not in ("csr", "csc"):
         raise FileError(f"{ask.path}: X is encoded as {kind!r}, which is not known.")
-    import scipy.sparse
-
     shape = tuple(int(i) for i in X.attrs.get("shape", X.attrs.get("h5sparse_shape", ())))
     if len(shape) != 2 or min(shape) < 1:
         raise FileError(f"{ask.path}: X has shape {shape}, not rows and columns.")
     parts = [_inner(X, name, ask) for name in ("data", "indices", "indptr")]
     require_room(ask, 3 * sum(part.size * part.dtype.itemsize for part in parts))
-    matrix = getattr(scipy.sparse, f"{kind}_array")(tuple(part[:] for part in parts), shape=shape)
-    matrix.check_format(full_check=True)  # the loops over them follow every index
+    data, indices, indptr = (part[:] for part in parts)
+    matrix = compressed(kind, data, indices, indptr, shape)
     return SparseSource(real_sparse(ask, matrix))
 
 
