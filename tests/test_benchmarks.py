@@ -64,3 +64,16 @@ def test_files():
     assert [row.measure for row in rows] == ["time", "time", "memory growth", "memory growth"]
     assert all(row.ours > 0 and row.peer > 0 for row in rows)
     assert "pyarrow.csv.read_csv" in report.table(rows)
+
+
+def test_beyond():
+    from benchmarks import beyond, report
+
+    rows = beyond.run(1, quick=True)
+    if rows[0].measure == "skipped":
+        pytest.skip(rows[0].note)
+    assert [row.measure for row in rows] == ["time", "memory growth"] * 2
+    assert all(row.ours > 0 for row in rows)
+    assert all(row.ours < 2**30 for row in rows[1::2])
+    assert "reads 1." in rows[0].note or "reads 2." in rows[0].note
+    assert len(report.table(rows).splitlines()) == len(rows) + 1

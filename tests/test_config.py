@@ -120,3 +120,20 @@ def test_a_context_as_a_decorator():
 def test_settings_cannot_be_written_to():
     with pytest.raises(AttributeError):
         get_config().memory = 5
+
+
+def test_names_of_devices():
+    for name in ("cpu", "gpu", "cuda:x", 0):
+        with pytest.raises(ValueError, match="must be 'cuda'"):
+            set_config(device=name)
+    with pytest.raises(ValueError, match="tf32"):
+        set_config(tf32="yes")
+
+
+def test_a_device_that_is_not_there():
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(RuntimeError, match="Leave device out to compute on the CPU"):
+        set_config(device="cuda")
+    assert get_config().device is None

@@ -1,17 +1,20 @@
-"""Settings that hold for every computation: memory, block rows, progress."""
+"""Settings that hold for every computation: memory, block rows, progress, checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import re
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
+
+from mercer.extras import extra
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -24,6 +27,10 @@ class Settings:
     memory: int | str | None = None
     block_rows: int | None = None
     progress: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = 60.0
+    device: str | None = None
+    tf32: bool = False
 
     def __post_init__(self) -> None:
         if self.memory is not None:
@@ -32,8 +39,24 @@ class Settings:
         whole = isinstance(rows, Integral) and not isinstance(rows, bool)
         if rows is not None and (not whole or rows < 1):
             raise ValueError(f"block_rows={rows!r} must be an integer of at least 1, or None.")
-        if not isinstance(self.progress, bool):
-            raise ValueError(f"progress={self.progress!r} must be True or False.")
+        for name in ("progress", "tf32"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        if self.device is not None and not re.fullmatch(r"cuda(:\d+)?", str(self.device)):
+            raise ValueError(
+                f"device={self.device!r} must be 'cuda' or 'cuda:1' and so on, or None for the CPU."
+            )
+        self._check_checkpoint()
+
+    def _check_checkpoint(self) -> None:
+        folder, seconds = self.checkpoint, self.checkpoint_seconds
+        if folder is not None and (not isinstance(folder, (str, os.PathLike)) or not str(folder)):
+            raise ValueError(f"checkpoint={folder!r} must be the path of a folder, or None.")
+        real = isinstance(seconds, Real) and not isinstance(seconds, bool)
+        if not real or not 0 < seconds < math.inf:
+            raise ValueError(
+                f"checkpoint_seconds={seconds!r} must be a number of seconds, above 0."
+            )
 
     @property
     def budget(self) -> int:
@@ -63,6 +86,22 @@ def set_config(**changes: Any) -> None:
         Rows of a block. By default as many as the memory allows and the caches like.
     progress : bool
         Show progress bars.
+    checkpoint : str or path, optional
+        A folder in which a fit keeps what it has done. A fit that was killed goes on from there
+        when it is called again: the same rows, parameters, settings and versions, in another
+        process; any other is refused. What was kept is removed when the fit is done. The folder
+        holds one fit at a time.
+    checkpoint_seconds : float
+        How often: at most so much work is lost, and what cannot be saved. A step of LAPACK or
+        of k-means is done again, and a kernel matrix that was kept in memory is computed again.
+    device : str, optional
+        "cuda", or "cuda:1" and so on: fits, transforms, pre-images and kernels of rows on the
+        host are computed there, by torch, and what they give is handed out on the host. The
+        memory budget is then half of the device's by default. Arrays that live on a device are
+        worked on there whatever this says. An error where there is no such device.
+    tf32 : bool
+        Let float32 products with a kernel matrix that only drive an iteration be made on a GPU
+        as TF32, with eleven bits; the last product is float64 as ever.
 
     Examples
     --------
@@ -88,6 +127,12 @@ def config_context(**changes: Any) -> Iterator[None]:
     >>> X = np.random.default_rng(0).normal(size=(1000, 20))
     >>> with config_context(memory="64MiB"):
     ...     pca = PCA(2).fit(X)
+
+    A long fit, which goes on where it was when the same lines are run again after a crash:
+
+    >>> import tempfile
+    >>> with config_context(checkpoint=tempfile.gettempdir() + "/my-long-fit"):
+    ...     pca = PCA(2).fit(X)
     """
     token = _here.set(_changed(changes))
     try:
@@ -101,7 +146,25 @@ def _changed(changes: dict[str, Any]) -> Settings:
     for name in changes:
         if name not in known:
             raise TypeError(f"{name!r} is not a setting of Mercer; there are {', '.join(known)}.")
-    return replace(get_config(), **changes)
+    settings = replace(get_config(), **changes)
+    if changes.get("device") is not None:
+        require_device(changes["device"])
+    return settings
+
+
+def require_device(name: str) -> None:
+    """Refuse a device that is not there: what is asked of it is never computed elsewhere."""
+    torch = extra("torch", "torch", f"device={name!r} takes")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
+        why = "it finds no GPU" if torch.version.cuda else "it was built without CUDA"
+        raise RuntimeError(
+            f"device={name!r}: torch {torch.__version__} cannot use one, {why}. Leave device out "
+            f"to compute on the CPU."
+        )
+    _, _, number = name.partition(":")
+    if number and int(number) >= count:
+        raise RuntimeError(f"device={name!r}: there are {count}, from cuda:0 to cuda:{count - 1}.")
 
 
 def parse_bytes(size: int | str) -> int:

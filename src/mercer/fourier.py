@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, empty, is_finite, like, namespace, to_numpy
-from mercer.kernels.base import Kernel, as_precise
+from mercer.kernels.base import Kernel
+from mercer.kernels.evaluate import as_precise
 from mercer.kernels.slopes import Frequencies
 from mercer.projection import LinearProjection, Projection, require_finite_rows
 from mercer.sources import Block, Fold, Source
@@ -184,3 +185,6 @@ class OfFeatures(Fold):
     def restore(self, arrays: dict[str, Array]) -> None:
         self.weight = float(arrays["rows"])
         self.inner.restore({name: part for name, part in arrays.items() if name != "rows"})
+
+    def settle(self) -> None:
+        self.inner.settle()

@@ -227,12 +227,17 @@ class KernelProblem(Problem):
 
 def less(source: Source, shift: Vector) -> Source:
     """Return rows less a shift, in float64, computed when they are read."""
-    at = like(shift, source.reference)
+    return source.map(Less(like(shift, source.reference)), source.shape[1], np.float64)
 
-    def moved(block: Block) -> Array:
-        return cast(block.rows, np.float64) - at
 
-    return source.map(moved, source.shape[1], np.float64)
+@dataclass(frozen=True)
+class Less:
+    """What takes a shift off rows; can be sent to where they lie, and pickled."""
+
+    shift: Array
+
+    def __call__(self, block: Block) -> Array:
+        return cast(block.rows, np.float64) - self.shift
 
 
 def require_finite(source: Source, *sums: Array) -> None:

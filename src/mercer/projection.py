@@ -10,11 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, empty, is_finite, like, namespace, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    eigh,
+    is_dask,
+    is_finite,
+    like,
+    moved,
+    namespace,
+    to_numpy,
+)
 from mercer.certificate import Certificate
 from mercer.folds import Centre
-from mercer.kernels.base import Kernel, as_precise, fill
-from mercer.kernels.pair import Points
+from mercer.kernels.base import Kernel
+from mercer.kernels.evaluate import as_precise, filled
+from mercer.kernels.far import sums_over
+from mercer.kernels.points import Points
 from mercer.sources import Block, Mapped, Search, Source, not_finite
 
 
@@ -158,9 +171,7 @@ class KernelMap:
 
         def between(block: Block) -> Array:
             require_finite_rows(block, source)
-            h = empty((block.length, len(basis)), source.reference, kind)
-            fill(kernel.on, self.points(block, kind), basis, h)
-            return h
+            return filled(kernel.on, self.points(block, kind), basis, source.reference, kind)
 
         return Mapped(source, between, len(basis), kind, 0)
 
@@ -177,9 +188,7 @@ class KernelMap:
         """Return the basis where the rows live."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis
-        if namespace(self.basis) is namespace(source.reference):
-            return self.basis
-        return like(to_numpy(self.basis), source.reference)
+        return moved(self.basis, source.reference)
 
 
 @dataclass(frozen=True)
@@ -221,7 +230,15 @@ class KernelProjection(Projection):
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         kind = source.dtype if dtype is None else np.dtype(dtype)
         weights = to_numpy(self.components)
-        A = like(weights if divide is None else weights / divide, source.reference, kind)
+        weights = weights if divide is None else weights / divide
+        if is_dask(self.basis):
+            kernel = self.kernel  # not this map, which would be sent
+
+            def checked(block: Block) -> Array:
+                return finite(block.rows[:, :-1], block, kernel)
+
+            return self._sums(source, weights, kind, checked, weights.shape[1])
+        A = like(weights, source.reference, kind)
         mean = like(self.mean, source.reference, kind)
         features = self.features(source, kind)
 
@@ -237,16 +254,49 @@ class KernelProjection(Projection):
 
         Where the axes overlap by G it is yᵀG†y that is taken off.
         """
-        return joint_residuals([self], source, dtype)
+        if not is_dask(self.basis):
+            return joint_residuals([self], source, dtype)
+        kernel, s = self.kernel, self.shares
+        offset = self.height - 2.0 * float(self.mean @ s)
+
+        def left(block: Block) -> Array:
+            y, h, own = block.rows[:, :-2], block.rows[:, -2], block.rows[:, -1]
+            apart = own - 2.0 * h + offset - np.sum(y * y, axis=1)
+            return finite(np.maximum(apart, 0.0 * apart)[:, None], block, kernel)
+
+        kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
+        return self._sums(source, np.column_stack([self._orthonormal, s]), kind, left, 1)
+
+    def _sums(
+        self, source: Source, W: Matrix, kind: Any, after: Callable[[Block], Array], width: int
+    ) -> Source:
+        """Return what a function makes of (h(x) − h̄)W and k(x, x), of points of a Dask array."""
+        assert self.kernel is not None
+        bare = KernelMap(self.kernel, None, self.shift)  # sent with the rows: without points
+
+        def ready(block: Block) -> Array:
+            require_finite_rows(block, source)
+            rows = bare.points(block, kind).rows
+            return rows.toarray() if hasattr(rows, "tocsr") else rows
+
+        d = source.shape[1]
+        rows = source.map(ready, d, kind, extra_bytes=d * np.dtype(kind).itemsize)
+        return sums_over(self.kernel, self.basis, rows, (self.mean, W), after, width)
+
+    @property
+    def _orthonormal(self) -> Matrix:
+        """The components of orthonormal axes with the same span."""
+        A = to_numpy(self.components)
+        if self.overlaps is None:
+            return A
+        values, U = eigh(self.overlaps)
+        there = values > 1e-12 * np.max(values, initial=0.0)
+        return np.asarray(A @ (U[:, there] / np.sqrt(values[there])))
 
     def judge(self, reference: Array, kind: Any) -> Callable[[Array, Array, Block], Array]:
         """Return what makes a column of distances of h(x) and k(x, x) of a block."""
-        A, mean = to_numpy(self.components), like(self.mean, reference)
-        if self.overlaps is not None:
-            values, U = eigh(self.overlaps)
-            there = values > 1e-12 * np.max(values, initial=0.0)
-            A = A @ (U[:, there] / np.sqrt(values[there]))
-        A, shares = like(A, reference, kind), like(self.shares, reference, kind)
+        mean = like(self.mean, reference)
+        A, shares = (like(part, reference, kind) for part in (self._orthonormal, self.shares))
         xp = namespace(reference)
 
         def distances(h: Array, own: Array, block: Block) -> Array:
@@ -258,18 +308,23 @@ class KernelProjection(Projection):
 
     def finite(self, result: Array, block: Block) -> Array:
         """Return what was made of finite rows, or say for which the kernel is not finite."""
-        if is_finite(result):
-            return result
-        bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(result)).all(axis=1))
-        raise ValueError(
-            f"{self.kernel!r} gives NaN or infinity for {len(bad)} rows, the first of them row "
-            f"{bad[0]}. Scale the rows, or change the kernel's parameters."
-        )
+        return finite(result, block, self.kernel)
 
     def coefficients(self, scores: Array) -> Array:
         """Return γ with PΦ(x) = Σ γᵢ Φ(yᵢ), a row for every row of scores: mean included."""
         A, shares = (like(to_numpy(part), scores) for part in (self.components, self.shares))
         return scores @ A.T + shares
+
+
+def finite(result: Array, block: Block, kernel: Kernel | None) -> Array:
+    """Return what a kernel made of finite rows, or say for which it is not finite."""
+    if is_finite(result):
+        return result
+    bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(result)).all(axis=1))
+    raise ValueError(
+        f"{kernel!r} gives NaN or infinity for {len(bad)} rows, the first of them row "
+        f"{bad[0]}. Scale the rows, or change the kernel's parameters."
+    )
 
 
 def joint_residuals(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.checkpoint import kept_seed
 from mercer.noise import (
     hard_threshold,
     log_curvatures,
@@ -265,7 +266,7 @@ class ParallelAnalysis(Rule):
 
     def _choose(self, shown: Shown) -> int | None:
         # One seed: with a Generator, too, every round below must see the same noise.
-        seed = int(np.random.default_rng(self.random_state).integers(2**63))
+        seed = kept_seed(int(np.random.default_rng(self.random_state).integers(2**63)))
         ranks, p = 8, min(shown.n - 1, shown.d)
         while True:
             rng = np.random.default_rng(seed)

@@ -7,17 +7,31 @@ has the length of f(x).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg.lapack
 
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, is_finite, like, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    empty,
+    held,
+    is_finite,
+    longest_column,
+    squares,
+    to_numpy,
+    whitened,
+)
 from mercer.folds import Moments
-from mercer.kernels.base import Kernel, as_precise, fill
-from mercer.kernels.pair import Points
+from mercer.kernels.base import Kernel
+from mercer.kernels.evaluate import as_precise, fill
+from mercer.kernels.points import Points
 from mercer.projection import KernelMap
 from mercer.sources import Block, Fold, Seen, Source, StringSource
 from mercer.threads import serial_blas
@@ -110,19 +124,16 @@ class Span:
         """Find the axes by a triangular factor; False where that would lose digits."""
         if not self.size:
             return False
-        L, failed = scipy.linalg.lapack.dpotrf(self.matrix, lower=1, clean=1)
-        if failed:
+        white = whitened(self.matrix)
+        if white is None:
             return False
-        inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
-        if failed:
+        product = white @ white.T
+        longest = longest_column(product)
+        if not longest * longest_column(self.matrix) <= _GOOD:
             return False
-        product = inverse.T @ inverse
-        longest = float(np.abs(product).sum(axis=0).max())
-        if not longest * float(np.abs(self.matrix).sum(axis=0).max()) <= _GOOD:
-            return False
-        self.white = inverse.T
+        self.white = white
         self.parts = np.array([self.size])
-        self.longest, self.spread = np.array([longest]), np.array([np.linalg.norm(product)])
+        self.longest, self.spread = np.array([longest]), np.array([math.sqrt(squares(product))])
         return True
 
     def _by_eigenvectors(self) -> None:
@@ -130,7 +141,8 @@ class Span:
         # Where a kernel is indefinite, directions no longer than its negative ones tell nothing.
         largest, lowest = np.max(values, initial=0.0), np.min(values, initial=0.0)
         least = max(_CUT[self.dtype] * largest, -lowest)
-        values, U = (x[..., values > least] for x in (values, U))
+        there = int((values > least).sum())
+        values, U = values[:there], U[:, :there]
         self.white = U / np.sqrt(values)
         self.parts = np.arange(1, len(values) + 1)
         self.longest, self.spread = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
@@ -174,7 +186,7 @@ class Span:
     @cached_property
     def inverse(self) -> Matrix:
         """The pseudo-inverse of K_y, by which a point of the span is written in the basis."""
-        return np.asarray(self.white @ self.white.T)
+        return self.white @ self.white.T
 
     def _given(self, source: Source) -> Matrix:
         assert self.basis.at is not None
@@ -183,15 +195,12 @@ class Span:
 
 
 def between(kernel: Kernel, points: Any) -> Matrix:
-    """Return the kernel between points, float64, on the host."""
+    """Return the kernel between points, float64."""
     y = Points(as_precise(points, np.float64))
-    out = np.empty((len(y), len(y)))
-    if isinstance(points, (list, np.ndarray)) or hasattr(points, "tocsr"):
-        fill(kernel.on, y, y, out)
-        return out
-    there = like(out, points)
-    fill(kernel.on, y, y, there)
-    return to_numpy(there)
+    host = isinstance(points, list) or hasattr(points, "tocsr")
+    out = empty((len(y), len(y)), np.empty(0) if host else points, np.float64)
+    fill(kernel.on, y, y, out)
+    return held(out)
 
 
 class KernelMoments(Fold):
@@ -243,6 +252,9 @@ class KernelMoments(Fold):
     def restore(self, arrays: dict[str, Array]) -> None:
         self.within, self.largest = (float(x) for x in arrays["own"])
         self.moments.restore({k: v for k, v in arrays.items() if k != "own"})
+
+    def settle(self) -> None:
+        self.moments.settle()
 
     @property
     def weight(self) -> float:

@@ -1,5 +1,6 @@
 """Parts of the command line by themselves: words, numbers, signals, the command again."""
 
+import contextlib
 import errno
 import shlex
 import signal
@@ -17,6 +18,7 @@ from mercer.cli.app import run
 from mercer.cli.facts import command_line
 from mercer.cli.fit import Options
 from mercer.modelfile import read_header
+from mercer.sources.errors import listed
 
 
 def test_what_json_cannot_hold():
@@ -28,8 +30,8 @@ def test_what_json_cannot_hold():
 def test_text_that_would_fill_the_screen_or_move_the_cursor():
     assert say.printable("a\x1b[2Jb\nc\x00") == "a\\x1b[2Jb\nc\\x00"
     assert len(say.printable("x" * 100_000)) < 2000
-    assert say.listed(["x" * 1000]) == repr("x" * 59 + "…")
-    assert say.listed(map(str, range(20))).endswith("and 12 more")
+    assert listed(["x" * 1000]) == repr("x" * 59 + "…")
+    assert listed(map(str, range(20))).endswith("and 10 more")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +144,35 @@ def test_a_stop_that_a_callback_drops_comes_again():
     start = time.monotonic()
     assert stopped_by(work) == 143
     assert time.monotonic() - start < 10
+
+
+def test_a_stop_that_an_import_drops_comes_again():
+    def work():
+        with contextlib.suppress(BaseException):  # as some packages do with an `except:`
+            signal.raise_signal(signal.SIGTERM)
+        time.sleep(20)
+
+    start = time.monotonic()
+    assert stopped_by(work) == 143
+    assert time.monotonic() - start < 10
+
+
+def test_what_is_cleared_away_is_not_stopped_again():
+    cleared = []
+
+    def work():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            try:
+                int("one")
+            except ValueError:
+                time.sleep(1.0)  # longer than a stop is thought to be lost
+            time.sleep(1.0)
+            cleared.append(True)
+
+    assert stopped_by(work) == 130
+    assert cleared
 
 
 def _restore(before):

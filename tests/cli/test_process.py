@@ -121,9 +121,22 @@ def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
     assert done.returncode == 0
 
 
+def heard(pid):
+    """Wait until a process handles SIGTERM, which takes long on a machine that has other work."""
+    status, bit = Path(f"/proc/{pid}/status"), 1 << (signal.SIGTERM - 1)
+    until = time.monotonic() + 60
+    while status.exists() and time.monotonic() < until:
+        caught = next(line for line in status.read_text().splitlines() if "SigCgt" in line)
+        if int(caught.split()[1], 16) & bit:
+            return
+        time.sleep(0.02)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("wait", [0.15, 1.2, 2.5])
+@pytest.mark.parametrize(
+    ("number", "code", "wait"),
+    [(signal.SIGINT, 130, 0.15), (signal.SIGTERM, 143, 1.0), (signal.SIGINT, 130, 2.0)],
+)
 def test_stopped(tmp_path, rng, number, code, wait):
     np.save(tmp_path / "x.npy", rng.normal(size=(30_000, 40)))
     (tmp_path / "m.mercer").write_text("as it was")
@@ -139,6 +152,8 @@ def test_stopped(tmp_path, rng, number, code, wait):
         stderr=subprocess.PIPE,
         text=True,
     )
+    if wait >= 1:
+        heard(process.pid)
     time.sleep(wait)
     process.send_signal(number)
     process.send_signal(number)  # an impatient user

@@ -30,7 +30,7 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--components", "1.5"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "nan"], 2, "nan"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "-1"], 2, "whole number"),
-        (["fit", "{iris}", "-o", "m.mercer", "--components", "9"], 1, "--components 9"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "9"], 1, "rows and columns, 4\n"),
         (["fit", "{iris}", "-o", "m.mercer", "--gap", "2"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--scale", "z-score"], 2, "Did you mean zscore?"),
         (["fit", "{iris}", "-o", "m.mercer", "--impute", "median"], 2, "there is mean"),

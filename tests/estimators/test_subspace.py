@@ -218,9 +218,9 @@ def test_boosting():
 
 def test_one_class_is_in_memory_at_a_time(monkeypatch):
     held, most = weakref.WeakSet(), []
-    take = classwise.some
+    take = classwise.there
 
-    def some(source, at):
+    def there(source, at):
         part = take(source, at)
         if len(at) == 50:
             held.add(part)
@@ -228,7 +228,7 @@ def test_one_class_is_in_memory_at_a_time(monkeypatch):
             most.append(len(held))
         return part
 
-    monkeypatch.setattr(classwise, "some", some)
+    monkeypatch.setattr(classwise, "there", there)
     fit(PCA(2))
     assert len(most) == 3
     assert max(most) <= 2

@@ -32,7 +32,8 @@ from mercer.kernels import (
     check_psd,
     parse,
 )
-from mercer.kernels.pair import Beside, Points
+from mercer.kernels.pair import Beside
+from mercer.kernels.points import Points
 from tests.kernel_catalogue import Bell
 
 # By mpmath, 40 digits: 2^{1-nu}/Gamma(nu) z^nu K_nu(z) at z = sqrt(2 nu) r, length 1.

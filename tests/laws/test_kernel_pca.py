@@ -52,7 +52,7 @@ def test_every_kernel(row):
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("strip", [1, 7, 64, 1000])
 def test_any_store_and_any_strip(store, strip, monkeypatch):
-    monkeypatch.setattr(gram, "strip_rows", lambda n, itemsize: min(n, strip))
+    monkeypatch.setattr(gram, "strip_rows", lambda n, itemsize, **_: min(n, strip))
     values, scores = brute(RBF(0.1), X, Y, 4)
     kpca = KernelPCA(4, kernel=RBF(0.1), method=Exact(store=store), random_state=0).fit(X)
     error = 1e-12 if store != "float32" else 1e-10  # quadratic in what float32 leaves

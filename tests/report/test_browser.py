@@ -16,7 +16,10 @@ playwright = pytest.importorskip("playwright.sync_api", reason="the browser test
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+    pytest.mark.xdist_group("browser"),  # one browser, and one page that tests share
+]
 
 AXIS_TITLE = "document.querySelector('#scatter .g-xtitle').textContent"
 # Where the page's own point number i of trace t lies on the screen.

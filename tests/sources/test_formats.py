@@ -434,7 +434,7 @@ def test_h5ad_names_are_made_unique(tmp_path):
     [
         ({"indices": np.array([0, 99, 1, 2], np.int32)}, "could not be read as AnnData"),
         ({"indptr": np.array([0, 2, 400], np.int32)}, "could not be read as AnnData"),
-        ({"shape": (2, 10**15)}, "memory budget|could not be read"),
+        ({"shape": (2, 10**15)}, "var names 2 columns"),
         ({"shape": (2, 2, 2)}, "not rows and columns"),
         ({"names": ["a"]}, "var names 1 columns, and X has 2"),
     ],
@@ -635,6 +635,7 @@ def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp
         return
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         X = file.create_group("X")
+        file["var/_index"] = ["a", "b", "c", "d"]
         X.attrs["encoding-type"], X.attrs["shape"] = f"{kind}_matrix", (4, 4)
         for name, part in parts.items():
             X[name] = part

@@ -29,7 +29,12 @@ def command(
         def run(**given: Any) -> None:
             asked = options(**given)
             called = " ".join(dict.fromkeys(["mercer", str(group.info.name), name]))
-            code = errors.guarded(lambda: _done(work, asked, bars), called, debug=asked.debug)
+            code = errors.guarded(
+                lambda: _done(work, asked, bars),
+                called,
+                debug=asked.debug,
+                kept=getattr(asked, "checkpoint", None),
+            )
             if code:
                 raise typer.Exit(code)
 
@@ -69,14 +74,15 @@ def _parameters(options: type) -> list[inspect.Parameter]:
 
 
 def _done(work: Work, asked: Any, bars: bool) -> None:
-    """Do the work with the memory it may have, show what takes long, then print the result."""
+    """Do the work with the settings asked for, show what takes long, then print the result."""
     from mercer import progress
     from mercer.config import config_context
 
     voice = Voice(json=asked.json)
-    memory = getattr(asked, "memory", None)
+    named = ("memory", "checkpoint", "checkpoint_seconds")
+    settings = {name: getattr(asked, name) for name in named if hasattr(asked, name)}
     shown = progress.patient() if bars else contextlib.nullcontext()
-    with warnings.catch_warnings(), config_context(memory=memory), shown:
+    with warnings.catch_warnings(), config_context(**settings), shown:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         # Of blocks, whose columns were compared by name when the file was read.

@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from mercer.cli import say
@@ -19,8 +20,15 @@ DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
 _KNOWN = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplementedError)
 # What the library calls by its Python name, and the command line by another.
 _WORDS = (
+    (r" with svd_solver='full'", ""),  # scikit-learn's word for "auto", too
     (r"config_context\(memory=\.\.\.\)", "--memory"),
     (r"config_context\(memory=", "--memory "),
+    (r"config_context\(checkpoint=\.\.\.\)", "--checkpoint"),
+    (r"\bcheckpoint=(['\"])(.*?)\1", r"--checkpoint \2"),
+    # What a checkpoint tells of its run and of this one.
+    (r"\bIts random_state:", "Its --seed:"),
+    (r"\bIts (?:svd_solver|method):", "Its --method:"),
+    (r"\bIts n_components:", "Its --components:"),
     (r"n_components=('?)([\w.]+)\1", r"--components \2"),
     (r"n_basis=([\w.]+)", r"--basis \1"),
     (r"\bn_basis\b", "--basis"),
@@ -55,8 +63,10 @@ class UsageError(Exception):
     """The command line cannot be understood."""
 
 
-def guarded(work: Callable[[], None], command: str, *, debug: bool) -> int:
-    """Do the work and return the exit code; say what went wrong."""
+def guarded(
+    work: Callable[[], None], command: str, *, debug: bool, kept: Path | None = None
+) -> int:
+    """Do the work and return the exit code; say what went wrong, and what is `kept`."""
     try:
         work()
         sys.stdout.flush()
@@ -66,12 +76,23 @@ def guarded(work: Callable[[], None], command: str, *, debug: bool) -> int:
     except (KeyboardInterrupt, Exception) as error:
         # An interrupted import may end in any error.
         if isinstance(error, KeyboardInterrupt) or stopped() is not None:
-            complain("Stopped: no file was written.")
+            complain(f"Stopped: no file was written.{_rest(kept)}")
             return stopped() or 130
         if debug:
             traceback.print_exc()
         complain(f"{command}: {sentence(error)}")
         return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _rest(folder: Path | None) -> str:
+    """Say where what was done is kept, if it is."""
+    if folder is None:
+        return ""
+    from mercer.checkpoint import held
+
+    if not held(folder):
+        return ""
+    return f" The same command goes on from what {folder} holds."
 
 
 def closed() -> int:

@@ -13,6 +13,9 @@ from mercer.config import format_bytes
 from mercer.estimators.pipeline import parts
 from mercer.plan.base import Plan, measured
 
+# Options that the model does not depend on.
+_ASIDE = ("json", "debug", "force", "checkpoint", "checkpoint_seconds")
+
 
 def axes_of(model: Any) -> Any:
     """Return the estimator that has the axes: the last step, or the one inside it."""
@@ -84,7 +87,7 @@ def command_line(name: str, asked: Any) -> str:
     for field in fields(asked):
         value = getattr(asked, field.name)
         default = None if field.default is MISSING else field.default
-        if field.name in (*positional, "json", "debug", "force") or value == default:
+        if field.name in (*positional, *_ASIDE) or value == default:
             continue
         option = "-o" if field.name == "output" else f"--{field.name.replace('_', '-')}"
         given += [option] if value is True else [option, str(value)]

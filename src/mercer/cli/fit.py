@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,12 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import say
-from mercer.cli.options import Model, Output, Rows
+from mercer.cli.options import Kept, Model, Output, Rows
 from mercer.outfile import whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Rows, Model, Output):
+class Options(Rows, Model, Kept, Output):
     """What fit takes."""
 
     output: Annotated[
@@ -45,6 +46,7 @@ EXAMPLES = (
     "mercer fit digits.npy --kernel rbf --gamma median --components 50 --gap 0.01 -o digits.mercer",
     'mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000 '
     "--select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet",
+    "mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer",
 )
 
 
@@ -59,13 +61,14 @@ def fit(asked: Options, voice: say.Voice) -> say.Result:
     start = time.perf_counter()
     made = build.estimator(asked)
     _claim(asked)
-    table = rows.learning(asked, voice)
-    model = fitted(made, table, asked)
-    with contextlib.ExitStack() as all_of_them:  # or none, where it is stopped
+    # What is kept goes when all is written. A run that is stopped writes none of its files.
+    with resumed(asked, voice), contextlib.ExitStack() as files:
+        table = rows.learning(asked, voice)
+        model = fitted(made, table, asked)
         if asked.scores is not None:
-            _write_scores(all_of_them.enter_context(whole(asked.scores)), model, table)
+            _write_scores(files.enter_context(whole(asked.scores)), model, table)
         if asked.report is not None:
-            _write_page(all_of_them.enter_context(whole(asked.report)), model, table, asked)
+            _write_page(files.enter_context(whole(asked.report)), model, table, asked)
         keep("fit", model, asked)
     return told(asked, model, table, time.perf_counter() - start)
 
@@ -104,10 +107,26 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
     write_report(path, model, table.source, labels=labels, origin=origin("fit", asked))
 
 
+@contextlib.contextmanager
+def resumed(asked: Kept, voice: say.Voice) -> Iterator[None]:
+    """Keep what is done inside, where a folder for it was named; say where a run goes on."""
+    from mercer import checkpoint
+
+    with checkpoint.run():
+        if asked.checkpoint is not None and checkpoint.held(asked.checkpoint):
+            voice.note(f"going on with the run that {asked.checkpoint} holds.")
+        yield
+
+
 def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     """Return the estimator, fitted, with the steps before it."""
+    from mercer import checkpoint
     from mercer.cli import build, steps
+    from mercer.sources import known_rows
 
+    if asked.checkpoint is not None:  # before the steps, whose passes are kept too
+        known, weights = known_rows(table.source), table.source.weights
+        checkpoint.same(rows=known, weights=weights, impute=asked.impute, scale=asked.scale)
     before, source = steps.learnt(
         table.source, impute=asked.impute is not None, scale=build.scaled_apart(asked)
     )

@@ -83,7 +83,7 @@ def _parameters(header: Any) -> str:
 def _columns(d: int | None, names: list[str] | None) -> str:
     if d is None:
         return ""
-    return f"{d}: {say.listed(names)}" if names else str(d)
+    return f"{d}: {_text(names)}" if names else str(d)
 
 
 def _shares(spectrum: Any) -> list[float]:
@@ -92,4 +92,6 @@ def _shares(spectrum: Any) -> list[float]:
 
 
 def _text(value: Any) -> str:
-    return say.listed(value) if isinstance(value, list) else str(value)
+    from mercer.sources.errors import listed
+
+    return listed(value) if isinstance(value, list) else str(value)

@@ -11,11 +11,11 @@ import typer
 
 from mercer.cli import fit as fits
 from mercer.cli import say
-from mercer.cli.options import Fitted, Model, Output, Rows
+from mercer.cli.options import Fitted, Kept, Model, Output, Rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Rows, Model, Output):
+class FitOptions(Rows, Model, Kept, Output):
     """What novelty fit takes."""
 
     output: Annotated[
@@ -88,9 +88,10 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
     made = NoveltyDetector(build.estimator(asked), contamination=asked.contamination)
     outputs.require_suffix(asked.output, ".mercer")
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
-    table = rows.learning(asked, voice)
-    model = fits.fitted(made, table, asked)
-    fits.keep("novelty fit", model, asked)
+    with fits.resumed(asked, voice):
+        table = rows.learning(asked, voice)
+        model = fits.fitted(made, table, asked)
+        fits.keep("novelty fit", model, asked)
     return fits.told(asked, model, table, time.perf_counter() - start)
 
 

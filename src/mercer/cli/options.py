@@ -22,6 +22,12 @@ def _size(text: str | None) -> str | None:
     return text
 
 
+def _interval(seconds: float) -> float:
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"{seconds:g} is not a number of seconds above 0.")
+    return seconds
+
+
 def between_commas(text: str | None) -> list[str] | None:
     """Return names between commas; a comma within quotes is part of a name."""
     import csv
@@ -56,6 +62,30 @@ class Memory(Common):
             help="Memory that the work may take, as 4GiB. Half of the machine's, if not given.",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Common):
+    """A run that goes on where it was killed."""
+
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep what is done in this folder: where the run is killed, the same command "
+            "goes on from there. Emptied when all is written.",
+            rich_help_panel=_OUT,
+        ),
+    ] = None
+    checkpoint_seconds: Annotated[
+        float,
+        typer.Option(
+            callback=_interval,
+            metavar="SECONDS",
+            help="How often: so much work may be lost.",
+            rich_help_panel=_OUT,
+        ),
+    ] = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +125,9 @@ class Rows(Format, Memory):
     data: Annotated[
         str,
         typer.Argument(
-            help="Rows: .csv, .tsv, .parquet, .arrow, .npy, .npz, .mtx, .h5ad, .txt (strings, one "
-            "a line), or - for stdin.",
+            help="Rows: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, "
+            ".zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
+            "FILE.h5::NAME for one array of several, or - for stdin.",
             show_default=False,
         ),
     ]

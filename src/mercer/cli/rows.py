@@ -10,13 +10,14 @@ from mercer.cli import say
 from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
-from mercer.cli.say import Voice, listed
+from mercer.cli.say import Voice
 from mercer.estimators.pipeline import parts
 from mercer.sources import Source, StringSource
-from mercer.sources.files import MissingValues, Table, read_table
+from mercer.sources.errors import listed
+from mercer.sources.files import MissingValues, Table, read_table, split
 
 # Formats without names of columns: these are taken in the order they have.
-_NAMELESS = (".npy", ".npz", ".mtx", ".txt")
+_NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
 
 
 def learning(asked: Rows, voice: Voice) -> Table:
@@ -64,7 +65,7 @@ def _named(
     missing: bool,
 ) -> Table:
     """Read the columns of these names; say which others are not used."""
-    suffix = Path(data).suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    suffix = split(data)[0].suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
     table = read_table(
         present(data),
         columns=None if suffix in _NAMELESS else names,
@@ -79,9 +80,9 @@ def _named(
 
 def present(data: str) -> str:
     """Return a path that can be read; say what it is where it cannot."""
-    path = Path(data)
-    if data != "-" and path.is_dir():
-        raise WorkError(f"{data} is a folder. Name a file of rows.")
+    path = split(data)[0]
+    if data != "-" and path.is_dir() and not any(path.iterdir()):
+        raise WorkError(f"{data} is a folder, and empty. Name a file of rows.")
     if data != "-" and not path.exists():
         near = _near(path)
         raise WorkError(f"There is no file {data}.{near}")

@@ -130,13 +130,6 @@ def seconds(number: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
-    """Write names in a row; of many the first ones, and how many more there are."""
-    every = [repr(name if len(name) <= 60 else name[:59] + "…") for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
-
-
 def printable(text: str) -> str:
     """Return text that moves no cursor: names in files may hold anything."""
     if len(text) > _LONGEST:

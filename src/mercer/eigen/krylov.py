@@ -44,15 +44,15 @@ def _krylov(
     start: Spectrum | Warm | None,
     enough: Enough | None,
 ) -> Spectrum:
+    # Float32 products of very large or very small rows would overflow or vanish.
+    drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
     if isinstance(start, Warm):
-        basis = Basis(operator, start.vectors, np.float64)
+        basis = Basis(operator, start.vectors, drive)
         basis.known = start.product
     elif start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:
         block = min(operator.size, operator.block, k + 8)
-        # Float32 products of very large or very small rows would overflow or vanish.
-        drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
         basis = Basis(operator, random_basis(operator, block, rng), drive)
     spectrum = basis.grow(k, tol, rng, enough)
     if basis.dtype == np.float64:

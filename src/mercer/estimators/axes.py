@@ -13,7 +13,7 @@ from mercer import progress
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
 from mercer.estimators.base import Projecting
 from mercer.projection import LinearProjection
-from mercer.sources import Block, Source
+from mercer.sources import Block, Source, at_home
 
 
 class Axes(Projecting):
@@ -75,7 +75,7 @@ class Axes(Projecting):
         check_is_fitted(self)
         residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
-            return residuals.collect(label="residuals")[:, 0]
+            return at_home(residuals).collect(label="residuals")[:, 0]
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
@@ -121,7 +121,7 @@ class Axes(Projecting):
 
         rows = source.map(likelihood, 1, kind, extra_bytes=6 * d * kind.itemsize)
         with progress.session():
-            return rows.collect(label="likelihood")[:, 0]
+            return at_home(rows).collect(label="likelihood")[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of rows.

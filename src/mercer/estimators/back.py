@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, like, to_numpy
+from mercer.arrays import Array, Matrix, like, moved, to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
@@ -20,7 +20,7 @@ from mercer.plan import Plan
 from mercer.preimage import Found, Preimage, as_preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.sources import Source
+from mercer.sources import Source, at_home
 
 
 class Back(Projecting):
@@ -58,7 +58,7 @@ class Back(Projecting):
         """
         check_is_fitted(self)
         if hasattr(self, "preimage_"):
-            return like(self.preimages(X).rows, self._check_scores(X).reference)
+            return like(self.preimages(X).rows, self._check_scores(X).home)
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
@@ -68,6 +68,7 @@ class Back(Projecting):
         scores, basis, back = self._check_scores(X), self.X_transformed_fit_, self.dual_coef_
         kernel = self.kernel_
         assert kernel is not None
+        basis, back = (moved(part, scores.reference) for part in (basis, back))
         rows = scores.map(lambda block: kernel(block.rows, basis) @ back, int(back.shape[1]))
         return self._handed(X, rows)
 
@@ -129,7 +130,7 @@ class Back(Projecting):
         check_is_fitted(self)
         residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
-            return residuals.collect(label="residuals")[:, 0]
+            return at_home(residuals).collect(label="residuals")[:, 0]
 
     def _residuals(self, source: Source) -> Source:
         return self.projection_.residuals(source)

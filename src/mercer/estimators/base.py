@@ -18,17 +18,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer import progress
-from mercer.arrays import is_foreign
+from mercer import checkpoint, progress
+from mercer.arrays import is_dask, is_foreign, products
 from mercer.certificate import Certificate
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.home import bring_home
 from mercer.estimators.validation import check_rows
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
 from mercer.plan import Plan
 from mercer.problem import Problem
-from mercer.sources import ArraySource, Source, as_source, check_weights, fingerprint, write_npy
+from mercer.sources import (
+    ArraySource,
+    Source,
+    as_source,
+    at_home,
+    at_work,
+    check_weights,
+    fingerprint,
+    known_rows,
+    lazily,
+    placed,
+    resident,
+    write_npy,
+)
 from mercer.sources.files import write_table
 
 
@@ -54,7 +68,7 @@ class Projecting(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a file or Source
+        X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
             Rows. Of kernel PCA also a list of str, or a precomputed kernel matrix.
         y : None
             Ignored.
@@ -88,14 +102,15 @@ class Projecting(
         >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
         (150, 2)
         """
-        return self._handed(X, self._own_scores(self._fit(X, sample_weight)))
+        with checkpoint.run():
+            return self._handed(X, self._own_scores(self._fit(X, sample_weight)))
 
     def transform(self, X: Any, out: Any = None) -> Any:
-        """Return the scores of rows: an array, or for a path or a Source a Source.
+        """Return the scores of rows: an array, for a path or a Source a Source, lazy of Dask.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, path of a file or Source
+        X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
             Rows. Of kernel PCA also a list of str, or, where the kernel is precomputed, the
             kernel between them and the rows of the fit.
         out : path of a file, optional
@@ -105,7 +120,8 @@ class Projecting(
         Returns
         -------
         array of shape (n, k) or Source
-            A Source computes its rows when they are read; its `collect` gives the array.
+            A Source computes its rows when they are read; its `collect` gives the array. A Dask
+            array or DataFrame gives a Dask array, computed when it is.
 
         Examples
         --------
@@ -132,7 +148,9 @@ class Projecting(
         self._validate_params()
         with self._all_or_nothing(always=True):
             self.random_state = 0  # the user's is not drawn from
-            return self._prepared(self._rows(X, reset=True))[1]
+            source = self._rows(X, reset=True)
+            with at_work(source.reference):
+                return self._prepared(source)[1]
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         return check_rows(self, X, reset=reset, least=2 if reset else 1)
@@ -163,26 +181,33 @@ class Projecting(
 
     def _fit(self, X: Any, sample_weight: Any) -> Source:
         """Fit, or leave everything as it was; return the rows."""
-        with self._all_or_nothing():
+        with self._all_or_nothing(), checkpoint.run():
             tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
-            with progress.session(*([tasks] if tasks else [])):
+            known = fingerprint(source)
+            checkpoint.same(self, rows=known_rows(source), weights=source.weights)
+            bars = progress.session(*([tasks] if tasks else []))
+            with bars, at_work(source.reference), products(source.reference):
+                source = resident(source)
                 problem, plan = self._prepared(source)
                 plan.require_fit()
+                checkpoint.same(plan=plan.method)
                 problem = self._readied(problem, plan)
-                self.fingerprint_ = fingerprint(source)
+                self.fingerprint_ = known
                 self._publish(problem, plan.method.fit(problem), plan)
+                bring_home(self, source)
             if tasks:
                 tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
         return source
 
     def _generator(self) -> np.random.Generator:
         """Return where the solvers start from."""
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        drawn = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(checkpoint.kept_seed(int(drawn)))
 
     def _check_scores(self, X: Any) -> Source:
-        if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):
+        if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
             source = as_source(X)
         else:
             kinds = [np.float64, np.float32]
@@ -193,12 +218,13 @@ class Projecting(
                 f"X has {source.shape[1]} columns, but {type(self).__name__} has "
                 f"{self.n_components_} axes. Pass what transform returned."
             )
-        return source
+        return placed(source)
 
     def _written(self, rows: Source, out: Any) -> Source:
         """Write rows to a file and return them: as they lie there, or as they are computed."""
         if _get_output_config("transform", self)["dense"] != "default":
             raise ValueError("set_output asks for a table, and out for a file: use one of them.")
+        rows = at_home(rows)
         with progress.session():
             if Path(out).suffix.lower() == ".npy":
                 return write_npy(rows, out)
@@ -206,13 +232,15 @@ class Projecting(
         return rows  # to read them back would take another pass
 
     def _handed(self, X: Any, rows: Source) -> Any:
-        """Return rows as X came: lazily for a path or a Source, else as an array.
+        """Return rows as X came: lazily for a path, a Source or of Dask, else as an array.
 
         `set_output` asks for a table, which is never lazy.
         """
-        table = _get_output_config("transform", self)["dense"] != "default"
+        table, rows = _get_output_config("transform", self)["dense"] != "default", at_home(rows)
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
+        if is_dask(X) and not table:
+            return lazily(rows, X)
         with progress.session():
             return rows.collect()
 

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
 from mercer.estimators.back import Back
+from mercer.estimators.home import bring_home
 from mercer.estimators.stream import joined
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
@@ -105,6 +106,7 @@ class Batches(Back):
             fitted = self._stream.finish(problem, fold)
             plan = make_kernel_plan(problem, "auto", self._stream)
             self._publish(problem, fitted, replace(plan, reason="to which batches can be added"))
+            bring_home(self, batch)
             self._fold, self._seen = fold, rows.shape[0]
         return self
 

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from mercer.arrays import to_numpy
+from mercer.arrays import is_dask, to_numpy
+from mercer.checkpoint import CheckpointError, kept_seed
 from mercer.estimators.kernel import resolved
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.validation import some
+from mercer.estimators.validation import some, there
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.methods import OnBasis
@@ -53,7 +54,8 @@ def shared_model(estimator: Model | None, source: Source) -> Model:
         estimator = KernelPCA(0.9, kernel="rbf", gamma="scale")
     model: Model = clone(estimator)
     if not isinstance(model.random_state, Integral):
-        model.random_state = check_random_state(model.random_state).randint(2**31 - 1)
+        drawn = check_random_state(model.random_state).randint(2**31 - 1)
+        model.random_state = kept_seed(int(drawn))
     if isinstance(model, PCA):
         if model.scale:
             raise ValueError(
@@ -92,6 +94,8 @@ def fitted_models(
                 own.n_components = most
                 fewer.append(where)
             own.fit(part)
+        except CheckpointError:
+            raise
         except ValueError as error:
             raise ValueError(f"In {where}: {error}") from error
         if isinstance(own, PCA):
@@ -130,7 +134,7 @@ def residuals_of(models: Sequence[Model], source: Source) -> list[tuple[list[int
 def _joins(fitted: KernelProjection) -> bool:
     """Tell whether a map can be evaluated together with those of other classes: one kernel's."""
     dense = hasattr(fitted.basis, "shape") and not hasattr(fitted.basis, "tocsr")
-    return dense and fitted.shift is None
+    return dense and not is_dask(fitted.basis) and fitted.shift is None
 
 
 def as_counts(weights: Numbers | None) -> Numbers | None:
@@ -151,7 +155,7 @@ def _require_two(source: Source, at: Numbers, label: Any) -> None:
 
 def _part(source: Source, at: Numbers) -> Source:
     """Return the rows of a class, two at least."""
-    part = some(source, at)
+    part = there(source, at)
     if len(at) > 1:
         return part.weighted(as_counts(part.weights))
     # One row of weight w is a row of weight w/2 twice.

@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress
-from mercer.arrays import Vector, namespace
+from mercer import checkpoint, progress
+from mercer.arrays import Vector, is_dask, namespace
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.choice import dense, held_out, judged, several
 from mercer.estimators.images import as_rows, check_image_shape, shape_of
@@ -27,7 +27,14 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import Source, check_weights, fingerprint, require_finite_entries
+from mercer.sources import (
+    Source,
+    check_weights,
+    fingerprint,
+    known_rows,
+    lazily,
+    require_finite_entries,
+)
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
@@ -184,7 +191,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         >>> denoiser.n_components_
         1
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), checkpoint.run():
             self._fit(X, y, sample_weight)
         return self
 
@@ -209,6 +216,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         if isinstance(made, Source):
             if isinstance(X, (Source, str, os.PathLike)) and not table:
                 return made
+            if is_dask(X) and X.ndim == 2 and not table:
+                return lazily(made, X)
             with progress.session():
                 made = made.collect()
         shape = shape_of(X)[1:] or made.shape[1:]
@@ -252,6 +261,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         self._check_parameters()
         source = check_rows(self, as_rows(X, self.image_shape), reset=True, least=2)
         weights = check_weights(sample_weight, source)
+        self.fingerprint_ = fingerprint(source)
+        checkpoint.same(self, rows=known_rows(source))
         clean = self._clean(y, source)
         model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
         if gammas[0] is not None:
@@ -265,7 +276,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         learnt_from = source if clean is None else clean
         self.estimator_ = changed(model, k, gamma).fit(learnt_from, sample_weight=weights)
         self.n_components_ = self.estimator_.n_components_
-        self.fingerprint_ = fingerprint(source)
         self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
 
     def _choose(
@@ -300,7 +310,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         return int(table["n_components"][at]), None if math.isnan(gamma) else gamma
 
     def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        drawn = check_random_state(self.random_state).randint(2**31 - 1)
+        return np.random.default_rng(checkpoint.kept_seed(int(drawn)))
 
     def _model(self) -> Any:
         """Return what learns the axes, unfitted, with a way back to rows."""

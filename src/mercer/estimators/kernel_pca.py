@@ -33,6 +33,7 @@ from mercer.methods import (
 )
 from mercer.methods.within import NEEDED
 from mercer.notices import warn
+from mercer.operators import points_of
 from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
@@ -113,7 +114,8 @@ class KernelPCA(Batches):
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
         Variance along each axis, λ/(n−1), and its share of the total.
     X_fit_ : rows or None
-        What the kernel of new rows is taken to; None where that is no rows.
+        What the kernel of new rows is taken to; None where that is no rows. All rows of a Dask
+        collection stay where they lie, as a Dask array.
     kernel_ : Kernel or None
         The kernel, with what was found inside the fit.
     gamma_ : float
@@ -249,7 +251,8 @@ class KernelPCA(Batches):
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
-        if not plan.method.keeps_rows:
+        apart = problem.source.elsewhere is not None and problem.kernel is not None
+        if not plan.method.keeps_rows or (apart and plan.method.in_pairs):
             return problem
         copied = self.copy_X and self.kernel != "precomputed"
         return replace(problem, source=held(problem.source, copy_rows=copied))
@@ -296,7 +299,7 @@ class KernelPCA(Batches):
         if isinstance(plan.method, Exact):
             self.eigenvectors_ = here(_eigenvectors(problem, fitted))
         every = isinstance(plan.method, (Exact, Sketch))
-        self.X_fit_ = source.whole() if every else _points(fitted, source)
+        self.X_fit_ = points_of(source) if every else _points(fitted, source)
         self.certificate_ = fitted.certificate
         self.plan_ = plan
         self._fit_back(problem)

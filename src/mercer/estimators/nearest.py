@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from mercer import checkpoint
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
@@ -117,7 +118,8 @@ class NearestProjection(Labelled, Around):
         """
         model, search = self._inner("fit_transform", "transform"), self._search()
         labels = self._labels(y)
-        scores = _rows(model.fit_transform(no_images(self, X)))
+        with checkpoint.run():
+            scores = _rows(model.fit_transform(no_images(self, X)))
         n, k = scores.shape
         if k == 0:
             raise ValueError(

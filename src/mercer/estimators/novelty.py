@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
+from mercer import checkpoint
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
@@ -119,7 +120,8 @@ class NoveltyDetector(OutlierMixin, Around):
         >>> int((detector.predict(load_iris().data) == -1).sum())
         3
         """
-        with self._all_or_nothing():
+        with self._all_or_nothing(), checkpoint.run():
+            checkpoint.same(self)
             model = self._inner("reconstruction_error")
             self.estimator_ = model.fit(no_images(self, X), sample_weight=sample_weight)
             found = self._held_out(X, sample_weight) if self.cv is not None else _left(model, X)

@@ -14,6 +14,7 @@ from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
+from mercer.estimators.home import bring_home
 from mercer.estimators.stream import joined, stream_method
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
@@ -197,6 +198,7 @@ class PCA(Axes):
                 plan = make_plan(rows, problem.rule, self._stream, self._randomized())
                 plan = replace(plan, reason="to which batches can be added")
                 self._publish(problem, projection, plan)
+                bring_home(self, batch)
             self._fold, self._seen = fold, rows.shape[0]
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.methods import (
     SVD,
@@ -39,9 +40,21 @@ def stream_method(solver: str | Method, d: int) -> Streaming:
 
 def joined(fold: Any, batch: Source) -> Any:
     """Return a fold that has seen a batch more; the one given stays as it is."""
+    _require_one_place(fold, batch)
     part = batch.fold(fold.spawn())
     require_finite(batch, *part.arrays().values())
     both = fold.spawn()
     both.restore(fold.arrays())
     both.merge(part)
     return both
+
+
+def _require_one_place(fold: Any, batch: Source) -> None:
+    """Refuse a batch that is worked on elsewhere than those before it."""
+    for array in fold.arrays().values():
+        if on_accelerator(array) != on_accelerator(batch.reference) and array.ndim > 1:
+            raise ValueError(
+                "The sums of earlier batches lie on a device, and these rows do not, or the other "
+                "way round. Pass all batches from one place, with the same "
+                "config_context(device=...)."
+            )

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer import progress
+from mercer import checkpoint, progress
 from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.classwise import (
@@ -26,7 +26,7 @@ from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
-from mercer.sources import Block, Source, check_weights, fingerprint
+from mercer.sources import Block, Source, at_home, check_weights, fingerprint, known_rows
 
 
 class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
@@ -127,7 +127,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
         >>> [model.n_components_ for model in SubspaceClassifier(PCA(2)).fit(X, y).estimators_]
         [2, 2, 2]
         """
-        with self._all_or_nothing(), progress.session():
+        with self._all_or_nothing(), checkpoint.run(), progress.session():
             y = np.asarray(validate_data(self, X="no_validation", y=y))
             check_classification_targets(y)
             source = self._rows(X, reset=True)
@@ -139,6 +139,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
             weights = as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
             self.fingerprint_ = fingerprint(source)
+            checkpoint.same(self, rows=known_rows(source))
             self.classes_, rows = rows_of_classes(y, source)
             model = shared_model(self.estimator, source)
             self.estimators_ = fitted_models(model, source, self.classes_, rows)
@@ -175,7 +176,8 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
         kind = np.result_type(*(part.dtype for part in parts))
         extra = max(part.row_bytes for part in parts) - source.row_bytes
         with progress.session():  # every class while a block is there: one pass over the rows
-            return source.map(beside, len(which), kind, extra).collect(label="residuals")
+            rows = source.map(beside, len(which), kind, extra)
+            return at_home(rows).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
         """Return minus the squared distances, so that the nearest class has the most.

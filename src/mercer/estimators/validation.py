@@ -9,16 +9,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import is_foreign, namespace, to_numpy
+from mercer.arrays import is_dask, is_foreign, namespace, to_numpy
 from mercer.sources import (
     ArraySource,
     Block,
     Fold,
+    Resident,
     Scaled,
     Source,
     SparseSource,
     StringSource,
     as_source,
+    in_place_of,
+    lazily,
+    placed,
     require_finite_entries,
 )
 
@@ -49,7 +53,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
                 f"strings there is KernelPCA with a kernel of strings."
             )
         _check_features(estimator, source, reset)
-    elif is_foreign(X) and not hasattr(X, "tocsr"):
+    elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):
         source = _foreign(estimator, X, reset)
     else:
         source = _host(estimator, X, reset)
@@ -58,7 +62,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             f"{type(estimator).__name__} needs at least {least} rows, and got "
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
-    return source
+    return placed(source)
 
 
 def held(source: Source, *, copy_rows: bool) -> Source:
@@ -66,8 +70,9 @@ def held(source: Source, *, copy_rows: bool) -> Source:
     if isinstance(source, StringSource):
         return source
     rows = source.whole()
-    if not isinstance(source, (ArraySource, SparseSource)):  # read, or computed, just now
-        return ArraySource(rows, source.names).weighted(source.weights)
+    ours = isinstance(source, Resident) or not isinstance(source, (ArraySource, SparseSource))
+    if ours:  # read, computed or copied just now
+        return in_place_of(rows, source).weighted(source.weights)
     if not copy_rows:
         return source
     if isinstance(source, SparseSource):
@@ -82,7 +87,16 @@ def counted(source: Source) -> Source:
     """Return the rows whose weight is not zero."""
     if source.weights is None or np.all(source.weights > 0):
         return source
-    return some(source, np.flatnonzero(source.weights > 0))
+    return there(source, np.flatnonzero(source.weights > 0))
+
+
+def there(source: Source, at: np.ndarray[Any, Any]) -> Source:
+    """Return the named rows with their weights: where they lie, or in memory."""
+    if source.elsewhere is None:
+        return some(source, at)
+    named = as_source(lazily(source.weighted(None))[at])
+    named.names = source.names
+    return named.weighted(None if source.weights is None else source.weights[at])
 
 
 def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
@@ -93,7 +107,7 @@ def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
     rows = source.take(at)
     if isinstance(source, StringSource):
         return StringSource(rows).weighted(weights)
-    return ArraySource(rows, source.names).weighted(weights)
+    return in_place_of(rows, source).weighted(weights)
 
 
 def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
@@ -115,7 +129,7 @@ def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source 
     if reset:  # strings have no columns
         for name in ("n_features_in_", "feature_names_in_"):
             estimator.__dict__.pop(name, None)
-    return source
+    return placed(source)
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
@@ -140,6 +154,7 @@ class Mirrored(Fold):
     """Refuses a matrix that is not symmetric."""
 
     label = "symmetry"
+    here = True
 
     def __init__(self, source: Source) -> None:
         self.matrix = source.whole()
@@ -242,7 +257,7 @@ def _not_a_number(X: Any) -> str | None:
 
 
 def _foreign(estimator: Any, X: Any, reset: bool) -> Source:
-    if "strided" not in str(getattr(X, "layout", "strided")):
+    if not is_dask(X) and "strided" not in str(getattr(X, "layout", "strided")):
         raise TypeError(f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix.")
     source = as_source(X)
     _check_features(estimator, source, reset)

@@ -13,7 +13,8 @@ from mercer.estimators.axes import Axes
 from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
-from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.pair import Diagonal
+from mercer.kernels.points import Points
 from mercer.methods import RandomFeatures
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, empty, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, empty, held, like, namespace, to_numpy
 from mercer.folds.centre import Mean, near_zero, seems_near_zero, total
 from mercer.sources import Block, Fold
 
@@ -120,8 +120,8 @@ class Moments(Fold):
         self._scatter += squares + (weight - stored) * mean**2
 
     def merge(self, other: Self) -> None:
-        self._settle()
-        other._settle()
+        self.settle()
+        other.settle()
         if other.weight == 0.0:
             return
         self.longest, self.blocks = max(self.longest, other.longest), self.blocks + other.blocks
@@ -140,9 +140,14 @@ class Moments(Fold):
         )
 
     def arrays(self) -> dict[str, Array]:
-        self._settle()
         sums = np.array([self.longest, self.blocks, self._traces, self._trace_squares])
-        return {"scatter": self._scatter, "sums": sums, **self.middle.arrays()}
+        arrays = {"scatter": self._scatter, "sums": sums, **self.middle.arrays()}
+        if self._waiting:
+            weights, *means = zip(*self._waiting, strict=True)
+            arrays["waiting"] = np.array(weights)
+            for name, rows in zip(("offsets", "left"), means, strict=True):
+                arrays[f"waiting {name}"] = namespace(self._scatter).stack(list(rows))
+        return arrays
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self._waiting = []
@@ -150,24 +155,30 @@ class Moments(Fold):
         longest, blocks, self._traces, self._trace_squares = (float(x) for x in arrays["sums"])
         self.longest, self.blocks = int(longest), int(blocks)
         self._scatter = like(to_numpy(arrays["scatter"]).copy(), self.reference)
+        if "waiting" in arrays:
+            means = (
+                like(to_numpy(arrays[f"waiting {x}"]), self.reference) for x in ("offsets", "left")
+            )
+            self._waiting = list(zip(map(float, arrays["waiting"]), *means, strict=True))
+            self.middle.base = like(to_numpy(arrays["base"]), self.reference)
 
     @property
     def weight(self) -> float:
         """Weight of the rows."""
-        self._settle()
+        self.settle()
         return self.middle.weight
 
     @property
     def mean(self) -> Vector:
         """Mean of the rows, on the host."""
-        self._settle()
+        self.settle()
         return self.middle.value
 
     @property
     def scatter(self) -> Matrix:
-        """Scatter about the mean, on the host."""
-        self._settle()
-        return to_numpy(self._scatter)
+        """Scatter about the mean, as the small algebra takes it."""
+        self.settle()
+        return to_numpy(self._scatter) if self.diagonal else held(self._scatter)
 
     @property
     def rounding(self) -> tuple[float, float]:
@@ -213,9 +224,9 @@ class Moments(Fold):
     def _wait(self, weight: float, offset: Array, left: Array) -> None:
         self._waiting.append((weight, offset, left))
         if self.diagonal or len(self._waiting) >= _WAITING:
-            self._settle()
+            self.settle()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Take the waiting blocks' means into the mean and the scatter."""
         if not self._waiting:
             return

@@ -48,6 +48,7 @@ class Sum(Fold):
         # Rows one after the other: SciPy would copy V so for every sparse block.
         V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
         self.centre, self.V, self.shape = centre, V, shape
+        self.inputs = (V,)
         self.result = like(np.zeros(shape), V)
         self.row_bytes = (shape[0] + 2 * shape[1]) * centre.dtype.itemsize
         self.nbytes = shape[0] * shape[1] * 8

@@ -65,11 +65,14 @@ class Triangle(Fold):
         return type(self)(self.d, self.reference, center=self.center)
 
     def arrays(self) -> dict[str, Array]:
-        self._reduce()
-        return {"factor": self._factor, **self.middle.arrays()}
+        waiting = {f"waiting {i}": rows for i, rows in enumerate(self._waiting)}
+        return {"factor": self._factor, **waiting, **self.middle.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self._waiting = []
+        names = [f"waiting {i}" for i in range(len(arrays))]
+        self._waiting = [
+            like(to_numpy(arrays[name]), self.reference) for name in names if name in arrays
+        ]
         self.middle.restore(arrays)
         self._factor = like(to_numpy(arrays["factor"]), self.reference)
 
@@ -86,7 +89,7 @@ class Triangle(Fold):
     @property
     def factor(self) -> Matrix:
         """The triangle R, on the host; fewer rows than columns where there were fewer."""
-        self._reduce()
+        self.settle()
         return to_numpy(self._factor)
 
     def _join(self, weight: float, offset: Array) -> None:
@@ -98,9 +101,9 @@ class Triangle(Fold):
     def _append(self, rows: Array) -> None:
         self._waiting.append(rows)
         if sum(rows.shape[0] for rows in self._waiting) >= max(256, 2 * self.d):
-            self._reduce()
+            self.settle()
 
-    def _reduce(self) -> None:
+    def settle(self) -> None:
         if self._waiting:
             stacked = namespace(self._factor).concat([self._factor, *self._waiting])
             self._waiting = []

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Self
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, to_numpy
-from mercer.kernels.pair import Beside, Diagonal, Pair, Points, require_dense
+from mercer.arrays import (
+    Array,
+    like,
+    moved,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+    together,
+)
+from mercer.kernels.evaluate import matrix
+from mercer.kernels.pair import Beside, Diagonal, Pair, require_dense
 from mercer.kernels.parameters import as_float, is_number
+from mercer.kernels.points import Points
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
-from mercer.sources import Block, Fold, Source, StringSource, as_source
+from mercer.sources import Source, StringSource, as_source, at_home, placed
 
 Either = Pair | Diagonal
 """What a formula is written on: rows beside others, or each beside itself."""
-Formula = Callable[[Pair], Any]
 
 _FOURIER = "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
 _GIVEN = {
@@ -61,7 +70,8 @@ class Kernel(Params, ABC):
         Examples
         --------
         >>> from mercer.kernels import Linear
-        >>> from mercer.kernels.pair import Beside, Points
+        >>> from mercer.kernels.pair import Beside
+        >>> from mercer.kernels.points import Points
         >>> pair = next(Beside(Points([[1.0]]), Points([[2.0]])).tiles(whole=True))
         >>> Linear().slopes(pair)
         (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
@@ -147,7 +157,7 @@ class Kernel(Params, ABC):
         """
         x, _ = self._sides(X, None)
         rows = x.map(lambda block: self.on_itself(Points(block.rows, block.start))[:, None], 1)
-        return rows.collect()[:, 0]
+        return at_home(rows).collect()[:, 0]
 
     def distances(self, X: Any, Y: Any = None) -> Array:
         r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in the kernel's space.
@@ -177,7 +187,8 @@ class Kernel(Params, ABC):
         >>> Polynomial(2).gradient([[1.0]], [[2.0]], [1.0])
         array([[12.]])
         """
-        x, y = (Points(side.whole()) for side in self._sides(X, Y))
+        sides = self._sides(X, Y)
+        x, y = (Points(side.whole()) for side in sides)
         pair = next(Beside(x, y).tiles(whole=True))
         slopes = self.slopes(pair)
         for points in (x, y):
@@ -200,17 +211,17 @@ class Kernel(Params, ABC):
             own = 2.0 * xp.sum(apart + norm, axis=1)[:, None] * x.rows
             found = own + (dot - 2.0 * apart) @ y.rows
             total = total + (found if part.columns is None else found * only(part.columns))
-        return total
+        return moved(total, sides[0].home)
 
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
         """Return both groups of rows, checked: of the same kind, and as wide."""
         self.check()
         x = self._rows(X)
         y = x if Y is None else self._rows(Y)
-        if namespace(x.reference) is not namespace(y.reference):
+        if not together(x.reference, y.reference):
             raise ValueError(
-                f"{self!r}: X and Y are arrays of two libraries. Pass both as NumPy arrays, or "
-                f"both as the other library's."
+                f"{self!r}: X and Y are arrays of two libraries, or live on two devices. Pass both "
+                f"as NumPy arrays, or both as the other library's, on one device."
             )
         if x.shape[1:] != y.shape[1:]:
             raise ValueError(
@@ -227,7 +238,7 @@ class Kernel(Params, ABC):
             raise ValueError(
                 f"{self!r} takes rows of {self.takes}, and was given {numbers}. Use {remedy}."
             )
-        return source
+        return placed(source)
 
     def _strings(self, X: Any) -> Source:
         """Return rows that must be strings; say how to pass them where they are not."""
@@ -315,66 +326,9 @@ class Kernel(Params, ABC):
         return OnColumns(self, plain)
 
 
-class Evaluate(Fold):
-    """Writes the values of a formula, between the rows that come by and points, to an array."""
-
-    label = "kernel"
-
-    def __init__(self, formula: Formula, y: Points, out: Array) -> None:
-        self.formula, self.y, self.out = formula, y, out
-        self.row_bytes = len(y) * numpy_dtype(out).itemsize
-
-    def add(self, block: Block) -> None:
-        x = Points(as_precise(block.rows, numpy_dtype(self.out)), block.start)
-        fill(self.formula, x, self.y, self.out[block.start : block.stop, :])
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same array
-
-    def spawn(self) -> Self:
-        return type(self)(self.formula, self.y, self.out)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"out": self.out}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.out[...] = like(to_numpy(arrays["out"]), self.out)
-
-
-def fill(formula: Formula, x: Points, y: Points, out: Array) -> None:
-    """Write a formula between two groups of rows to an array: matrix products into it first."""
-    host = isinstance(out, np.ndarray)
-    for pair in Beside(x, y, [out] if host else None).tiles(whole=not host):
-        made, place = formula(pair), out[pair.rows, pair.columns]
-        if not (host and _is(made, place)):
-            out[pair.rows, pair.columns] = made
-
-
-def matrix(formula: Formula, x: Source, y: Source) -> Array:
-    """Return a formula between all rows of one source and all of another."""
-    kind = np.result_type(x.dtype, y.dtype)
-    out = empty((x.shape[0], y.shape[0]), x.reference, kind)
-    return x.fold(Evaluate(formula, Points(as_precise(y.whole(), kind)), out)).out
-
-
-def as_precise(rows: Any, dtype: Any) -> Any:
-    """Return rows of numbers in this precision; strings as they are."""
-    if isinstance(rows, list):
-        return rows
-    return rows.astype(dtype, copy=False) if hasattr(rows, "tocsr") else cast(rows, dtype)
-
-
 def _root(squares: Any) -> Any:
     return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
 
 
 def _positive(values: Any) -> Any:
     return namespace(values).maximum(values, 0.0 * values)
-
-
-def _is(made: Any, place: Array) -> bool:
-    """Tell whether an array is the very memory it would be written to."""
-    if not isinstance(made, np.ndarray) or made.shape != place.shape:
-        return False
-    here, there = made.__array_interface__, place.__array_interface__
-    return bool(here["data"] == there["data"] and made.strides == place.strides)

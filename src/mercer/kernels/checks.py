@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.kernels.base import as_precise
+from mercer.kernels.evaluate import as_precise
 from mercer.kernels.grammar import as_kernel
 from mercer.kernels.parameters import is_number
 

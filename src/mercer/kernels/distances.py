@@ -12,8 +12,9 @@ from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
 from mercer.kernels.draws import normal, student
-from mercer.kernels.pair import Beside, Pair, Points, ones
+from mercer.kernels.pair import Beside, Pair, ones
 from mercer.kernels.parameters import is_number, positive, require
+from mercer.kernels.points import Points
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.sources import Search, Source, not_finite
 

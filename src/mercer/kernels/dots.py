@@ -9,8 +9,8 @@ import numpy as np
 from mercer.arrays import namespace, numpy_dtype
 from mercer.kernels.algebra import inverse_root
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Points
 from mercer.kernels.parameters import finite, not_negative, positive, whole
+from mercer.kernels.points import Points
 from mercer.kernels.slopes import Slopes
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.arrays import Array, like, namespace, on_accelerator, to_numpy
+from mercer.config import get_config
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal, these
+from mercer.kernels.pair import Diagonal
+from mercer.kernels.points import these
 
 # Of every tile this many rows and columns are tried the other way round.
 _TRIED = 8
@@ -108,12 +110,13 @@ class FromFunction(Kernel):
 
     def on(self, pair: Either) -> Any:
         if isinstance(pair, Diagonal):
-            rows = pair.points.rows
+            rows = _host(pair.points.rows)
             each = [these(rows, slice(i, i + 1)) for i in range(len(pair.points))]
-            return _there(np.array([self._between(x, x).item() for x in each]), rows)
+            made = np.array([self._between(x, x).item() for x in each])
+            return _there(made, pair.points.rows)
         x, y = these(pair.block.x.rows, pair.rows), these(pair.block.y.rows, pair.columns)
-        made = self._between(x, y)
-        self._try_symmetry(x, y, made)
+        made = self._between(_host(x), _host(y))
+        self._try_symmetry(_host(x), _host(y), made)
         return _there(made, x)
 
     def _between(self, x: Any, y: Any) -> np.ndarray[Any, Any]:
@@ -180,3 +183,11 @@ def _there(made: np.ndarray[Any, Any], rows: Any) -> Any:
 
 def _name(f: Any) -> str:
     return getattr(f, "__name__", repr(f))
+
+
+def _host(rows: Any) -> Any:
+    """Return rows as a function takes them: those that are on a device by the settings, at home.
+
+    A function of tensors gets tensors where the user's own rows are.
+    """
+    return to_numpy(rows) if get_config().device is not None and on_accelerator(rows) else rows

@@ -7,8 +7,9 @@ from typing import Any
 
 from mercer.arrays import Array, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal, Pair, Points, require_dense
+from mercer.kernels.pair import Diagonal, Pair, require_dense
 from mercer.kernels.parameters import positive
+from mercer.kernels.points import Points
 
 
 class Histogram(Kernel):

@@ -8,132 +8,32 @@ them are made once for the block, in the memory that the result will take.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, device, like, namespace, numpy_dtype, put, to_numpy
+from mercer.arrays import (
+    Array,
+    device,
+    namespace,
+    numpy_dtype,
+    on_accelerator,
+    put,
+    to_numpy,
+)
+from mercer.kernels.points import Points, lazy, left_side, right_side, rows_at, these
 
 # Squared distances below this share of the squared lengths have lost digits to cancellation:
 # they are summed again, entry by entry.
 _CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
-_AGAIN = 2**20
+_AGAIN, _DEVICE_AGAIN = 2**20, 2**26
 # More of them in a tile are worth a compiled loop; fewer are not worth importing numba.
 _MANY = 4096
-# As many rows tell where all lie, and how far they spread.
-_SAMPLE = 64
 # Tiles are this many columns wide at most, and as tall as fills so many bytes.
 _ACROSS = 1024
 _TILE_BYTES = 2**19
-
-T = TypeVar("T")
-
-
-class lazy(Generic[T]):  # noqa: N801 (a decorator)
-    """A property that is computed once.
-
-    Without the lock of `functools.cached_property`, which before Python 3.12 lets one thread
-    at a time compute it, in all objects together.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self.compute = compute
-        self.__doc__ = compute.__doc__
-
-    def __get__(self, instance: Any, owner: type) -> T:
-        value = instance.__dict__[self.compute.__name__] = self.compute(instance)
-        return value
-
-
-class Points:
-    """Rows, with what is known of them alone: squared lengths, a shift, what maps make of them.
-
-    Distances do not change when both sides are shifted; digits do. Rows whose middle is far
-    from zero for their spread are shifted by it before they are squared.
-    """
-
-    def __init__(self, rows: Any, start: int = 0) -> None:
-        self.rows, self.start = rows, start
-        self.sparse = hasattr(rows, "tocsr")
-        self._made: dict[Hashable, Any] = {}
-
-    def __len__(self) -> int:
-        return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
-
-    @lazy
-    def norms(self) -> Array:
-        """Squared length of every row."""
-        if self.sparse:
-            return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
-        if isinstance(self.rows, np.ndarray):
-            return np.einsum("ij,ij->i", self.rows, self.rows)
-        return namespace(self.rows).sum(self.rows * self.rows, axis=1)
-
-    @lazy
-    def shift(self) -> Array | None:
-        """What distances to these rows are shifted by; None where it would gain nothing."""
-        if self.sparse or not len(self):
-            return None
-        at = np.unique(np.linspace(0, len(self) - 1, _SAMPLE).astype(np.int64))
-        some = to_numpy(_rows(self.rows, like(at, self.rows))).astype(np.float64)
-        some = some[np.isfinite(some).all(axis=1)]
-        if not len(some):
-            return None
-        # Medians: a few rows that lie elsewhere do not move them.
-        middle = np.median(some, axis=0)
-        with np.errstate(over="ignore"):
-            far, usual = middle @ middle, np.median(np.einsum("ij,ij->i", some, some))
-        return like(middle, self.rows, numpy_dtype(self.rows)) if far > 0.9 * usual else None
-
-    def shifted(self, shift: Array | None) -> Points:
-        """Return the rows less a shift."""
-        return self if shift is None else self.through(("shift", id(shift)), lambda x: x - shift)
-
-    def full(self, value: float) -> Array:
-        """Return the same number for every row, where the rows live."""
-        host = np.full(len(self), value)
-        if self.sparse or isinstance(self.rows, list):
-            return host
-        return like(host, self.rows, numpy_dtype(self.rows))
-
-    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
-        """Return what a map makes of the rows; made once for every key."""
-        if key not in self._made:
-            self._made[key] = Points(f(self.rows), self.start)
-        made: Points = self._made[key]
-        return made
-
-    def once(self, key: Hashable, f: Callable[[Points], Any]) -> Any:
-        """Return f of these points; computed once for every key."""
-        if key not in self._made:
-            self._made[key] = f(self)
-        return self._made[key]
-
-    def part(self, rows: slice) -> Points:
-        """Return some of the rows, which share what is known of all."""
-        return Part(self, rows)
-
-
-class Part(Points):
-    """Some of the rows of a group: lengths, shift and maps are those of the group."""
-
-    def __init__(self, whole: Points, rows: slice) -> None:
-        super().__init__(these(whole.rows, rows), whole.start + rows.start)
-        self._whole, self._at = whole, rows
-
-    @lazy
-    def norms(self) -> Array:
-        """Squared length of every row."""
-        return self._whole.norms[self._at]
-
-    @lazy
-    def shift(self) -> Array | None:
-        """What distances to these rows are shifted by."""
-        return self._whole.shift
-
-    def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
-        """Return what a map makes of the rows; made once, of the whole group."""
-        return self._whole.through(key, f).part(self._at)
+# Entries of a part of a block, on a device, that is searched for rows that are close.
+_DEVICE_TILE = 2**25
 
 
 class Beside:
@@ -160,6 +60,17 @@ class Beside:
             return self.x, self.y, self.dot
         x, y = self.x.shifted(shift), self.y.shifted(shift)
         return x, y, self._product(x, y)
+
+    @lazy
+    def apart(self) -> Array:
+        """Squared distances, not checked for rows that are close; of rows on a device.
+
+        One product of rows with their squared lengths beside them: there a pass over the result
+        costs more than two columns.
+        """
+        shift = self.y.shift
+        x, y = self.x.shifted(shift), self.y.shifted(shift)
+        return x.through("left", left_side).rows @ y.through("right", right_side).rows.T
 
     def through(self, key: Hashable, f: Callable[[Any], Any]) -> Beside:
         """Return both groups through a map."""
@@ -225,13 +136,21 @@ class Pair:
     @lazy
     def sqdist(self) -> Array:
         """Squared distances; never negative, and zero between equal rows."""
+        if on_accelerator(self.block.x.rows):
+            shift = self.block.y.shift
+            x, y = self.block.x.shifted(shift), self.block.y.shifted(shift)
+            return self._checked_there(x, y, self.block.apart[self.rows, self.columns])
         x, y, dot = self.block.centred
         if x.sparse and y.sparse:
             return self._apart_sparse(x, y, dot)
-        left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         apart = dot[self.rows, self.columns] * -2.0
-        apart += left
-        apart += right
+        apart += x.norms[self.rows][:, None]
+        apart += y.norms[self.columns][None, :]
+        return self._checked(x, y, apart)
+
+    def _checked(self, x: Points, y: Points, apart: Array) -> Array:
+        """Return squared distances, those between close rows summed again; in place."""
+        left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         if 0 in apart.shape:
             return apart
         xp, share = namespace(apart), _CLOSE[numpy_dtype(apart)]
@@ -244,6 +163,25 @@ class Pair:
         if least != least:  # what overflowed is summed again; rows with a NaN stay NaN
             close |= (apart != apart) & (both == both)
         return self._again(x, y, apart, close) if bool(xp.any(close)) else apart
+
+    def _checked_there(self, x: Points, y: Points, apart: Array) -> Array:
+        """Return the same on a device: only the parts with close rows are looked at twice."""
+        n, m = self.shape
+        xp, wide = namespace(apart), max(1, _DEVICE_TILE // max(1, n))
+        parts = [slice(j, min(j + wide, m)) for j in range(0, m if n else 0, wide)]
+        if not parts:
+            return apart
+        # One wait for all of them.
+        least = to_numpy(xp.stack([xp.min(apart[:, part]) for part in parts]))
+        right = y.norms[self.columns]
+        most = to_numpy(xp.stack([xp.max(right[part]) for part in parts]))
+        far = float(xp.max(x.norms[self.rows])) + most
+        share = _CLOSE[numpy_dtype(apart)]
+        for at in np.flatnonzero(~(least > share * far)):
+            columns, first = parts[at], self.columns.start
+            tile = Pair(self.block, self.rows, slice(first + columns.start, first + columns.stop))
+            tile._checked(x, y, apart[:, columns])
+        return apart
 
     def _apart_sparse(self, x: Points, y: Points, dot: Array) -> Array:
         from mercer.kernels.compressed import apart
@@ -266,11 +204,12 @@ class Pair:
         # Ten times as fast as the nonzero entries of two axes.
         (flat,) = xp.nonzero(xp.reshape(close, (-1,)))
         at, beside = flat // close.shape[1], flat % close.shape[1]
-        many, some = int(at.shape[0]), max(1, _AGAIN // max(1, int(x.rows.shape[1])))
+        once = _DEVICE_AGAIN if on_accelerator(apart) else _AGAIN
+        many, some = int(at.shape[0]), max(1, once // max(1, int(x.rows.shape[1])))
         for start in range(0, many, some):
             part = slice(start, min(start + some, many))
             i, j = at[part], beside[part]
-            apart = put(apart, i, j, xp.sum((_rows(here, i) - _rows(there, j)) ** 2, axis=1))
+            apart = put(apart, i, j, xp.sum((rows_at(here, i) - rows_at(there, j)) ** 2, axis=1))
         return apart
 
     def entrywise(self, kernel: Any) -> Array:
@@ -350,15 +289,3 @@ def require_dense(kernel: Any, rows: Any) -> None:
     """Refuse sparse rows: for kernels that are not made of dot products."""
     if hasattr(rows, "tocsr"):
         raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
-
-
-def these(rows: Any, at: slice | int) -> Any:
-    """Return some rows, or one: of strings, or of an array of any library."""
-    return rows[at] if isinstance(rows, list) else rows[at, :]
-
-
-def _rows(rows: Any, at: Array) -> Any:
-    """Return the named rows, dense."""
-    if hasattr(rows, "tocsr"):
-        return rows[at].toarray()
-    return rows[at] if isinstance(rows, np.ndarray) else namespace(rows).take(rows, at, axis=0)

@@ -8,8 +8,9 @@ import numpy as np
 
 from mercer.arrays import Array
 from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import share, whole
+from mercer.kernels.points import Points
 
 
 class Strings(Kernel):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
-from mercer.kernels.base import as_precise, fill
-from mercer.kernels.pair import Points
+from mercer.kernels.evaluate import as_precise, fill
+from mercer.kernels.points import Points
 from mercer.problem import KernelProblem
 from mercer.sources import Block
 from mercer.span import between

@@ -11,9 +11,10 @@ import scipy.sparse
 
 from mercer.arrays import Array, Vector, like, numpy_dtype, to_numpy
 from mercer.config import get_config
-from mercer.kernels.base import as_precise
-from mercer.kernels.pair import Beside, Points
+from mercer.kernels.evaluate import as_precise
+from mercer.kernels.pair import Beside
 from mercer.kernels.parameters import whole
+from mercer.kernels.points import Points
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.problem import KernelProblem
 from mercer.sources import Block, Fold, Source

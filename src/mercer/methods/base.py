@@ -19,6 +19,7 @@ from mercer.certificate import (
     unseen_frobenius,
 )
 from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
+from mercer.eigen.spectrum import Warm
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -51,6 +52,10 @@ class Size:
     """Whether there may be as many axes as rows, however few the columns: a kernel's."""
     strings: bool = False
     """Whether rows are strings; d is then what comparing two of them is reckoned at."""
+    on_device: bool = False
+    """Whether rows live on a device with memory of its own."""
+    elsewhere: bool = False
+    """Whether rows lie elsewhere, and products with their kernel matrix are made there."""
 
     @property
     def shape(self) -> str:
@@ -97,6 +102,9 @@ class Method(Params, ABC):
     """Finds principal axes: a problem in, a projection out."""
 
     name: str
+    in_pairs = False
+    """Whether all rows meet only in products with the kernel matrix, so that those which lie
+    elsewhere may stay there."""
 
     @property
     def keeps_rows(self) -> bool:
@@ -154,11 +162,13 @@ def find_solver(solver: str | Solver) -> Solver:
     return SOLVERS[solver]
 
 
-def solve(problem: Problem, operator: Operator, solver: Solver) -> tuple[Spectrum, int]:
+def solve(
+    problem: Problem, operator: Operator, solver: Solver, warm: Warm | None = None
+) -> tuple[Spectrum, int]:
     """Find as many eigenvalues as the rule asks for; return them, and the number it chose.
 
-    There may be more in the spectrum than were chosen. Krylov stops as soon as the gap asked
-    for is certain.
+    There may be more in the spectrum than were chosen. Krylov begins with `warm`, and stops as
+    soon as the gap asked for is certain.
     """
     how: dict[str, Any] = {}
     limit = min(problem.limit, operator.size)
@@ -170,9 +180,11 @@ def solve(problem: Problem, operator: Operator, solver: Solver) -> tuple[Spectru
         wanted = limit if at_once else min(limit, 32)
     if problem.gap is not None and solver is krylov:
         how["enough"] = lambda found: within_gap(problem, operator, found)
-    k, spectrum = max(1, min(wanted, limit)), None
+    k = max(1, min(wanted, limit))
+    start: Any = warm
     while True:
-        spectrum = solver(operator, k, tol=problem.tol, rng=problem.rng, start=spectrum, **how)
+        spectrum = solver(operator, k, tol=problem.tol, rng=problem.rng, start=start, **how)
+        start = spectrum
         chosen = problem.choose(spectrum.values, operator.trace)
         if chosen is not None:
             break

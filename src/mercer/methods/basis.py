@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+from mercer.arrays import like, to_numpy
+from mercer.checkpoint import described, kept
 from mercer.kernels.parameters import is_number
 from mercer.landmarks import Given, Landmarks, as_landmarks
+from mercer.landmarks.base import taken
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.spanned import AFFORDABLE
@@ -79,7 +83,28 @@ class OnBasis(Method):
         m = self.points(n, wanted)
         require_room(wanted, m)
         rule.check(problem)
-        return rule.select(problem, m)
+        return rule.select(problem, m) if isinstance(rule, Given) else selected(rule, problem, m)
+
+
+def selected(rule: Landmarks, problem: KernelProblem, m: int) -> Basis:
+    """Choose points by a rule; of a run that was killed, those that it had chosen."""
+    made: list[Basis] = []
+
+    def select() -> dict[str, Any]:
+        made.append(rule.select(problem, m))
+        basis = made[0]
+        points = None if basis.at is not None else to_numpy(basis.points)
+        parts = {"points": points, "at": basis.at, "counts": basis.counts, "sizes": basis.sizes}
+        return {name: part for name, part in parts.items() if part is not None}
+
+    parts = kept(f"{described(rule)}, {m} points", select, problem.rng)
+    if made:
+        return made[0]
+    if "at" in parts:
+        basis = taken(problem, parts["at"], parts.get("counts"))
+        return replace(basis, sizes=parts.get("sizes"))
+    points = like(parts["points"], problem.source.reference)
+    return Basis(points, counts=parts.get("counts"), sizes=parts.get("sizes"))
 
 
 def given(rule: Given) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Vector
+from mercer.arrays import Array, Vector, like, orthonormalize
 from mercer.certificate import Certificate
-from mercer.eigen import Solver, Spectrum, power
+from mercer.eigen import Solver, Spectrum, krylov, power
+from mercer.eigen.spectrum import Warm
 from mercer.kernels import Kernel
 from mercer.methods.base import (
     Cost,
@@ -20,7 +21,7 @@ from mercer.methods.base import (
     solve,
 )
 from mercer.operators import Gram, combined
-from mercer.operators.gram import strip_rows
+from mercer.operators.gram import WIDE, strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.sources import ArraySource
@@ -44,7 +45,9 @@ class Exact(Method):
         "krylov", "dense", "arpack", "randomized", "power", "jacobi" or a solver.
     store : {"float64", "float32", "none"}
         How the kernel matrix is kept. Float32 drives the iteration only: the last product is
-        computed in float64, and eigenvalues and residuals come from it.
+        computed in float64, and eigenvalues and residuals come from it. Of rows of a Dask
+        collection it is not kept: pairs of chunks meet on the workers for every product, and
+        what comes here is as long as the rows, and as wide as the vectors.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Exact(Method):
     """
 
     name = "exact"
+    in_pairs = True
 
     def __init__(self, solver: str | Solver = "krylov", store: str = "float64") -> None:
         self.solver, self.store = solver, store
@@ -64,21 +68,26 @@ class Exact(Method):
     def cost(self, size: Size) -> Cost:
         n, k = size.n, size.axes
         kept = self.kept
-        item = 0 if kept is None else np.dtype(kept).itemsize
+        item = 0 if kept is None or size.elsewhere else np.dtype(kept).itemsize
         pairs = float(n) * n * size.d  # half of the matrix, two operations a column
         if self.solver == "dense":
             factor = 4 / 3 * n**3 + 2.0 * n * n * k if 4 * k < n else 4.0 * n**3
-            return Cost(1, pairs, factor, (8.0 + 16.0 + item / 2) * n * n)
-        width = min(n, 16 if item else 32)
+            # Elsewhere the matrix is made by its product with all unit vectors.
+            held = 16.0 if size.elsewhere else item / 2
+            return Cost(1, pairs, factor, (8.0 + 16.0 + held) * n * n)
+        width = min(n, 16 if item else WIDE)
         basis = min(n, 4 * k + 8 * width)
         passes = -(-basis // width) + 2
-        evaluations = passes if self.store == "none" else 2 if self.store == "float32" else 1
+        evaluations = passes if item == 0 else 2 if self.store == "float32" else 1
         work = evaluations * pairs + 2.0 * n * n * basis + 4.0 * n * basis**2 + passes * _PASS
-        strips = 0.0 if item == 8 else 4 * 8.0 * n * strip_rows(n, 8)  # two for each of two workers
-        held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item)))
+        strips = 0.0
+        if item != 8 and not size.elsewhere:  # two for each of two workers
+            strips = 4 * 8.0 * n * strip_rows(n, 8, on_device=size.on_device)
+        held = item * (n * n / 2.0 + n * strip_rows(n, max(4, item), on_device=size.on_device))
         # The rows that are kept, and, where they are needed in both precisions, as float64 too.
         both = 0 if size.itemsize == 8 and item == 8 else 12
-        copies = float(size.itemsize + both) * n * size.d
+        copies = 0.0 if size.elsewhere else float(size.itemsize + both) * n * size.d
+        copies *= 3 if size.on_device else 1  # as both sides of a product that makes distances
         # Where nothing is kept, the last product is made with all that was searched.
         vectors = 24.0 * n * width + (16.0 if item else 48.0) * n * basis
         memory = held + strips + copies + vectors
@@ -91,7 +100,8 @@ class Exact(Method):
 
     def label(self, size: Size) -> str:
         name = self.solver if isinstance(self.solver, str) else type(self.solver).__name__.lower()
-        return f"exact ({name}, {'not kept' if self.store == 'none' else self.store})"
+        anew = self.store == "none" or size.elsewhere
+        return f"exact ({name}, {'not kept' if anew else self.store})"
 
     @property
     def nearer(self) -> str:
@@ -109,20 +119,35 @@ class Exact(Method):
         problem.require_finite_rows()
         problem = in_memory(problem)
         source = problem.source
-        gram = Gram(problem.kernel, source, center=problem.center, store=self.kept)
+        solver, kept = find_solver(self.solver), self.kept
+        start = _first(problem, kept) if solver is krylov else None
+        gram = Gram(problem.kernel, source, center=problem.center, store=kept, along=start)
         require_finite_kernel(problem, gram)
-        solver = find_solver(self.solver)
         if solver is power and not gram.psd:
             raise ValueError(
                 "The power method finds the largest eigenvalues in absolute value, and "
                 f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
             )
-        spectrum, k = solve(problem, gram, solver)
+        warm = None if start is None else Warm(start, gram.first)
+        spectrum, k = solve(problem, gram, solver, warm)
         k = positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
         if not gram.psd:
             certificate = replace(certificate, negative=_negative(gram, spectrum))
         return projected(problem, gram, spectrum, k, certificate)
+
+
+def _first(problem: KernelProblem, kept: Any) -> Array:
+    """Return vectors to begin with, whose product costs nothing where the matrix is not kept.
+
+    It is made while all pairs are walked for the means; later it would be another walk.
+    """
+    source = problem.source
+    if kept is not None or problem.kernel is None:
+        return None
+    n = source.shape[0]
+    drawn = like(problem.rng.standard_normal((n, min(n, WIDE))), source.reference)
+    return orthonormalize(drawn)[0]
 
 
 def projected(
@@ -133,10 +158,15 @@ def projected(
 
 
 def in_memory(problem: KernelProblem) -> KernelProblem:
-    """Return the problem with its rows in memory, moved where that keeps digits."""
+    """Return the problem with its rows in memory, moved where that keeps digits.
+
+    Rows that lie elsewhere stay there, and are moved when they are read.
+    """
     moved = problem.moved() if problem.shift is None else problem
     if moved.shift is None:
         return problem
+    if moved.source.elsewhere is not None:
+        return moved
     rows = ArraySource(moved.source.collect()).weighted(problem.source.weights)
     return replace(moved, source=rows)
 

@@ -160,7 +160,7 @@ class Hebbian(OnBasis, Streaming):
             )
         kept = fits(n * n)
         walks = 4 if kept else passes + 6
-        held = 16.0 * n * n if kept else 4 * 8.0 * n * strip_rows(n, 8)
+        held = 16.0 * n * n if kept else 4 * 8.0 * n * strip_rows(n, 8, on_device=size.on_device)
         vectors = 8.0 * n * (8 * r + 16 + size.d)
         work = 2.0 * walks * n * n * size.d + passes * each * n * n * r
         return Cost(passes, work, 0.0, held + vectors)

@@ -66,8 +66,11 @@ def memory(size: Size, q: int) -> float:
     """Return the bytes of vectors, strips of the kernel matrix, and rows in float64."""
     if q >= size.n:
         return Exact("dense").cost(size).memory
-    strips = 4 * 8.0 * size.n * strip_rows(size.n, 8)  # two for each of two workers
-    return 8.0 * size.n * q * _COPIES + 64.0 * q * q + strips + 20.0 * size.n * size.d
+    vectors = 8.0 * size.n * q * _COPIES + 64.0 * q * q
+    if size.elsewhere:
+        return vectors
+    strips = 4 * 8.0 * size.n * strip_rows(size.n, 8, on_device=size.on_device)
+    return vectors + strips + 20.0 * size.n * size.d
 
 
 def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:

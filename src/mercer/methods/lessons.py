@@ -242,6 +242,9 @@ class Learning(KernelMoments):
     Rows wait until all blocks of a batch are in: workers take them in turn.
     """
 
+    here = True  # the rows that wait are no part of `arrays`
+    resumable = False  # rows that wait are not among the arrays
+
     def __init__(
         self,
         span: Span,

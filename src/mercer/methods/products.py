@@ -129,7 +129,10 @@ def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelP
     n = source.shape[0]
     if kept is not None:
         kept = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
-    if source.dtype == np.float32:
+    if source.dtype == np.float32 and source.elsewhere is not None:
+        rows = source.map(lambda block: cast(block.rows, np.float64), source.shape[1], np.float64)
+        problem = replace(problem, source=rows)
+    elif source.dtype == np.float32:
         rows = ArraySource(cast(source.collect(), np.float64)).weighted(source.weights)
         problem = replace(problem, source=rows)
     return problem, kept

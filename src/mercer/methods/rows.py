@@ -51,7 +51,7 @@ class OverRows(OnBasis):
         pairs = float(size.n) * size.n * size.d
         held = 8.0 * size.n * (size.d + 4 * size.axes)
         more = 3 * pairs if pairs <= AFFORDABLE else 0.0  # the certificate's products
-        held += 2 * 8.0 * size.n * strip_rows(size.n, 8) if more else 0.0
+        held += 2 * 8.0 * size.n * strip_rows(size.n, 8, on_device=size.on_device) if more else 0.0
         return Cost(cost.passes + 2, cost.products + more, cost.factor, cost.memory + held)
 
     def require_form(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, like, namespace, to_numpy
 from mercer.certificate import Figure
-from mercer.kernels.base import as_precise
+from mercer.kernels.evaluate import as_precise
 from mercer.problem import KernelProblem
 from mercer.sources import Block
 from mercer.span import Span, between
@@ -123,7 +123,7 @@ def _beyond(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:
     assert problem.kernel is not None
     if not len(at):
         return np.zeros((0, 0))
-    return np.asarray(between(problem.kernel, _rows(points, at)) - f[at] @ f[at].T)
+    return np.asarray(np.asarray(between(problem.kernel, _rows(points, at))) - f[at] @ f[at].T)
 
 
 def _rows(points: Any, at: Any) -> Any:

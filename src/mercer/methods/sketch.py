@@ -89,6 +89,7 @@ class Sketch(Method):
     """
 
     name = "sketch"
+    in_pairs = True
 
     def __init__(self, sketch: SketchMap | None = None, polish: bool = True) -> None:
         self.sketch, self.polish = sketch, polish

@@ -67,7 +67,7 @@ class Spanned:
     @cached_property
     def covariance(self) -> Matrix:
         """Covariance of h."""
-        return np.asarray(self.seen.scatter / self.divisor)
+        return self.seen.scatter / self.divisor
 
     @cached_property
     def pairs(self) -> tuple[Vector, Matrix]:
@@ -86,7 +86,7 @@ class Spanned:
         """Covariance of f, the rows' coordinates in the span."""
         T = self.span.white
         with serial_blas():
-            return np.asarray(T.T @ self.covariance @ T)
+            return T.T @ self.covariance @ T
 
     @cached_property
     def middle(self) -> Vector:
@@ -273,7 +273,7 @@ class Spanned:
             mean = self.span.matrix @ shares
             height = float(shares @ mean)
         shares = self.shares if shares is None else shares
-        axes = axes * signs((self.span.matrix - mean) @ axes)
+        axes = axes * signs(self.span.matrix @ axes - mean @ axes)
         if problem.kernel is None:  # rows are kernels to all rows: those to others count nothing
             axes, mean, shares = (self._among_all(part) for part in (axes, mean, shares))
         total = float(self.total)

@@ -11,8 +11,8 @@ import numpy as np
 from mercer.arrays import Array, empty
 from mercer.certificate import Certificate
 from mercer.config import get_config
-from mercer.kernels.base import Evaluate, as_precise
-from mercer.kernels.pair import Points
+from mercer.kernels.evaluate import Evaluate, as_precise
+from mercer.kernels.points import Points
 from mercer.landmarks.base import taken
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.basis import ready, require_room, size_of
@@ -61,6 +61,7 @@ class Within(Method):
     """
 
     name = "within"
+    in_pairs = True
 
     def __init__(self, n_basis: int | float | None = None, store: str | None = "float32") -> None:
         self.n_basis, self.store = n_basis, store
@@ -173,7 +174,7 @@ def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned,
         h[:, :old] = kept
     assert basis.at is not None
     fresh = Points(as_precise(source.take(basis.at[old:]), kind))
-    source.fold(Evaluate(kernel.on, fresh, h[:, old:]))
+    source.fold(Evaluate(kernel.on, fresh, h[:, old:], source.reference))
     known = source.map(lambda block: h[block.start : block.stop, :], m, kind)
     return spanned(problem, basis, known), h
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, cast, device, like, namespace, numpy_dtype, to_numpy
-from mercer.kernels.pair import Points
+from mercer.arrays import (
+    Matrix,
+    Vector,
+    cast,
+    device,
+    is_dask,
+    like,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+)
+from mercer.kernels.points import Points
 from mercer.metrics.models import coefficients
 from mercer.projection import KernelProjection
 
@@ -20,6 +31,10 @@ _ZERO = 1e-9
 
 def in_one_frame(p: KernelProjection, q: KernelProjection) -> tuple[Any, Any]:
     """Return both bases less the same shift; the axes stay what they are."""
+    p, q = (
+        replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
+        for each in (p, q)
+    )
     sparse = any(hasattr(each.basis, "tocsr") for each in (p, q))
     frames = [None] if sparse else sorted((p.shift, q.shift), key=lambda shift: shift is None)
     for frame in frames:

@@ -11,7 +11,7 @@ from mercer.arrays import Matrix, is_finite, like, to_numpy
 from mercer.kernels.base import Kernel
 from mercer.metrics.bases import in_one_frame, merged
 from mercer.metrics.models import coefficients, projection_of, width
-from mercer.operators.gram import Strips, Symmetric
+from mercer.operators.gram import Symmetric, strips_of
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.sources import as_source
 
@@ -102,7 +102,7 @@ def _times(kernel: Kernel, basis: Any, U: Matrix) -> Matrix:
     """Return KU, K the kernel between all points of the basis: a strip at a time."""
     source = as_source(basis)
     V = like(U, source.reference)
-    strips = Strips(kernel, source, np.float64, keep=False)
+    strips = strips_of(kernel, source, np.float64, keep=False)
     product = to_numpy(strips.fold(Symmetric(V, np.float64)).result)
     if not is_finite(product):
         raise ValueError(

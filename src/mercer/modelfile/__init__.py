@@ -56,6 +56,7 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
 
     require_model(model)
     check_is_fitted(model)
+    _require_host(model)
     encoder = Encoder()
     tree = encoder.node(model, "")
     header = header_of(model, origin)
@@ -178,3 +179,15 @@ def _refuse(contents: Contents, why: str, error: BaseException | None = None) ->
         f"{contents.path} does not hold a model that makes sense ({why[:500]}). Get the file "
         f"again, or fit and save the model again."
     ) from error
+
+
+def _require_host(model: Any) -> None:
+    """Refuse a stream whose sums lie on a device: in a file they would be another library's."""
+    from mercer.arrays import on_accelerator
+
+    fold = getattr(model, "_fold", None)
+    if fold is not None and any(on_accelerator(array) for array in fold.arrays().values()):
+        raise ModelFileError(
+            "partial_fit has summed these rows on a device, from where a model file cannot go on "
+            "with them. Pickle the model, or fit without config_context(device=...)."
+        )

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from mercer.arrays import is_foreign, to_numpy
+from mercer.arrays import is_dask, is_foreign, to_numpy
 from mercer.eigen import SOLVERS, arpack
 from mercer.kernels import Fisher, FromFunction, Separable
 from mercer.modelfile.container import storable
@@ -39,6 +39,7 @@ class Encoder:
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self._names: dict[Any, str] = {}
         self._numbers: dict[int, int] = {}
+        self._brought: dict[int, np.ndarray[Any, Any]] = {}
         self._kept: list[Any] = []  # so that no address is used twice
 
     def node(self, value: Any, path: str, depth: int = 0) -> Any:
@@ -180,7 +181,19 @@ class Encoder:
             _refuse(f"{path}.{name}", _reason(getattr(value, name)))
         _refuse(path, _reason(value))
 
+    def _dask(self, value: Any, path: str) -> Any:
+        """Bring the rows of a fit here: a file holds them, and no tasks."""
+        if id(value) not in self._brought:
+            try:
+                self._brought[id(value)] = to_numpy(value)
+            except MemoryError as error:
+                _refuse(path, f"lies on a cluster. {error} Or use pickle, which saves the tasks")
+            self._kept.append(value)
+        return self._array(self._brought[id(value)], path, 0)
+
     def _foreign(self, value: Any, path: str) -> Any:
+        if is_dask(value):
+            return self._dask(value, path)
         if not hasattr(value, "detach"):
             library = type(value).__module__.split(".")[0]
             _refuse(path, f"is an array of {library}. Fit with NumPy arrays, or torch's")

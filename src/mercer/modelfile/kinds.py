@@ -108,6 +108,7 @@ class Summed(Kind):
     def parts(self, obj: Any) -> dict[str, Any]:
         if self.waits(obj):
             raise LostError("", "holds rows that were not summed yet")
+        obj.settle()
         return {**{name: getattr(obj, name) for name in self.given}, "arrays": obj.arrays()}
 
     def make(self, parts: dict[str, Any]) -> Any:

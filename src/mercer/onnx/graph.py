@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.extras import extra
 from mercer.modelfile.header import version
 
 # Widely read: by onnxruntime since 1.15, and by most other runtimes.
@@ -83,9 +84,6 @@ class Graph:
 
 def library() -> Any:
     """Return the onnx package, or say how to get it."""
-    try:
-        import onnx
-        import onnx.numpy_helper
-    except ImportError:
-        raise ImportError("to_onnx needs the onnx package: pip install 'mercer[onnx]'.") from None
-    return onnx
+    for module in ("onnx.helper", "onnx.numpy_helper"):
+        extra(module, "onnx", "to_onnx makes its graph with")
+    return extra("onnx", "onnx", "to_onnx makes its graph with")

@@ -1,8 +1,9 @@
 """Symmetric operators that are never larger than memory."""
 
 from mercer.operators.base import Deflated, Dense, Operator, apart
-from mercer.operators.combined import best_in_span, combined, facing, held_by
-from mercer.operators.gram import Coarse, Gram
+from mercer.operators.coarse import Coarse
+from mercer.operators.combined import best_in_span, combined, facing, held_by, points_of
+from mercer.operators.gram import Gram
 from mercer.operators.treated import Covariance, Dots
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "combined",
     "facing",
     "held_by",
+    "points_of",
 ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer import progress
-from mercer.arrays import Array, Matrix, cast
+from mercer import checkpoint, progress
+from mercer.arrays import Array, Matrix, cast, squares
 from mercer.sources import ArraySource
 
 
@@ -87,7 +87,7 @@ class Dense(Operator):
         self.matrix = matrix
         self.size = matrix.shape[0]
         self.trace = float(np.trace(matrix))
-        self.square = float((matrix**2).sum())
+        self.square = squares(matrix)
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence
@@ -134,7 +134,7 @@ class Deflated(Operator):
 def apart(rows: Array, W: Array) -> tuple[Array, Array]:
     """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
     width = int(W.shape[1])
-    with progress.quiet():
+    with progress.quiet(), checkpoint.aside():
         part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
         less = ArraySource(W).map(
             lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, eigh, like, to_numpy
 from mercer.certificate import Certificate
 from mercer.operators.gram import Gram
 from mercer.projection import KernelProjection
+from mercer.sources import Source, lazily
 
 
 def combined(
@@ -36,11 +39,16 @@ def combined(
         rest=max(0.0, total - float(values.sum())),
         certificate=certificate,
         kernel=gram.kernel,
-        basis=None if gram.kernel is None else source.whole(),
+        basis=None if gram.kernel is None else points_of(source),
         shift=shift,
         shares=shares,
         height=gram.height * gram.center,
     )
+
+
+def points_of(source: Source) -> Any:
+    """Return all rows, as what new ones are compared to; a Dask array of those that lie there."""
+    return source.whole() if source.elsewhere is None else lazily(source.weighted(None))
 
 
 def best_in_span(Q: Array, product: Array, rounding: float) -> tuple[Vector, Array, float]:

@@ -16,28 +16,35 @@ from mercer.arrays import (
     like,
     namespace,
     numpy_dtype,
+    on_accelerator,
+    product_eps,
+    squares,
     to_numpy,
 )
 from mercer.config import get_config
 from mercer.kernels import Kernel
-from mercer.kernels.base import as_precise, fill
-from mercer.kernels.pair import Points
+from mercer.kernels.evaluate import as_precise, fill, filled
+from mercer.kernels.points import Points
 from mercer.operators.base import Operator
-from mercer.sources import Block, Fold, Source
+from mercer.operators.mirror import Mirror
+from mercer.sources import Block, Source
+from mercer.sources.elsewhere import Paired
 
-# A strip fills about this much: enough for a matrix product.
-_STRIP_BYTES = 32 * 2**20
+# A strip fills about this much: enough for a matrix product, on the host and on a device.
+_STRIP_BYTES, _DEVICE_BYTES = 32 * 2**20, 4 * 2**30
 # There are about so many at least, for the workers to share, of no fewer rows than these.
 _STRIPS, _STRIP_ROWS = 8, 64
+# Vectors that a product with a matrix that is not kept is made with: more cost little.
+WIDE = 32
 # Rows of a strip that are squared at a time.
 _SQUARED = 64
-# Columns of a strip that are made by one matrix product.
+# Columns of a strip that are made by one matrix product on the host; on a device, all.
 _ACROSS = 4096
 
 
-def strip_rows(n: int, itemsize: int) -> int:
+def strip_rows(n: int, itemsize: int, *, on_device: bool = False) -> int:
     """Return the rows of a strip of an n×n matrix; several strips fit the budget."""
-    room = min(_STRIP_BYTES, get_config().budget // 16)
+    room = min(_DEVICE_BYTES if on_device else _STRIP_BYTES, get_config().budget // 16)
     return max(1, min(n, room // (n * itemsize), max(_STRIP_ROWS, -(-n // _STRIPS))))
 
 
@@ -53,7 +60,8 @@ class Strips(Source):
         self.kernel, self.source = kernel, source
         self.dtype, self.shape = np.dtype(dtype), (n, n)
         self.parallel = source.parallel
-        self.rows = strip_rows(n, self.dtype.itemsize)
+        self.on_device = on_accelerator(source.reference)
+        self.rows = strip_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.kept: dict[int, Array] | None = {} if keep else None
         self.points = Points(as_precise(source.whole(), self.dtype))
 
@@ -75,8 +83,11 @@ class Strips(Source):
 
     def _strip(self, start: int, stop: int) -> Array:
         n = self.shape[0]
-        strip = empty((stop - start, n - start), self.reference, self.dtype)
         x = self.points.part(slice(start, stop))
+        if self.on_device:
+            y = self.points.part(slice(start, n))
+            return filled(self.kernel.on, x, y, self.reference, self.dtype)
+        strip = empty((stop - start, n - start), self.reference, self.dtype)
         for first in range(start, n, _ACROSS):
             y = self.points.part(slice(first, min(first + _ACROSS, n)))
             fill(self.kernel.on, x, y, strip[:, first - start : first - start + len(y)])
@@ -90,7 +101,8 @@ class Given(Strips):
         n = int(matrix.shape[0])
         self.matrix, self.dtype, self.shape = matrix, np.dtype(dtype), (n, n)
         self.parallel = isinstance(matrix, np.ndarray)
-        self.rows = strip_rows(n, self.dtype.itemsize)
+        self.on_device = on_accelerator(matrix)
+        self.rows = strip_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.kept = None
 
     @property
@@ -101,7 +113,16 @@ class Given(Strips):
         return cast(self.matrix[start:stop, start:], self.dtype)
 
 
-class Symmetric(Fold):
+def strips_of(kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> Strips:
+    """Return the strips of a kernel matrix; of rows that lie elsewhere, made where they lie."""
+    if source.elsewhere is None:
+        return Strips(kernel, source, dtype, keep=keep)
+    from mercer.operators.apart import Apart
+
+    return Apart(kernel, source, dtype)
+
+
+class Symmetric(Paired):
     """The product of a symmetric matrix, of which strips come by, with the columns of V.
 
     Strips are multiplied in their own precision and added in float64. `square` is the sum of
@@ -112,6 +133,8 @@ class Symmetric(Fold):
 
     def __init__(self, V: Array, dtype: Any, roots: Array = None, *, weighed: bool = False) -> None:
         self.V, self.dtype, self.roots, self.weighed = cast(V, dtype), dtype, roots, weighed
+        self.inputs = (self.V,)
+        self.rough = np.dtype(dtype) == np.float32
         self.result = like(np.zeros(V.shape), V)
         self.square = 0.0
         self.nbytes = 8 * math.prod(V.shape)
@@ -126,13 +149,16 @@ class Symmetric(Fold):
 
     def _add_squares(self, strip: Array, start: int, rows: int) -> None:
         """Add √w K √w squared: what lies right of the diagonal block counts twice."""
+        if not self.weighed and on_accelerator(strip):
+            self.square += 2.0 * squares(strip) - squares(strip[:, :rows])
+            return
         for first in range(0, rows, _SQUARED):  # float64 copies of a few rows at a time
             some = slice(first, min(first + _SQUARED, rows))
             part = cast(strip[some, :], np.float64)
             if self.weighed:
                 left = self.roots[start + some.start : start + some.stop, :]
                 part = left * part * self.roots[start:, :].T
-            self.square += 2.0 * _squares(part) - _squares(part[:, :rows])
+            self.square += 2.0 * squares(part) - squares(part[:, :rows])
 
     def merge(self, other: Self) -> None:
         self.result += other.result
@@ -148,11 +174,13 @@ class Symmetric(Fold):
         self.result = like(to_numpy(arrays["result"]).copy(), self.V)
         self.square = float(arrays["square"])
 
+    def beside(self, start: int, stop: int) -> tuple[int, Array, Array]:
+        roots = None if self.roots is None else self.roots[start:stop, :]
+        return start, self.V[start:stop, :], roots
 
-def _squares(A: Array) -> float:
-    if isinstance(A, np.ndarray):
-        return float(np.einsum("ij,ij->", A, A))
-    return float(namespace(A).sum(A * A))
+    def gather(self, start: int, stop: int, sums: dict[str, Array]) -> None:
+        self.result[start:stop, :] += sums["own"]
+        self.square += float(sums.get("square", 0.0))
 
 
 class Gram(Operator):
@@ -164,8 +192,9 @@ class Gram(Operator):
     centred by projecting vectors, never by a copy. Its nonzero eigenvalues are the variances
     along the axes in feature space.
 
-    K is kept as strips in the precision `store`, or computed anew for every product. What is
-    kept in float32 only drives an iteration: a product with float64 vectors computes K anew.
+    K is kept as strips in the precision `store`, or computed anew for every product, as it is
+    of rows that lie elsewhere. What is kept in float32 only drives an iteration: a product with
+    float64 vectors computes K anew.
 
     Parameters
     ----------
@@ -202,6 +231,8 @@ class Gram(Operator):
         along: Array = None,
         dtype: Any = None,
     ) -> None:
+        if store is not None and source.elsewhere is not None and kernel is not None:
+            store, dtype = None, store  # where the rows lie it is made anew for every product
         self.kernel, self.source, self.center = kernel, source, center
         self.size = source.shape[0]
         self.divisor = source.count - 1.0
@@ -212,7 +243,7 @@ class Gram(Operator):
         self.roots = like(np.sqrt(weights), self.reference)[:, None]
         self.unit = self.roots / source.count**0.5
         self.look = 1  # a product costs more than a look
-        self.block = 16 if store is not None or kernel is None else 32
+        self.block = 16 if store is not None or kernel is None else WIDE
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
@@ -226,7 +257,12 @@ class Gram(Operator):
     def coarse(self) -> float:
         if self.dtype == np.float64:
             return self.rounding
-        return 8.0 * float(np.finfo(self.dtype).eps) * self._amount / self.divisor
+        return 8.0 * self._eps * self._amount / self.divisor
+
+    @property
+    def _eps(self) -> float:
+        """Rounding of the products that drive an iteration."""
+        return product_eps(self.dtype, self.reference, coarse=get_config().tf32)
 
     @property
     def rank(self) -> int:
@@ -271,7 +307,7 @@ class Gram(Operator):
     def _strips(self, dtype: Any, *, keep: bool) -> Strips:
         if self.kernel is None:
             return Given(self.source.whole(), dtype)
-        return Strips(self.kernel, self.source, dtype, keep=keep)
+        return strips_of(self.kernel, self.source, dtype, keep=keep)
 
     def _diagonal(self) -> Array:
         if self.kernel is None:
@@ -302,7 +338,7 @@ class Gram(Operator):
                 less = 2.0 * (g @ g) - (u @ g) ** 2 if self.center else 0.0
                 # What is left of a difference may be less than its rounding.
                 summed = (self.size + self._width) * float(np.finfo(np.float64).eps)
-                slack = (8.0 * float(np.finfo(self.dtype).eps) + summed) * fold.square
+                slack = (8.0 * self._eps + summed) * fold.square
                 square = float(max(0.0, fold.square - less + slack) / self.divisor**2)
             self.square = square if np.isfinite(square) else None
         if along is None:
@@ -337,64 +373,3 @@ class Gram(Operator):
     @property
     def _width(self) -> int:
         return self.source.shape[1] if len(self.source.shape) > 1 else 1
-
-
-class Coarse(Operator):
-    """A kernel matrix by its cheap products, whose rounding is counted.
-
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-    hidden : float or None
-        Bound on what the vectors of its first product do not see.
-    """
-
-    def __init__(self, gram: Gram, hidden: float | None = None) -> None:
-        self.gram, self.hidden = gram, hidden
-        self.size, self.trace, self.psd = gram.size, gram.trace, gram.psd
-        self.square, self.probe, self.rounding = gram.square, gram.probe, gram.coarse
-        self.block, self.look = gram.block, gram.look
-
-    @property
-    def reference(self) -> Array:
-        return self.gram.reference
-
-    @property
-    def rank(self) -> int:
-        return self.gram.rank
-
-    def project(self, V: Array) -> Array:
-        return self.gram.project(V)
-
-    def matmat(self, V: Array) -> Array:
-        return self.gram.matmat(cast(V, self.gram.dtype))
-
-    def dense(self) -> Matrix:
-        return self.gram.dense()
-
-
-class Mirror(Fold):
-    """Writes strips to a matrix, on both sides of the diagonal."""
-
-    label = "kernel matrix"
-
-    def __init__(self, out: Matrix) -> None:
-        self.out = out
-
-    def add(self, block: Block) -> None:
-        strip = to_numpy(block.rows)
-        self.out[block.start : block.stop, block.start :] = strip
-        self.out[block.start :, block.start : block.stop] = strip.T
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same matrix
-
-    def spawn(self) -> Self:
-        return type(self)(self.out)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"out": self.out}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.out[...] = to_numpy(arrays["out"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.eigen import Solver
 from mercer.methods import (
@@ -96,6 +97,8 @@ def _size(problem: KernelProblem) -> Size:
         gap=problem.gap,
         square=True,
         strings=len(shape) == 1,
+        on_device=on_accelerator(problem.source.reference),
+        elsewhere=problem.source.elsewhere is not None and problem.kernel is not None,
     )
 
 
@@ -106,6 +109,8 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
     stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
     if problem.kernel is None:
         stores = ["float64"]
+    elif problem.source.elsewhere is not None:  # there it is not kept, and all of it is too much
+        return [Exact("dense" if solver == "dense" else iterated, "none")]
     methods: list[Method] = [Exact(iterated, store) for store in stores]
     return [Exact("dense"), *methods] if solver in ("auto", "dense") else methods
 

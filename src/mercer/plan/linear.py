@@ -7,7 +7,7 @@ from mercer.eigen import Randomized
 from mercer.methods import SVD, Covariance, Dot, Iterative, Method, Size, Sketch
 from mercer.plan.base import ASKED, Candidate, Plan, reckoned
 from mercer.rules import Rule
-from mercer.sources import Source, SparseSource
+from mercer.sources import Source
 
 _METHODS: dict[str, Method] = {
     "full": SVD(),
@@ -52,7 +52,7 @@ def make_plan(
         d=d,
         k=rule.first_guess(n, d),
         itemsize=source.dtype.itemsize,
-        nnz=source.nnz if isinstance(source, SparseSource) else None,
+        nnz=getattr(source, "nnz", None),
         columns=source.by_columns,
         gap=gap,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from mercer.extras import extra
 
 Axes: TypeAlias = Any
 """A matplotlib Axes."""
@@ -22,13 +23,7 @@ LONGEST = 28
 
 def matplotlib(module: str) -> Any:
     """Import a module of matplotlib, or say how to get it."""
-    try:
-        return importlib.import_module(f"matplotlib.{module}")
-    except ImportError as missing:
-        raise ImportError(
-            f"mercer.plotting draws with matplotlib, which could not be imported ({missing}). "
-            "Install it with: pip install 'mercer[plot]'"
-        ) from missing
+    return extra(f"matplotlib.{module}", "plot", "mercer.plotting draws with")
 
 
 def figure(width: float, height: float) -> Any:

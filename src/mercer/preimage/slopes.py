@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.kernels.pair import Diagonal, Points
+from mercer.kernels.pair import Diagonal
+from mercer.kernels.points import Points
 from mercer.preimage.target import Axes
 
 

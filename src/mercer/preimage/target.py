@@ -8,11 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    empty,
+    held,
+    like,
+    namespace,
+    on_accelerator,
+    to_numpy,
+)
 from mercer.kernels.base import Kernel
-from mercer.kernels.pair import Beside, Diagonal, Pair, Points
+from mercer.kernels.pair import Beside, Diagonal, Pair
+from mercer.kernels.points import Points
 from mercer.projection import KernelProjection
-from mercer.sources import Block, as_source
+from mercer.sources import Block, as_source, placed
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -31,12 +42,21 @@ class Axes:
         γ is weights times the scores and a 1: the last column is the mean's share.
     products : ndarray of shape (m, k + 1)
         ⟨Φ(yⱼ), ·⟩ of the axes and of the mean: K times the weights.
+    place : array
+        An array that lives where kernels to the basis are computed.
     """
 
     kernel: Kernel
     basis: Points
     weights: Matrix
     products: Matrix
+    place: Array
+
+    @cached_property
+    def there(self) -> Points:
+        """The basis at that place."""
+        host = isinstance(self.place, np.ndarray)
+        return self.basis if host else Points(like(self.basis.rows, self.place))
 
     @cached_property
     def own(self) -> Vector:
@@ -56,7 +76,10 @@ class Axes:
         """Return the points that these scores stand for."""
         s = np.hstack([scores, np.ones((len(scores), 1))])
         length = np.einsum("ij,ij->i", s @ (self.weights.T @ self.products), s)
-        return Target(self, s @ self.weights.T, s @ self.products.T, np.maximum(length, 0.0))
+        gamma, near = (
+            held(like(s, self.place) @ like(x.T, self.place)) for x in (self.weights, self.products)
+        )
+        return Target(self, gamma, near, np.maximum(length, 0.0))
 
 
 class Slope(NamedTuple):
@@ -110,39 +133,44 @@ class Target:
 
     def distance(self, rows: Matrix) -> Vector:
         """Return ‖Φ(r) − PΦ(x)‖²."""
-        x = Points(rows)
-        return np.maximum(self._value(x, self._beside(x), self.gamma) + self.length, 0.0)
+        x = Points(like(rows, self.axes.place))
+        gamma = like(self.gamma, self.axes.place)
+        return np.maximum(self._value(x, self._beside(x), gamma) + self.length, 0.0)
 
     def at(self, rows: Matrix, who: Index) -> Slope:
         """Return ρ and its slope at a row for each of the named points."""
-        x, y, kernel = Points(rows), self.axes.basis.rows, self.axes.kernel
+        place, kernel = self.axes.place, self.axes.kernel
+        x, y, xp = Points(like(rows, place)), self.axes.there.rows, namespace(place)
         pair = self._beside(x)
-        gamma = self.gamma if len(who) == len(self.gamma) else self.gamma[who]
+        gamma = like(self.gamma if len(who) == len(self.gamma) else self.gamma[who], place)
         pull, weight, size = (np.zeros_like(rows) for _ in range(3))
         for part in kernel.slopes(pair):
             at = slice(None) if part.columns is None else list(part.columns)
             toward = _less(part.dot, 2.0 * part.sqdist)
             if toward is not None:
-                pull[:, at] += (gamma * toward) @ y[:, at]
+                pull[:, at] += to_numpy((gamma * toward) @ y[:, at])
             away = _less(part.sqdist, -1.0 * part.norm)
             if away is not None:
                 each = gamma * away
-                weight[:, at] -= 2.0 * each.sum(axis=1)[:, None]
-                size[:, at] += 2.0 * np.abs(each).sum(axis=1)[:, None]
+                weight[:, at] -= 2.0 * to_numpy(xp.sum(each, axis=1))[:, None]
+                size[:, at] += 2.0 * to_numpy(xp.sum(xp.abs(each), axis=1))[:, None]
         for part in kernel.slopes(Diagonal(x)):
             at = slice(None) if part.columns is None else list(part.columns)
-            own = np.broadcast_to(part.dot + 2.0 * part.norm, len(rows))[:, None]
+            own = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
             weight[:, at] += own
             size[:, at] += np.abs(own)
         return Slope(self._value(x, pair, gamma), pull, weight, size)
 
     def _beside(self, x: Points) -> Pair:
-        return next(Beside(x, self.axes.basis).tiles(whole=True))
+        return next(Beside(x, self.axes.there).tiles(whole=True))
 
-    def _value(self, x: Points, pair: Pair, gamma: Matrix) -> Vector:
-        K = np.broadcast_to(self.axes.kernel.on(pair), pair.shape)
-        toward: Vector = np.einsum("ij,ij->i", gamma, K)
-        return np.asarray(self.axes.kernel.on_itself(x), np.float64) - 2.0 * toward
+    def _value(self, x: Points, pair: Pair, gamma: Array) -> Vector:
+        K = self.axes.kernel.on(pair)
+        if isinstance(gamma, np.ndarray):
+            toward: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
+        else:
+            toward = to_numpy(namespace(gamma).sum(gamma * K, axis=1))
+        return np.asarray(to_numpy(self.axes.kernel.on_itself(x)) - 2.0 * toward, np.float64)
 
 
 def as_axes(owner: Any, projection: KernelProjection, products: Matrix | None = None) -> Axes:
@@ -150,10 +178,17 @@ def as_axes(owner: Any, projection: KernelProjection, products: Matrix | None = 
     kernel, basis = projection.kernel, _dense(owner, projection)
     assert kernel is not None  # _dense has refused it
     weights = np.column_stack([to_numpy(projection.components), projection.shares])
-    y = Points(basis)
+    y, weights = Points(basis), weights.astype(np.float64, copy=False)
     if products is None:
-        products = _products(kernel, y, weights.astype(np.float64, copy=False))
-    return Axes(kernel, y, weights.astype(np.float64, copy=False), products)
+        products = _products(kernel, y, weights)
+    return Axes(kernel, y, weights, products, _place(projection))
+
+
+def _place(projection: KernelProjection) -> Array:
+    """Return where kernels are computed: on the device of the basis, or the settings'."""
+    if on_accelerator(projection.basis):
+        return empty((0,), projection.basis, np.float64)
+    return placed(as_source(np.empty((1, 1)))).reference
 
 
 def _products(kernel: Kernel, y: Points, weights: Matrix) -> Matrix:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import importlib.resources
 import json
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mercer import extras
 from mercer.report import text
 
 _SCRIPTS = ("base.js", "theme.js", "tables.js", "scree.js", "scatter.js", "errors.js", "start.js")
@@ -20,13 +20,7 @@ _SCRIPTS = ("base.js", "theme.js", "tables.js", "scree.js", "scatter.js", "error
 
 def extra(module: str) -> Any:
     """Import what the report is made with, or say how to get it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as missing:
-        raise ImportError(
-            f"mercer.report makes its page with jinja2 and plotly; {module} could not be imported "
-            f"({missing}). Install them with: pip install 'mercer[report]'"
-        ) from missing
+    return extras.extra(module, "report", "mercer.report makes its page with")
 
 
 def ready() -> None:

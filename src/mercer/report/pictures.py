@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import io
 import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from mercer.extras import extra
 
 Pixels = npt.NDArray[np.uint8]
 # A larger image is thinned out; so many pixels of a side are enough for a look.
@@ -45,13 +46,7 @@ def diverging(row: npt.NDArray[Any]) -> Pixels:
 
 def png(pixels: Pixels, shape: tuple[int, ...]) -> str:
     """Return an image as a data address."""
-    try:
-        image = importlib.import_module("PIL.Image")
-    except ImportError as missing:
-        raise ImportError(
-            f"images of a report take Pillow, which could not be imported ({missing}). "
-            "Install it with: pip install 'mercer[report]'"
-        ) from missing
+    image = extra("PIL.Image", "report", "Images of a report are written with")
     step = max(1, -(-max(shape[:2]) // SIDE))
     picture = np.ascontiguousarray(pixels.reshape(shape)[::step, ::step])
     buffer = io.BytesIO()

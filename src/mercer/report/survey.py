@@ -95,6 +95,7 @@ class Survey(Fold):
     """Errors of all rows; of those drawn, scores and the rows themselves."""
 
     label = "report"
+    resumable = False
 
     def __init__(self, rows: Rows, sample: Sample, axes: int, keep: bool, relation: Any) -> None:
         n, drawn = rows.raw.shape[0], len(sample.at)

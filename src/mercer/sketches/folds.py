@@ -48,6 +48,10 @@ class Sketched(Fold):
             own = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
             fold.restore(own)
 
+    def settle(self) -> None:
+        self.rows.settle()
+        self.small.settle()
+
 
 class Shifted:
     """A sketch of rows less a shift, divided by deviations; sparse rows are not shifted."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import is_foreign
+from mercer.arrays import is_dask, is_foreign
 from mercer.params import Params
 from mercer.sketches.drawn import Drawn
 from mercer.sources import (
@@ -23,6 +23,7 @@ from mercer.sources import (
     SparseSource,
     StringSource,
     as_source,
+    lazily,
     require_finite_entries,
 )
 
@@ -78,6 +79,8 @@ class Transformer(Params, ABC):
         table = tables and tables._get_output_config("transform", self)["dense"] != "default"
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
+        if is_dask(X) and not table:
+            return lazily(rows, X)
         with progress.session():
             made = rows.collect()
         return tables._wrap_data_with_container("transform", made, X, self) if table else made
@@ -118,7 +121,7 @@ class Transformer(Params, ABC):
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X; they set the columns, or must have those of the fit."""
-        if isinstance(X, (Source, str, os.PathLike)) or is_foreign(X):
+        if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
             source = as_source(X)
             if isinstance(source, StringSource):
                 raise ValueError(f"{self!r} takes rows of numbers, and was given strings.")

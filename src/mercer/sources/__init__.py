@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
-from mercer.sources.base import Block, Collect, Fold, Mapped, Scaled, Source
+from mercer.sources.base import Mapped, Source
+from mercer.sources.device import (
+    Resident,
+    at_home,
+    at_work,
+    in_place_of,
+    placed,
+    resident,
+)
+from mercer.sources.digest import known_rows
 from mercer.sources.fingerprint import fingerprint, joint_fingerprint
+from mercer.sources.fold import Block, Collect, Fold
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
+from mercer.sources.scaled import Scaled
 from mercer.sources.search import Search, not_finite, require_finite_entries
 from mercer.sources.seen import Seen
 from mercer.sources.sparse import SparseSource
@@ -25,6 +36,7 @@ __all__ = [
     "Fold",
     "Mapped",
     "NpySource",
+    "Resident",
     "Scaled",
     "Search",
     "Seen",
@@ -32,11 +44,18 @@ __all__ = [
     "SparseSource",
     "StringSource",
     "as_source",
+    "at_home",
+    "at_work",
     "check_weights",
     "fingerprint",
+    "in_place_of",
     "joint_fingerprint",
+    "known_rows",
+    "lazily",
     "not_finite",
+    "placed",
     "require_finite_entries",
+    "resident",
     "write_npy",
 ]
 
@@ -48,9 +67,9 @@ def as_source(X: Any) -> Source:
     ----------
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
         Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
-        polars DataFrame, an array that follows the array API standard, the path of a
-        file that `mercer.sources.files.read_table` reads, or a `Source`. A list or array of `str`
-        gives rows of strings; a lone `str` is a path.
+        polars DataFrame, an array that follows the array API standard, a Dask array or
+        DataFrame, the path of a file that `mercer.sources.files.read_table` reads, or a
+        `Source`. A list or array of `str` gives rows of strings; a lone `str` is a path.
 
     Returns
     -------
@@ -69,6 +88,10 @@ def as_source(X: Any) -> Source:
         from mercer.sources.files import read_source
 
         return read_source(X)
+    if is_dask(X):
+        from mercer.sources.dask import DaskSource
+
+        return DaskSource(X)
     if hasattr(X, "tocsr"):
         return SparseSource(X)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
@@ -76,12 +99,28 @@ def as_source(X: Any) -> Source:
     if hasattr(X, "to_numpy"):  # a pandas or polars Series, or an Index
         X = X.to_numpy()
     if is_foreign(X):
-        if is_dask(X):
-            raise TypeError("Dask arrays are not read yet. Call .compute() on it first.")
         return ArraySource(X)
     if _are_strings(X):
         return StringSource(X)
     return ArraySource(np.asarray(X))
+
+
+def lazily(rows: Source, like: Any = None) -> Any:
+    """Return rows as a Dask array, which computes them when it is computed.
+
+    Rows that are in memory are cut as those of `like`, another Dask array, are.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> from mercer.sources import as_source, lazily
+    >>> rows = as_source(dask.array.ones((4, 2), chunks=(2, 2)))
+    >>> lazily(rows.map(lambda block: 2 * block.rows, 2)).sum().compute()
+    np.float64(16.0)
+    """
+    from mercer.sources.dask import lazy
+
+    return lazy(rows, like)
 
 
 def _are_strings(X: Any) -> bool:

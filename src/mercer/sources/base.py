@@ -7,84 +7,28 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from mercer import progress, threads
-from mercer.arrays import Array, Vector, cast, empty, like, numpy_dtype, to_numpy
+from mercer import checkpoint, progress, threads
+from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
 from mercer.config import format_bytes, get_config
+from mercer.sources.ahead import ahead
 from mercer.sources.errors import BudgetError
+from mercer.sources.fold import Block, Collect, Fold
+
+if TYPE_CHECKING:
+    from mercer.sources.elsewhere import Elsewhere
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
 BLOCK_BYTES = 16 * 2**20
+# On a device with memory of its own a block must keep thousands of cores busy.
+DEVICE_BYTES = 512 * 2**20
 # Shorter blocks starve a matrix product that sums over their rows.
 BLOCK_ROWS = 32
 # A fold that holds more than this is not copied for every worker: BLAS threads serve it.
 SPLIT_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Consecutive rows, where they start, and their weights."""
-
-    start: int
-    rows: Array
-    weights: Vector | None
-
-    @property
-    def stop(self) -> int:
-        """The row after the last."""
-        return self.start + self.length
-
-    @property
-    def length(self) -> int:
-        """Number of rows."""
-        return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
-
-    @property
-    def count(self) -> Vector:
-        """How often each row counts."""
-        return np.ones(self.length) if self.weights is None else self.weights
-
-    def dense(self, dtype: Any) -> Array:
-        """Return the rows as an array of this precision."""
-        return cast(self.rows.toarray() if hasattr(self.rows, "toarray") else self.rows, dtype)
-
-
-class Fold(ABC):
-    """What one pass over the rows accumulates.
-
-    Folds of parts of the rows merge into the fold of all of them, so a fold can run in
-    threads, on a cluster, over batches, or go on from where it was saved.
-    """
-
-    label = "pass"
-    nbytes = 0
-    """Bytes that the state holds."""
-    row_bytes = 0
-    """Bytes needed while adding a row, beside the row."""
-
-    @abstractmethod
-    def add(self, block: Block) -> None:
-        """Take a block in."""
-
-    @abstractmethod
-    def merge(self, other: Self) -> None:
-        """Take in what another fold has seen; `other` is not used again."""
-
-    @abstractmethod
-    def spawn(self) -> Self:
-        """Return a fold like this one that has seen nothing."""
-
-    @abstractmethod
-    def arrays(self) -> dict[str, Array]:
-        """Return the state as named arrays."""
-
-    @abstractmethod
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take up the state that `arrays` returned."""
 
 
 F = TypeVar("F", bound=Fold)
@@ -125,10 +69,26 @@ class Source(ABC):
     """Whether `transposed` returns the columns."""
     parallel = True
     """Whether blocks may be read from several threads at once."""
+    origin = 0
+    """Number of the first row: above 0 where the rows are a part of others."""
+    elsewhere: Elsewhere | None = None
+    """Where the rows lie and passes over them run, when that is not this process."""
+    folder: Any = None
+    """What must live as long as the rows: the temporary folder they lie in."""
+    waits = False
+    """Whether a read waits for a disk: then the next block is read while one is worked on."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """Return the rows start to stop - 1."""
+
+    def fetch(self, start: int, stop: int) -> Array:
+        """Return what `finish` makes rows of: the part of a read that waits, done ahead."""
+        return self.read(start, stop)
+
+    def finish(self, start: int, found: Array) -> Array:
+        """Return the rows from `start` on, of what `fetch` found."""
+        return found
 
     @property
     def reference(self) -> Array:
@@ -136,14 +96,39 @@ class Source(ABC):
         return np.empty(0)
 
     @property
+    def home(self) -> Array:
+        """An array that lives where what is made of the rows is handed out."""
+        return self.reference
+
+    @property
     def row_bytes(self) -> int:
         """Bytes that a row takes once read; 0 where reading it copies nothing."""
         return self.shape[1] * self.dtype.itemsize
 
     @property
+    def ahead_bytes(self) -> int:
+        """Bytes of a row that is read ahead; 0 where none is."""
+        return self.row_bytes if self.waits else 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that reading holds, however many rows a block has."""
+        return 0
+
+    @property
     def count(self) -> float:
         """Number of rows, each as often as its weight says."""
         return float(self.shape[0] if self.weights is None else self.weights.sum())
+
+    def counts(self, start: int, stop: int) -> Vector | None:
+        """Return the weights of the rows start to stop - 1; None where every row counts once."""
+        first = self.origin
+        return None if self.weights is None else self.weights[start - first : stop - first]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Where rows lie elsewhere their weights are sent with them, not with every copy of this.
+        gone = {} if self.elsewhere is None else {"weights": None}
+        return {**self.__dict__, **gone}
 
     def weighted(self, weights: Vector | None) -> Self:
         """Return the same rows with these weights."""
@@ -162,6 +147,8 @@ class Source(ABC):
         return self._take(at % n if n else at)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
+        if self.elsewhere is not None:
+            return self.elsewhere.take(self, at)
         out = empty((len(at), self.shape[1]), self.reference, self.dtype)
         for i, row in enumerate(at):
             out[i : i + 1, :] = self.read(int(row), int(row) + 1)
@@ -182,10 +169,15 @@ class Source(ABC):
 
     def blocks(self, rows: int, first: int = 0, step: int = 1) -> Iterator[Block]:
         """Yield the blocks of `rows` rows: number `first`, and every `step`-th after it."""
-        for start in range(first * rows, self.shape[0], step * rows):
-            stop = min(start + rows, self.shape[0])
-            weights = None if self.weights is None else self.weights[start:stop]
-            yield Block(start, self.read(start, stop), weights)
+        if self.elsewhere is not None:
+            yield from self.elsewhere.blocks(self, rows, first, step)
+            return
+        end = self.origin + self.shape[0]
+        starts = range(self.origin + first * rows, end, step * rows)
+        spans = [(start, min(start + rows, end)) for start in starts]
+        every = ahead(self.fetch, spans) if self.waits else (self.fetch(*span) for span in spans)
+        for start, stop in spans:
+            yield Block(start, self.finish(start, next(every)), self.counts(start, stop))
 
     def pairs(self, row_bytes: int) -> Iterator[tuple[Block, Block]]:
         """Yield every pair of blocks i ≤ j once: what a symmetric product walks.
@@ -203,8 +195,11 @@ class Source(ABC):
     def fold(self, state: F) -> F:
         """Add every block to `state` and return it: the only block loop in the program.
 
-        Workers take the blocks in turn and are merged in order: the same bits every time.
+        Workers take the blocks in turn and are merged in order: the same bits every time. What
+        a killed run has saved of the pass is taken up: all of it, or each worker's blocks.
         """
+        if self.elsewhere is not None and not state.here:
+            return self.elsewhere.fold(self, state)
         n = self.shape[0]
         workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
         workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
@@ -217,18 +212,26 @@ class Source(ABC):
                 return run(part, first)
 
         def run(part: F, first: int) -> F:
-            for block in self.blocks(rows, first, workers):
+            for block in self.blocks(rows, first + saved.done[first] * workers, workers):
                 if stop.is_set():
                     break
-                with np.errstate(invalid="ignore", over="ignore"):  # judged when all are in
+                # Sums are judged when all are in.
+                with saved.turn(first), np.errstate(invalid="ignore", over="ignore"):
                     part.add(block)
                 tick(block.length)
             return part
 
-        with progress.task(state.label, n) as tick:
+        layout = f"{self.shape} in {workers} times {rows}"
+        digits = products(self.reference, coarse=state.rough and get_config().tf32)
+        bars, saving = progress.task(state.label, n), checkpoint.saving(state, layout)
+        with digits, bars as tick, saving as saved:
+            if saved.over:
+                return state
+            parts = [state, *(state.spawn() for _ in range(1, workers))]
+            saved.begin(parts)
+            tick(min(n, sum(saved.done) * rows))
             if workers == 1:
                 return run(state, 0)
-            parts = [state, *(state.spawn() for _ in range(1, workers))]
             with threads.serial_blas():
                 others = [threads.pool().submit(work, part, i) for i, part in enumerate(parts) if i]
                 try:
@@ -249,16 +252,19 @@ class Source(ABC):
         if settings.block_rows is not None:
             return min(settings.block_rows, n)
         row = max(1, self.row_bytes + extra_bytes)
-        wanted = max(BLOCK_ROWS, BLOCK_BYTES // row)
+        full = DEVICE_BYTES if on_accelerator(self.reference) else BLOCK_BYTES
+        wanted = max(BLOCK_ROWS, full // row)
+        held += self.held_bytes
+        alive = row + self.ahead_bytes
         room = (settings.budget - held) // 2 // parts
-        if room < row:
-            needed = format_bytes(held + 2 * parts * row)
+        if room < alive:
+            needed = format_bytes(held + 2 * parts * alive)
             raise BudgetError(
                 f"{type(self).__name__} of shape {self.shape}: one row at a time needs {needed}, "
                 f"the memory budget is {format_bytes(settings.budget)}. "
                 f"Raise it with config_context(memory=...)."
             )
-        rows = int(min(n, wanted, room // row))
+        rows = int(min(n, wanted, room // alive))
         # An equal number of blocks for every worker; of uneven rows, four.
         rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
         return min(rows, -(-n // (rounds * parts)))
@@ -272,7 +278,18 @@ class Source(ABC):
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def whole(self) -> Any:
-        """Return all rows at once, as blocks are: a sparse matrix, a list, or an array."""
+        """Return all rows at once, as blocks are: a sparse matrix, a list, or an array.
+
+        Those that lie elsewhere are brought here where the memory budget holds them.
+        """
+        needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
+        if self.elsewhere is not None and needed > room:
+            raise BudgetError(
+                f"All rows of {type(self).__name__} of shape {self.shape} must be brought here, "
+                f"and take {format_bytes(needed)}, more than the memory budget of "
+                f"{format_bytes(room)}. Raise it with config_context(memory=...), or fit on a "
+                f"basis, such as method=Subset(1000)."
+            )
         return self.collect()
 
     def collect(self, out: Array = None, label: str = "transform") -> Array:
@@ -301,12 +318,17 @@ class Mapped(Source):
         self.shape = (source.shape[0], width)
         self.dtype = np.dtype(dtype)
         self.weights = source.weights
-        self.parallel, self.uneven = source.parallel, source.uneven
+        self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
+        self.origin, self.elsewhere = source.origin, source.elsewhere
         self.extra_bytes = extra_bytes
 
     @property
     def reference(self) -> Array:
         return self.source.reference
+
+    @property
+    def home(self) -> Array:
+        return self.source.home
 
     @property
     def count(self) -> float:
@@ -317,53 +339,28 @@ class Mapped(Source):
         own = self.shape[1] * self.dtype.itemsize
         return self.source.row_bytes + own + self.extra_bytes
 
+    @property
+    def ahead_bytes(self) -> int:
+        return self.source.ahead_bytes
+
+    @property
+    def held_bytes(self) -> int:
+        return self.source.held_bytes
+
     def read(self, start: int, stop: int) -> Array:
-        weights = None if self.weights is None else self.weights[start:stop]
-        rows = self.f(Block(start, self.source.read(start, stop), weights))
-        if tuple(rows.shape) != (stop - start, self.shape[1]):
+        return self.finish(start, self.fetch(start, stop))
+
+    def fetch(self, start: int, stop: int) -> Array:
+        return self.source.fetch(start, stop)
+
+    def finish(self, start: int, found: Array) -> Array:
+        found = self.source.finish(start, found)
+        block = Block(start, found, None)
+        block = Block(start, found, self.counts(start, block.stop))
+        rows = self.f(block)
+        if tuple(rows.shape) != (block.length, self.shape[1]):
             raise ValueError(
-                f"rows {start} to {stop - 1} were mapped to shape {tuple(rows.shape)}, where "
-                f"{(stop - start, self.shape[1])} was promised: check the width given to map."
+                f"rows {start} to {block.stop - 1} were mapped to shape {tuple(rows.shape)}, where "
+                f"{(block.length, self.shape[1])} was promised: check the width given to map."
             )
         return cast(rows, self.dtype)
-
-
-class Scaled(Mapped):
-    """Rows divided by a power of two, which loses nothing."""
-
-    def __init__(self, source: Source, exponent: int) -> None:
-        factor = 2.0**-exponent
-        super().__init__(
-            source, lambda block: block.rows * factor, source.shape[1], source.dtype, 0
-        )
-        self.exponent = exponent
-        self.sparse, self.by_columns = source.sparse, source.by_columns
-
-    def read(self, start: int, stop: int) -> Array:
-        return self.f(Block(start, self.source.read(start, stop), None))
-
-    def transposed(self) -> Source | None:
-        columns = self.source.transposed()
-        return None if columns is None else Scaled(columns, self.exponent)
-
-
-class Collect(Fold):
-    """Writes every block to its place in an array."""
-
-    def __init__(self, out: Array, label: str = "transform") -> None:
-        self.out, self.label = out, label
-
-    def add(self, block: Block) -> None:
-        self.out[block.start : block.stop, ...] = block.dense(numpy_dtype(self.out))
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same array
-
-    def spawn(self) -> Self:
-        return type(self)(self.out, self.label)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"out": self.out}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.out[...] = like(to_numpy(arrays["out"]), self.out)

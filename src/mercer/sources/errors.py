@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -53,13 +53,11 @@ class MissingValues(ValueError):  # noqa: N818
         return type(self), (self.path, self.missing)
 
 
-def listed(names: Iterator[str] | list[str] | tuple[str, ...]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Write names for people: quoted, and not more than fit a message."""
-    names = list(names)
-    shown = ", ".join(
-        repr(name if len(name) <= 60 else name[:57] + "...") for name in names[:_SHOWN]
-    )
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    every = [repr(name if len(name) <= 60 else name[:59] + "…") for name in names]
+    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+    return ", ".join(every[:_SHOWN]) + more
 
 
 @contextlib.contextmanager

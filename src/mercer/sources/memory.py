@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, cast, empty, numpy_dtype, working_dtype
+from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, working_dtype
 from mercer.sources.base import Source
 
 
@@ -51,7 +51,8 @@ class ArraySource(Source):
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         if isinstance(self.array, np.ndarray):
             return self.array[at].astype(self.dtype)
-        return super()._take(at)
+        rows = namespace(self.array).take(self.array, like(at, self.array), axis=0)
+        return cast(rows, self.dtype)
 
     def transposed(self) -> Source:
         return ArraySource(self.array.T)

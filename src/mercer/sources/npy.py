@@ -14,16 +14,17 @@ import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
 from mercer.outfile import whole
-from mercer.sources.base import Block, Fold, Source
+from mercer.sources.base import Source
 from mercer.sources.errors import FileError
+from mercer.sources.fold import Block, Fold
+from mercer.sources.stamp import Stamp
 
 
 class NpySource(Source):
     """Rows of a two-dimensional `.npy` file of numbers, C or Fortran order."""
 
     by_columns = True
-    folder: Any = None
-    """What must live as long as the rows: the temporary folder they lie in."""
+    waits = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -32,7 +33,13 @@ class NpySource(Source):
         self.dtype = working_dtype(self.stored)
         # What lies one after the other in the file: rows, or columns in Fortran order.
         self.contiguous = not fortran
-        self.modified = self.path.stat().st_mtime_ns
+        self.stamp = Stamp([self.path])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row: as it is handed out, and as it is stored where that is something else."""
+        stored = 0 if self.stored == self.dtype else self.shape[1] * self.stored.itemsize
+        return super().row_bytes + stored
 
     def read(self, start: int, stop: int) -> Any:
         n, d = self.shape
@@ -65,9 +72,11 @@ class NpySource(Source):
 
     def _open(self) -> Any:
         file = self.path.open("rb", buffering=0)
-        if os.fstat(file.fileno()).st_mtime_ns != self.modified:
+        try:
+            self.stamp.check(self.path, file.fileno())
+        except FileError:
             file.close()
-            raise ValueError(f"{self.path} changed while it was being read. Fit it again.")
+            raise
         return file
 
     def _fill(self, file: Any, buffer: Any, item: int) -> None:
@@ -76,7 +85,7 @@ class NpySource(Source):
         while len(view):
             got = file.readinto(view)
             if not got:
-                raise ValueError(f"{self.path} ended while it was being read: it was truncated.")
+                raise FileError(f"{self.path} ended while it was being read: it was truncated.")
             view = view[got:]
 
 
@@ -84,6 +93,8 @@ class Write(Fold):
     """Writes every block to its place in an open `.npy` file."""
 
     label = "transform"
+    here = True
+    resumable = False  # the file is another in another process
 
     def __init__(self, file: int, offset: int, dtype: np.dtype[Any]) -> None:
         self.file, self.offset, self.dtype = file, offset, dtype

@@ -7,7 +7,8 @@ from typing import Self
 import numpy as np
 
 from mercer.arrays import Array, is_finite, to_numpy
-from mercer.sources.base import Block, Fold, Source
+from mercer.sources.base import Source
+from mercer.sources.fold import Block, Fold
 
 
 def not_finite(

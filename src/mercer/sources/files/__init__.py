@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mercer.sources.errors import FileError, MissingValues
-from mercer.sources.files.read import READERS, read_source, read_table
+from mercer.sources.files.read import READERS, read_source, read_table, split
 from mercer.sources.files.table import Table
 from mercer.sources.files.write import WRITERS, write_table
 
@@ -15,5 +15,6 @@ __all__ = [
     "Table",
     "read_source",
     "read_table",
+    "split",
     "write_table",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import numpy as np
 
 from mercer import threads
 from mercer.config import get_config
+from mercer.sources.base import Source
 from mercer.sources.errors import FileError, decoding, listed
+from mercer.sources.files.banded import in_place
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows, side_by_side
+from mercer.sources.files.groups import ArrowRows, Grouped, ParquetRows, open_batches, values
 from mercer.sources.files.labels import from_arrow, is_number
 from mercer.sources.files.roles import Ask, Roles, assign
-from mercer.sources.files.table import Table, finished
+from mercer.sources.files.table import Table, counted, finished
 
 # Bytes of the rows of a batch.
 _BATCH = 2 * 2**20
@@ -29,22 +33,85 @@ Batches = Callable[[list[str], int], Iterator[Any]]
 
 
 def read_parquet(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
-    """Read a Parquet file."""
-    with decoding(ask.path, "Parquet"), _parquet(path) as (schema, batches, rows):
-        return _read(schema, batches, rows, ask, _Share(path, rows, tick))
+    """Read a Parquet file, or a folder of them."""
+    with decoding(ask.path, "Parquet"):
+        parts = _parquet(files(path, ".parquet"))
+        return _read(parts, ask, _Share(parts, tick))
 
 
 def read_arrow(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
-    """Read an Arrow file, a Feather file (version 2) or a file of an Arrow stream."""
-    with decoding(ask.path, "Arrow"), _arrow(path) as (schema, batches):
-        return _read(schema, batches, None, ask, tick)
+    """Read an Arrow file, a Feather file (version 2), a file of an Arrow stream; or a folder."""
+    with decoding(ask.path, "Arrow"):
+        return _read(_arrow(files(path, ".arrow", ".feather")), ask, tick)
+
+
+def files(path: Path, *suffixes: str) -> list[Path]:
+    """Return the files of a table in the order of their names: in a folder, of these suffixes.
+
+    Those whose names begin with a dot or an underscore are notes of who wrote the folder.
+    """
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        and (not suffixes or file.suffix.lower() in suffixes)
+        and file.is_file()
+    )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Files of one table.
+
+    Attributes
+    ----------
+    paths : list of Path
+        In order.
+    schemas : list
+        Of every file.
+    batches : callable
+        What goes through all of them.
+    rows : int or None
+        Their number, where the files say so at once.
+    place : callable
+        Rows of named columns read where they lie, or None where that is not possible.
+    """
+
+    paths: list[Path]
+    schemas: list[Any]
+    batches: Batches
+    rows: int | None
+    place: Callable[[list[str], Any, Ask], Grouped | None]
+
+    def check(self, ask: Ask) -> None:
+        """Refuse files that are not parts of one table."""
+        if not self.paths:
+            raise FileError(f"{ask.path} is a folder without files.")
+        first = self.schemas[0]
+        for path, schema in zip(self.paths, self.schemas, strict=True):
+            odd = sorted(set(first.names) ^ set(schema.names))
+            if odd:
+                raise FileError(
+                    f"{ask.path}: {self.paths[0].name} and {path.name} have other columns "
+                    f"({listed(odd)}). Files of one table have the same."
+                )
+            for name in first.names:
+                kinds = first.field(name).type, schema.field(name).type
+                if kinds[0] != kinds[1] and not all(map(is_number, kinds)):
+                    raise FileError(
+                        f"{ask.path}: column {name!r} is of type {kinds[0]} in "
+                        f"{self.paths[0].name}, and {kinds[1]} in {path.name}."
+                    )
 
 
 class _Share:
-    """Ticks bytes of a file whose rows, and not its bytes, go by; more than once they count 0."""
+    """Ticks bytes of files whose rows, and not their bytes, go by; more than once they count 0."""
 
-    def __init__(self, path: Path, rows: int, tick: Callable[[int], None]) -> None:
-        self.bytes, self.rows, self.tick = path.stat().st_size, max(1, rows), tick
+    def __init__(self, parts: Parts, tick: Callable[[int], None]) -> None:
+        self.bytes = sum(path.stat().st_size for path in parts.paths)
+        self.rows, self.tick = max(1, parts.rows or 0), tick
         self.seen = 0
 
     def __call__(self, rows: int) -> None:
@@ -56,22 +123,60 @@ class _Share:
         return self.bytes * min(self.seen, self.rows) // self.rows
 
 
-@contextmanager
-def _parquet(path: Path) -> Iterator[tuple[Any, Batches, int]]:
+def _parquet(paths: list[Path]) -> Parts:
     parquet = extra("pyarrow.parquet", "Parquet")
-    # Pages are read through a buffer: a row group may be as large as the file.
-    with path.open("rb") as opened, parquet.ParquetFile(opened, buffer_size=2**16) as file:
+    metadata, schemas = [], []
+    for path in paths:
+        with path.open("rb") as opened, parquet.ParquetFile(opened) as file:
+            metadata.append(file.metadata)
+            schemas.append(file.schema_arrow)
 
-        def batches(names: list[str], rows: int) -> Iterator[Any]:
-            return iter(
-                file.iter_batches(batch_size=rows, columns=names, use_threads=threads.workers() > 1)
-            )
+    def batches(names: list[str], rows: int) -> Iterator[Any]:
+        for path, known in zip(paths, metadata, strict=True):
+            # Pages are read through a buffer: a row group may be as large as the file.
+            with (
+                path.open("rb") as opened,
+                parquet.ParquetFile(opened, metadata=known, buffer_size=2**16) as file,
+            ):
+                yield from file.iter_batches(
+                    batch_size=rows, columns=names, use_threads=threads.workers() > 1
+                )
 
-        yield file.schema_arrow, batches, file.metadata.num_rows
+    def place(names: list[str], dtype: Any, ask: Ask) -> Grouped:
+        groups = [[m.row_group(i).num_rows for i in range(m.num_row_groups)] for m in metadata]
+        found = ParquetRows(paths, groups, names, dtype, ask)
+        found.metadata = metadata
+        first = next((m for m in metadata if m.num_row_groups), None)
+        found.slow = first is not None and first.row_group(0).column(0).compression == "GZIP"
+        return found
+
+    return Parts(paths, schemas, batches, sum(m.num_rows for m in metadata), place)
 
 
-@contextmanager
-def _arrow(path: Path) -> Iterator[tuple[Any, Batches]]:
+def _arrow(paths: list[Path]) -> Parts:
+    every = [_one_arrow(path) for path in paths]
+
+    def batches(names: list[str], rows: int) -> Iterator[Any]:
+        for _, _, own in every:
+            yield from own(names, rows)
+
+    def place(names: list[str], dtype: Any, ask: Ask) -> Grouped | None:
+        size = sum(path.stat().st_size for path in paths)
+        if any(stream for _, stream, _ in every) or size <= get_config().budget // 32:
+            return None  # what is gathered while they are few, and streams, which cannot be cut
+        groups = []
+        for path in paths:
+            with ExitStack() as stack:  # a batch says its length with any of its columns
+                opened = open_batches(path, names[:1], stack)
+                count = range(opened.num_record_batches)
+                groups.append([opened.get_batch(i).num_rows for i in count])
+        return ArrowRows(paths, groups, names, dtype, ask)
+
+    return Parts(paths, [schema for schema, _, _ in every], batches, None, place)
+
+
+def _one_arrow(path: Path) -> tuple[Any, bool, Batches]:
+    """Return the schema of a file, whether it is a stream, and what goes through it."""
     pa = extra("pyarrow", "Arrow")
     ipc = extra("pyarrow.ipc", "Arrow")
     with path.open("rb") as file:
@@ -99,7 +204,7 @@ def _arrow(path: Path) -> Iterator[tuple[Any, Batches]]:
                 every = (opened.get_batch(i) for i in range(opened.num_record_batches))
                 yield from _slices(every, rows)
 
-    yield schema, batches
+    return schema, stream, batches
 
 
 def _slices(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -110,7 +215,9 @@ def _slices(batches: Iterator[Any], rows: int) -> Iterator[Any]:
             yield batch.slice(start, rows)
 
 
-def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) -> Table:
+def _read(parts: Parts, ask: Ask, tick: Any) -> Table:
+    parts.check(ask)
+    schema = parts.schemas[0]
     names = [str(name) for name in schema.names]
     if not names:
         raise FileError(f"{ask.path} has no columns.")
@@ -120,17 +227,61 @@ def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) 
     numbers = [i for i in roles.features if is_number(schema.field(i).type)]
     if not numbers:
         raise FileError(f"{ask.path} has no column of numbers. Its columns are {listed(names)}.")
-    single = all(str(schema.field(i).type) == "float" for i in numbers)
+    single = all(str(s.field(names[i]).type) == "float" for s in parts.schemas for i in numbers)
+    dtype = np.dtype(np.float32 if single else np.float64)
     beside: dict[int, list[Any]] = {i: [] for i in (*roles.beside, *_some(roles.weights))}
+    placed = _place(parts, [names[i] for i in numbers], dtype, ask)
+    if placed is None:
+        source, missing = _gather(parts, names, numbers, dtype, beside, ask, tick)
+    else:
+        source, missing = placed, counted(ask, placed)
+        if beside:
+            _pass(parts.batches, names, [], None, beside, tick)
+    weights = None
+    if roles.weights is not None:
+        weights = np.concatenate([values(part, np.float64) for part in beside[roles.weights]])
+    spoken = {*numbers, *beside}
+    return finished(
+        ask,
+        source,
+        [names[i] for i in numbers],
+        missing,
+        extra={names[i]: from_arrow(beside[i]) for i in roles.beside},
+        weights=weights,
+        dropped=[name for i, name in enumerate(names) if i not in spoken],
+    )
+
+
+def _place(parts: Parts, names: list[str], dtype: np.dtype[Any], ask: Ask) -> Grouped | None:
+    """Return rows where they lie, if they are too many for memory and their groups are not."""
+    budget = get_config().budget
+    if parts.rows is not None and parts.rows * len(names) * dtype.itemsize <= budget // 4:
+        return None
+    found = parts.place(names, dtype, ask)
+    if found is None or found.shape[0] * len(names) * dtype.itemsize <= budget // 4:
+        return None
+    return found if in_place(found) else None
+
+
+def _gather(
+    parts: Parts,
+    names: Sequence[str],
+    numbers: Sequence[int],
+    dtype: Any,
+    beside: dict[int, list[Any]],
+    ask: Ask,
+    tick: Any,
+) -> tuple[Source, Any]:
+    """Return rows in memory or in a temporary file, and what is missing of their columns."""
     # A wide Parquet file is gone through several times, some columns at a time.
-    step = len(numbers) if rows is None else max(8, get_config().budget // 4 // _COLUMN)
+    step = len(numbers) if parts.rows is None else max(8, get_config().budget // 4 // _COLUMN)
     groups = [numbers[at : at + step] for at in range(0, len(numbers), step)]
-    dtype = np.float32 if single else np.float64
     gathers = [Gather(len(group), dtype, share=len(groups)) for group in groups]
     pool = extra("pyarrow", "Parquet").default_memory_pool()
     try:
         for group, gather in zip(groups, gathers, strict=True):
-            _pass(batches, names, group, gather, beside if group is groups[0] else {}, tick)
+            own = beside if group is groups[0] else {}
+            _pass(parts.batches, names, group, gather, own, tick)
             pool.release_unused()  # which keeps more than it was ever asked for
         if not gathers[0].count:
             raise FileError(f"{ask.path} has columns, and no rows.")
@@ -139,33 +290,22 @@ def _read(schema: Any, batches: Batches, rows: int | None, ask: Ask, tick: Any) 
         for gather in gathers:
             gather.close()
         pool.release_unused()
-    weights = None
-    if roles.weights is not None:
-        weights = np.concatenate([_values(part, np.float64) for part in beside[roles.weights]])
-    spoken = {*numbers, *beside}
-    return finished(
-        ask,
-        source,
-        [names[i] for i in numbers],
-        np.concatenate([gather.missing for gather in gathers]),
-        extra={names[i]: from_arrow(beside[i]) for i in roles.beside},
-        weights=weights,
-        dropped=[name for i, name in enumerate(names) if i not in spoken],
-    )
+    return source, np.concatenate([gather.missing for gather in gathers])
 
 
 def _pass(
     batches: Batches,
     names: Sequence[str],
     group: Sequence[int],
-    gather: Gather,
+    gather: Gather | None,
     beside: dict[int, list[Any]],
     tick: Any,
 ) -> None:
     """Go through all batches once: the columns of a group, and those beside the rows."""
     wanted = list(dict.fromkeys([*group, *beside]))
     for batch in batches([names[i] for i in wanted], _length(wanted)):
-        gather.add(_rows(batch, [names[i] for i in group], gather.dtype))
+        if gather is not None:
+            gather.add(_rows(batch, [names[i] for i in group], gather.dtype))
         for i, parts in beside.items():
             parts.append(_one(batch, names[i]))
         tick(batch.num_rows if isinstance(tick, _Share) else batch.nbytes)
@@ -188,20 +328,12 @@ def _check_types(schema: Any, roles: Roles, ask: Ask) -> None:
 def _rows(batch: Any, names: Sequence[str], dtype: Any) -> Rows:
     rows = np.empty((batch.num_rows, len(names)), dtype)
     for j, name in enumerate(names):
-        rows[:, j] = _values(_one(batch, name), dtype)
+        rows[:, j] = values(_one(batch, name), dtype)
     return rows
 
 
 def _one(batch: Any, name: str) -> Any:
     return batch.column(batch.schema.get_field_index(name))
-
-
-def _values(column: Any, dtype: Any) -> Rows:
-    """Return numbers of any kind as floats, NaN where they are missing."""
-    kind = "float32" if dtype == np.float32 else "float64"
-    if str(column.type) not in ("float", "double"):
-        column = column.cast(kind, safe=False)
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype)
 
 
 def _some(number: int | None) -> tuple[int, ...]:

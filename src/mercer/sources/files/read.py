@@ -6,15 +6,18 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mercer import progress
 from mercer.notices import warn
-from mercer.sources.base import Source
+from mercer.sources.base import Mapped, Source
 from mercer.sources.errors import FileError
-from mercer.sources.files import arrays, columnar, delimited, h5ad, lines, matrix_market
+from mercer.sources.files import arrays, columnar, delimited, h5ad, hdf5, lines, zarrs
+from mercer.sources.files import matrix_market as market
+from mercer.sources.files.columnar import files
 from mercer.sources.files.folder import Folder
 from mercer.sources.files.roles import Ask
 from mercer.sources.files.table import Table
@@ -30,10 +33,18 @@ READERS: dict[str, Reader] = {
     ".feather": columnar.read_arrow,
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
-    ".mtx": matrix_market.read,
+    ".mtx": market.read,
     ".h5ad": h5ad.read,
+    ".h5": hdf5.read,
+    ".hdf5": hdf5.read,
+    ".zarr": zarrs.read,
     ".txt": lines.read,
 }
+FOLDERS = (".parquet", ".arrow", ".feather", ".zarr")
+_LISTED = ", ".join(FOLDERS)
+"""Formats whose tables may be folders."""
+PARTED = (".h5", ".hdf5", ".h5ad", ".zarr")
+"""Formats of files that hold several arrays."""
 _STARTS = {
     b"PAR1": ".parquet",
     b"ARROW1": ".arrow",
@@ -59,15 +70,18 @@ def read_table(
     r"""Read rows of numbers, or strings, from a file of any format that is known.
 
     The columns that are numbers are the features; of text, those where every entry is a number,
-    or true or false. Rows that do not fit into a quarter of the memory budget go to a
-    temporary file, which goes away with the source.
+    or true or false. Rows that do not fit into a quarter of the memory budget are read where they
+    lie if parts of the file can be read alone (row groups, chunks); else they go to a temporary
+    file, which goes away with the source.
 
     Parameters
     ----------
     path : str or path
         A ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``, ``.feather``, ``.npy``, ``.npz``,
-        ``.mtx``, ``.h5ad`` or ``.txt`` file (strings, one a line); ``"-"`` is the standard
-        input.
+        ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt`` file (strings, one a line); a
+        ``.zarr`` folder; a folder of Parquet, Arrow or Feather files, which are one table, in
+        the order of their names. ``"rows.h5::name"`` is one of several arrays of a file.
+        ``"-"`` is the standard input.
     columns : sequence of str, optional
         The features, in this order. Columns of a file without names go by their number,
         ``"0"``, or by a range, ``"3-7"``.
@@ -116,17 +130,32 @@ def read_table(
         _texts(keep),
         missing == "refuse",
     )
+    return _table(path, ask, format)
+
+
+def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
     with progress.session():
-        if os.fspath(path) != "-" and not Path(path).is_fifo():
-            return _read(Path(path), ask, format)
-        return _read_stream(path, ask, format)
+        if os.fspath(path) == "-" or Path(path).is_fifo():
+            return _read_stream(path, ask, format)
+        file, part = split(path)
+        return _read(file, replace(ask, part=part), format)
+
+
+def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Return the path of a file, and the name of the array in it that follows ``::``."""
+    file, mark, part = os.fspath(path).rpartition("::")
+    return (Path(file), part) if mark and not Path(path).exists() else (Path(path), "")
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """Return the rows of a file; says which columns are not used."""
-    if Path(path).suffix.lower() == ".npy":
+    """Return the rows of a file; says which columns are not used.
+
+    What is missing in a file that is read where it lies is not looked for, which would take a
+    pass: whoever fits the rows refuses it, and names its place.
+    """
+    if Path(path).suffix.lower() == ".npy" and not Path(path).is_fifo():
         return NpySource(path)
-    table = read_table(path)
+    table = _table(path, Ask(str(path), count=False), None)
     if table.dropped:
         columns = f"{len(table.dropped)} column(s) are not used"
         warn(f"{os.fspath(path)}: {columns}, as {table.left_out}")
@@ -144,13 +173,25 @@ def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> 
             with Path(path).open("rb") as stream:
                 shutil.copyfileobj(stream, file, 2**20)
     table = _read(copy, ask, format or Path(path).suffix or _by_start(copy) or ".csv")
-    if isinstance(table.source, NpySource) and table.source.folder is None:
-        table.source.folder = folder  # a .npy file is read where it lies
+    source = table.source
+    while isinstance(source, Mapped):
+        source = source.source
+    if source.waits and source.folder is None:  # it is read where it lies
+        source.folder = folder
     return table
 
 
 def _read(path: Path, ask: Ask, format: str | None) -> Table:
     reader, suffix = _reader(path, ask, format)
+    if ask.part and suffix not in PARTED:
+        raise FileError(
+            f"{ask.path}: a name after '::' is for files of several arrays ({', '.join(PARTED)})."
+        )
+    if path.is_dir():
+        if suffix not in FOLDERS:
+            raise FileError(f"{ask.path} is a folder. Of folders, these are read: {_LISTED}.")
+        with progress.task("read", sum(file.stat().st_size for file in files(path))) as tick:
+            return reader(path, ask, tick)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
         raise FileError(f"{ask.path} is not text: it begins as a {start} file does.")
@@ -160,10 +201,31 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
 
 def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
     suffix = path.suffix.lower() if format is None else "." + format.lower().removeprefix(".")
+    if format is None and path.is_dir():
+        if any((path / mark).exists() for mark in zarrs.MARKS):
+            suffix = ".zarr"
+        elif suffix not in FOLDERS:  # else it says so itself, whatever else lies in it
+            suffix = _inside(path)
     if suffix not in READERS:
         what = f"format={format!r}" if format is not None else f"the suffix {suffix!r}"
-        raise FileError(f"{ask.path}: {what} is not known. What can be read: {', '.join(READERS)}.")
+        absent = "" if path.exists() else ", and there is no file or folder of that name"
+        known = ", ".join(READERS)
+        raise FileError(f"{ask.path}: {what} is not known{absent}. What can be read: {known}.")
     return READERS[suffix], suffix
+
+
+def _inside(path: Path) -> str:
+    """Return the one suffix of the files in a folder."""
+    found = sorted({file.suffix.lower() for file in files(path)})
+    if not found:
+        raise FileError(f"{path} is a folder with no files. Of folders, these are read: {_LISTED}.")
+    if len(found) != 1:
+        raise FileError(
+            f"{path} is a folder with files of {len(found)} kinds ({', '.join(found)}), and the "
+            f"files of a table are of one: {_LISTED}. Give the folder a name that ends so, or say "
+            f"which to read: read_table(path, format=...)."
+        )
+    return found[0]
 
 
 def _by_start(path: Path) -> str | None:

@@ -21,6 +21,10 @@ class Ask:
     weights: str | None = None
     keep: tuple[str, ...] = ()
     refuse: bool = True
+    part: str = ""
+    """Which array of the file: what follows ``::`` in a path."""
+    count: bool = True
+    """Whether what is missing is counted where that takes a pass over the file."""
 
     @property
     def beside(self) -> tuple[str, ...]:

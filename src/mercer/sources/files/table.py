@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer import progress
-from mercer.sources.base import Block, Fold, Source
+from mercer.sources.base import Source
 from mercer.sources.errors import FileError, MissingValues, listed
 from mercer.sources.files.roles import Ask, Roles
+from mercer.sources.fold import Block, Fold
 
 Values = npt.NDArray[Any]
 
@@ -76,16 +77,33 @@ def finished(
 
 def from_numbers(ask: Ask, source: Source, roles: Roles, names: Sequence[str] | None) -> Table:
     """Make the table of a source all of whose columns are numbers."""
-    extra = {
-        roles.names[i]: value
-        for i, value in zip(roles.beside, _columns(source, roles.beside), strict=True)
-    }
-    weights = None if roles.weights is None else _columns(source, [roles.weights])[0]
-    if roles.features != tuple(range(source.shape[1])):
-        source = chosen(source, roles.features)
+    return from_parts(ask, roles, lambda columns: chosen(source, columns), names)
+
+
+def from_parts(
+    ask: Ask,
+    roles: Roles,
+    rows: Callable[[Sequence[int]], Source],
+    names: Sequence[str] | None = None,
+) -> Table:
+    """Make the table of a file all of whose columns are numbers; `rows` reads those it is told."""
+
+    def column(number: int) -> Values:
+        with progress.quiet():
+            return np.ascontiguousarray(rows([number]).collect()[:, 0])
+
+    extra = {roles.names[i]: column(i) for i in roles.beside}
+    weights = None if roles.weights is None else column(roles.weights)
+    source = rows(roles.features)
     own = None if names is None else [names[i] for i in roles.features]
-    missing = source.fold(Missing(source.shape[1])).count
-    return finished(ask, source, own, missing, extra=extra, weights=weights)
+    return finished(ask, source, own, counted(ask, source), extra=extra, weights=weights)
+
+
+def counted(ask: Ask, source: Source) -> Values:
+    """Count what is missing; 0 where nobody asked, and it would take a pass over a file."""
+    if source.waits and not ask.count:
+        return np.zeros(source.shape[1], np.int64)
+    return source.fold(Missing(source.shape[1])).count
 
 
 def chosen(source: Source, columns: Sequence[int]) -> Source:
@@ -93,17 +111,11 @@ def chosen(source: Source, columns: Sequence[int]) -> Source:
     from mercer.sources.sparse import SparseSource
 
     at = list(columns)
+    if at == list(range(source.shape[1])):
+        return source
     if isinstance(source, SparseSource):
         return SparseSource(source.csr[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
-
-
-def _columns(source: Source, numbers: Sequence[int]) -> list[Values]:
-    if not numbers:
-        return []
-    with progress.quiet():
-        part = chosen(source, numbers).collect()
-    return [np.ascontiguousarray(part[:, i]) for i in range(len(numbers))]
 
 
 class Missing(Fold):

@@ -1,26 +1,23 @@
-"""Arrays of any library behind a few functions; the only importer of array_api_compat.
-
-Big arrays stay where they came from (NumPy, torch, ...). Small ones, the spectra and the
-projected matrices of the solvers, live on the host as NumPy float64.
-"""
+"""Where arrays live, and how they get from one place to another."""
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer.threads import serial_blas
+from mercer.arrays.transfer import to_device, to_host
+from mercer.config import format_bytes, get_config
+from mercer.extras import extra
 
 Array = Any
 """An array of NumPy or of another library that follows the array API standard."""
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
-# A LAPACK call smaller than this gains nothing from a second thread and can lose much.
-_SERIAL = 1000
+# Kinds of torch's devices that have no memory of their own.
+_HOSTS = {"cpu", "meta"}
 
 
 def namespace(x: Any) -> Any:
@@ -44,10 +41,8 @@ def is_foreign(x: Any) -> bool:
 
 
 def is_dask(x: Any) -> bool:
-    """Tell whether x is a Dask array."""
-    import array_api_compat
-
-    return bool(array_api_compat.is_dask_array(x))
+    """Tell whether x is a collection of Dask: an array, or a DataFrame."""
+    return hasattr(x, "__dask_graph__") and type(x).__module__.startswith("dask")
 
 
 def device(x: Array) -> Any:
@@ -57,6 +52,19 @@ def device(x: Array) -> Any:
     import array_api_compat
 
     return array_api_compat.device(x)
+
+
+def on_accelerator(x: Array) -> bool:
+    """Tell whether an array lives on a device with memory of its own, such as a GPU."""
+    if isinstance(x, np.ndarray):
+        return False
+    kind = getattr(getattr(x, "device", None), "type", None)  # torch's
+    return type(x).__module__.startswith("cupy") if kind is None else kind not in _HOSTS
+
+
+def together(x: Array, y: Array) -> bool:
+    """Tell whether two arrays are of one library, and live on one device."""
+    return namespace(x) is namespace(y) and device(x) == device(y)
 
 
 def numpy_dtype(x: Array) -> np.dtype[Any]:
@@ -80,12 +88,27 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "detach"):  # a torch tensor, wherever it lives
-        return np.asarray(x.detach().cpu())
+        return to_host(x.detach())
     if type(x).__module__.startswith("cupy"):
         return np.asarray(x.get())
+    if is_dask(x):
+        return _brought(x)
     if is_foreign(x):
         return np.from_dlpack(x, device="cpu")
     return np.asarray(x)
+
+
+def _brought(x: Array) -> npt.NDArray[Any]:
+    """Compute a Dask array and bring it here; refuse one that the memory budget does not hold."""
+    needed, room = getattr(x, "nbytes", 0), get_config().budget
+    if needed > room:  # False where its size is not known
+        raise MemoryError(
+            f"A Dask array of shape {tuple(x.shape)} must be brought here, and takes "
+            f"{format_bytes(needed)}, more than the memory budget of {format_bytes(room)}. Raise "
+            f"it with config_context(memory=...); a fit whose model holds all rows can be made on "
+            f"a basis, such as method=Subset(1000)."
+        )
+    return np.asarray(x.compute())
 
 
 def cast(x: Array, dtype: Any) -> Array:
@@ -98,12 +121,23 @@ def cast(x: Array, dtype: Any) -> Array:
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     """Bring a host array to where `reference` lives."""
+    there = getattr(x, "there", None)  # a `Remote`
+    if there is not None and together(there, reference):
+        return there if dtype is None else cast(there, dtype)
     x = np.asarray(x, dtype=dtype)
     if isinstance(reference, np.ndarray):
         return x
+    # A single row counts as contiguous whichever way it is read; torch takes none backwards.
+    x = np.ascontiguousarray(x) if min(x.strides, default=0) >= 0 else x.copy()
     xp = namespace(reference)
-    kind = getattr(xp, x.dtype.name)
-    return xp.asarray(np.ascontiguousarray(x), dtype=kind, device=device(reference))
+    if hasattr(reference, "is_cuda") and reference.is_cuda:
+        return to_device(x, reference.device)
+    return xp.asarray(x, dtype=getattr(xp, x.dtype.name), device=device(reference))
+
+
+def moved(x: Array, reference: Array) -> Array:
+    """Bring any array to where `reference` lives; itself where it is there."""
+    return x if together(x, reference) else like(to_numpy(x), reference)
 
 
 def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
@@ -116,14 +150,7 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
 
 def torch_tensor(x: npt.NDArray[Any]) -> Array:
     """Return a host array as a tensor of torch, on the host, of the same entries in memory."""
-    try:
-        import torch
-    except ImportError:
-        raise ImportError(
-            "The model was fitted to tensors of torch, which is not installed: "
-            "pip install 'mercer[torch]'."
-        ) from None
-    return torch.from_numpy(x)
+    return extra("torch", "torch", "The model was fitted to tensors of").from_numpy(x)
 
 
 def put(x: Array, i: Array, j: Array, values: Array) -> Array:
@@ -139,61 +166,6 @@ def put(x: Array, i: Array, j: Array, values: Array) -> Array:
 
 def is_finite(x: Array) -> bool:
     """Tell whether every entry is finite."""
+    x = getattr(x, "there", x)  # of a `Remote`, where it lives
     xp = namespace(x)
     return bool(xp.all(xp.isfinite(x)))
-
-
-def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
-    """Return the k largest eigenvalues of a symmetric host matrix, descending, and vectors."""
-    import scipy.linalg
-
-    N = A.shape[0]
-    k = N if k is None else k
-    with lapack_threads(N):
-        w, V = np.zeros(0), A
-        if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
-            w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
-        if len(w) < k:  # or LAPACK's bisection has lost some of a cluster
-            w, V = scipy.linalg.eigh(A, driver="evd", check_finite=False)
-    return w[::-1][:k].copy(), np.ascontiguousarray(V[:, ::-1][:, :k])
-
-
-def orthonormalize(W: Array) -> tuple[Array, Matrix]:
-    """Return Q, R of a tall matrix by Householder reflections, R on the host."""
-    if isinstance(W, np.ndarray):
-        import scipy.linalg
-
-        with lapack_threads(W.shape[1]):
-            Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
-        return Q, np.asarray(R, np.float64)
-    xp = namespace(W)
-    Q, R = xp.linalg.qr(W)
-    return Q, to_numpy(R).astype(np.float64)
-
-
-def triangle(A: Array) -> Array:
-    """Return the R factor alone of a tall matrix."""
-    if isinstance(A, np.ndarray):
-        import scipy.linalg
-
-        (R,) = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)
-        return R[: A.shape[1]]
-    return namespace(A).linalg.qr(A)[1]
-
-
-def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
-    """Return the SVD of a small host matrix; the slower LAPACK driver where the fast fails."""
-    import scipy.linalg
-
-    with lapack_threads(min(A.shape)):
-        try:
-            return scipy.linalg.svd(A, full_matrices=False, check_finite=False)
-        except np.linalg.LinAlgError:
-            return scipy.linalg.svd(
-                A, full_matrices=False, check_finite=False, lapack_driver="gesvd"
-            )
-
-
-def lapack_threads(N: int) -> Any:
-    """Return a context with the threads that serve a matrix of N rows best."""
-    return serial_blas() if N < _SERIAL else contextlib.nullcontext()

@@ -1,0 +1,147 @@
+"""Decompositions of small matrices, where they are fastest."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays.places import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    device,
+    like,
+    namespace,
+    on_accelerator,
+    to_numpy,
+)
+from mercer.arrays.remote import Remote, held
+from mercer.threads import serial_blas
+
+# A LAPACK call smaller than this gains nothing from a second thread and can lose much.
+_SERIAL = 1000
+# One smaller than this is not worth the way to a device.
+_HELPED = 500
+
+_helper: ContextVar[Array] = ContextVar("mercer_helper", default=None)
+
+
+@contextlib.contextmanager
+def helped_by(reference: Array) -> Iterator[None]:
+    """Let the device that an array lives on decompose the larger host matrices inside."""
+    token = _helper.set(reference if on_accelerator(reference) else None)
+    try:
+        yield
+    finally:
+        _helper.reset(token)
+
+
+def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
+    """Return the k largest eigenvalues of a symmetric host matrix, descending, and vectors."""
+    import scipy.linalg
+
+    N = A.shape[0]
+    k = N if k is None else k
+    helper = A.there if isinstance(A, Remote) else _helper.get()
+    if helper is not None and N >= _HELPED:
+        xp = namespace(helper)
+        values, V = xp.linalg.eigh(like(A, helper, np.float64))
+        return to_numpy(values)[::-1][:k].copy(), held(xp.flip(V[:, N - k :], axis=1))
+    A = to_numpy(A)
+    with lapack_threads(N):
+        w, V = np.zeros(0), A
+        if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
+            w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
+        if len(w) < k:  # or LAPACK's bisection has lost some of a cluster
+            w, V = scipy.linalg.eigh(A, driver="evd", check_finite=False)
+    return w[::-1][:k].copy(), np.ascontiguousarray(V[:, ::-1][:, :k])
+
+
+def orthonormalize(W: Array) -> tuple[Array, Matrix]:
+    """Return Q, R of a tall matrix by Householder reflections, R on the host."""
+    if isinstance(W, np.ndarray):
+        import scipy.linalg
+
+        with lapack_threads(W.shape[1]):
+            Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
+        return Q, np.asarray(R, np.float64)
+    xp = namespace(W)
+    Q, R = xp.linalg.qr(W)
+    return Q, to_numpy(R).astype(np.float64)
+
+
+def triangle(A: Array) -> Array:
+    """Return the R factor alone of a tall matrix."""
+    if isinstance(A, np.ndarray):
+        import scipy.linalg
+
+        (R,) = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)
+        return R[: A.shape[1]]
+    return namespace(A).linalg.qr(A)[1]
+
+
+def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
+    """Return the SVD of a small host matrix; the slower LAPACK driver where the fast fails."""
+    import scipy.linalg
+
+    with lapack_threads(min(A.shape)):
+        try:
+            return scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+        except np.linalg.LinAlgError:
+            return scipy.linalg.svd(
+                A, full_matrices=False, check_finite=False, lapack_driver="gesvd"
+            )
+
+
+def lapack_threads(N: int) -> Any:
+    """Return a context with the threads that serve a matrix of N rows best."""
+    return serial_blas() if N < _SERIAL else contextlib.nullcontext()
+
+
+def whitened(A: Matrix) -> Matrix | None:
+    """Return T with TᵀAT = I, triangular, by a Cholesky decomposition; None where it fails."""
+    import scipy.linalg.lapack
+
+    if isinstance(A, Remote):
+        return _whitened_there(A)
+    L, failed = scipy.linalg.lapack.dpotrf(A, lower=1, clean=1)
+    if failed:
+        return None
+    inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
+    return None if failed else inverse.T
+
+
+def _whitened_there(A: Remote) -> Matrix | None:
+    xp = namespace(A.there)
+    try:
+        L = xp.linalg.cholesky(A.there)
+    except Exception:  # each library has an error of its own for what is not positive definite
+        return None
+    eye = xp.eye(len(A), dtype=L.dtype, device=device(L))
+    solve = getattr(xp.linalg, "solve_triangular", None)
+    inverse = xp.linalg.solve(L, eye) if solve is None else solve(L, eye, upper=False)
+    return held(inverse.T)
+
+
+def squares(A: Array) -> float:
+    """Return the sum of the squares of the entries."""
+    A = getattr(A, "there", A)
+    if isinstance(A, np.ndarray):
+        return float(np.einsum("ij,ij->", A, A))
+    xp = namespace(A)
+    if hasattr(A, "is_cuda"):  # torch's norm sums float32 as float64, without a copy
+        return float(xp.linalg.vector_norm(A, dtype=xp.float64)) ** 2
+    A = cast(A, np.float64)
+    return float(xp.sum(A * A))
+
+
+def longest_column(A: Array) -> float:
+    """Return the largest sum of the sizes of a column's entries: a bound on ‖A‖₂ of symmetric A."""
+    A = getattr(A, "there", A)
+    xp = namespace(A)
+    return float(xp.max(xp.sum(xp.abs(A), axis=0)))

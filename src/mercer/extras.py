@@ -1,0 +1,35 @@
+"""Packages that are installed or not: what needs one says how to get it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def extra(module: str, group: str, what: str) -> Any:
+    """Import a module of an optional package, or say what it is for and how to get it.
+
+    Parameters
+    ----------
+    module : str
+        The module, such as ``"pyarrow.csv"``.
+    group : str
+        The extra of ours that brings the package.
+    what : str
+        The beginning of a sentence that ends in the package's name.
+
+    Examples
+    --------
+    >>> from mercer.extras import extra
+    >>> extra("nothing.at_all", "plot", "mercer.plotting draws with")
+    Traceback (most recent call last):
+    ImportError: mercer.plotting draws with nothing, which could not be imported (No module named
+    'nothing'). Install it with: pip install 'mercer[plot]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise ImportError(
+            f"{what} {module.partition('.')[0]}, which could not be imported ({missing}). "
+            f"Install it with: pip install 'mercer[{group}]'"
+        ) from missing

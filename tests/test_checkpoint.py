@@ -1,0 +1,377 @@
+"""Long runs: killed at any moment, gone on with, the same in the end; and what is refused."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from mercer import (
+    PCA,
+    Denoiser,
+    KernelPCA,
+    NearestProjection,
+    NoveltyDetector,
+    SubspaceClassifier,
+    as_source,
+    config_context,
+    threads,
+)
+from mercer.checkpoint import CheckpointError, described
+from mercer.checkpoint import folder as running
+from mercer.checkpoint import passes as saving
+from mercer.kernels import RBF
+from mercer.landmarks import KMeans, PivotedCholesky
+from mercer.methods import (
+    Cholesky,
+    Exact,
+    FrequentDirections,
+    Hebbian,
+    RandomFeatures,
+    Sketch,
+    Subset,
+)
+from mercer.sketches import Gaussian
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(300, 12)) * np.linspace(3, 1, 12) + 5.0
+Y = np.repeat([0, 1, 2], 100)
+WIDE = RNG.normal(size=(40, 300))
+
+CASES = {
+    "covariance": (PCA(3, svd_solver="covariance_eigh"), X),
+    "covariance, float32": (PCA(3, svd_solver="covariance_eigh"), X.astype(np.float32)),
+    "svd": (PCA(3, svd_solver="full", scale=True), X),
+    "krylov": (PCA(2, svd_solver="krylov"), X),
+    "krylov, float32": (PCA(2, svd_solver="krylov"), X.astype(np.float32)),
+    "krylov, sparse": (PCA(2, svd_solver="krylov"), sparse.random(300, 40, 0.1, "csr", rng=3)),
+    "dot": (PCA(3, svd_solver="dot"), WIDE),
+    "krylov of dot products": (PCA(3, svd_solver="krylov"), WIDE),
+    "power": (PCA(2, svd_solver="power", tol=1e-3), X),
+    "arpack": (PCA(2, svd_solver="arpack"), X),
+    "randomized": (PCA(2, svd_solver="randomized"), X),
+    "sketch": (PCA(2, svd_solver=Sketch(Gaussian(6))), X),
+    "sketch of no given size": (PCA(2, svd_solver="sketch", gap=0.1), X),
+    "frequent directions": (PCA(2, svd_solver=FrequentDirections(8)), X),
+    "exact": (KernelPCA(3, kernel=RBF(0.02), method=Exact(solver="krylov", store="none")), X),
+    "exact, kept": (KernelPCA(3, kernel=RBF(0.02), method="exact"), X),
+    "subset": (KernelPCA(3, kernel=RBF(0.02), method=Subset(50)), X),
+    "subset of k-means": (KernelPCA(3, kernel=RBF(0.02), method=Subset(20, KMeans())), X),
+    "nystrom": (KernelPCA(3, kernel=RBF(0.02), method="nystrom"), X),
+    "cholesky": (KernelPCA(3, kernel=RBF(0.02), method=Cholesky(10)), X),
+    "features": (KernelPCA(3, kernel=RBF(0.02), method=RandomFeatures(40)), X),
+    "hebbian": (KernelPCA(2, kernel=RBF(0.02), method=Hebbian(n_basis=8, max_passes=3)), X),
+    "gap": (KernelPCA(2, kernel=RBF(0.02), gap=0.2), X),
+}
+
+_BY_TWO = ("covariance", "svd", "krylov", "dot", "sketch", "exact", "subset", "features")
+
+
+class Killed(BaseException):
+    """Ends a fit as a signal would: nothing tidies up after it."""
+
+
+@pytest.fixture
+def meticulous(monkeypatch):
+    """Save after every block and every pass; count blocks, and stop after so many files."""
+
+    class Watch:
+        left, files = 10**9, 0
+        blocks = 0
+
+    write, turn = running.Run.write, saving.Kept.turn
+
+    def counted_write(self, number, arrays):
+        if Watch.left == 0:
+            raise Killed
+        Watch.left, Watch.files = Watch.left - 1, Watch.files + 1
+        return write(self, number, arrays)
+
+    def counted_turn(self, worker):
+        Watch.blocks += 1
+        return turn(self, worker)
+
+    monkeypatch.setattr(running, "_WORTH", 0.0)
+    monkeypatch.setattr(running.Run, "write", counted_write)
+    monkeypatch.setattr(saving.Kept, "turn", counted_turn)
+    return Watch
+
+
+def fitted(estimator, rows, folder, seconds=1e-9, **settings):
+    rows_each = {"block_rows": 64, **settings}
+    with config_context(checkpoint=folder, checkpoint_seconds=seconds, **rows_each):
+        model = clone(estimator)
+        return model.fit_transform(rows), model
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("case", "workers"), [*((case, 1) for case in CASES), *((case, 2) for case in _BY_TWO)]
+)
+def test_a_killed_fit_goes_on_and_ends_the_same(case, workers, meticulous, monkeypatch, tmp_path):
+    busy = threads._worker
+    monkeypatch.setattr(threads, "workers", lambda: 1 if getattr(busy, "busy", False) else workers)
+    estimator, rows = CASES[case]
+    estimator = estimator.set_params(random_state=7)
+    folder = tmp_path / "kept"
+    expected, model = fitted(estimator, rows, folder)
+    plain, _ = fitted(estimator, rows, None)
+    np.testing.assert_array_equal(expected, plain)  # to save changes nothing
+    once, files, meticulous.blocks = meticulous.blocks, meticulous.files, 0
+    lots, kills = random.Random(case), 0
+    while True:
+        meticulous.left = lots.randrange(1, 2 + files // 3)
+        try:
+            found, again = fitted(estimator, rows, folder)
+            break
+        except Killed:
+            kills += 1
+            assert list(folder.glob("mercer-step-*.npz"))
+    assert kills > 0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert again.certificate_.captured == pytest.approx(model.certificate_.captured, rel=1e-12)
+    # A block a worker is lost each time, and what one pass does after it was saved last.
+    assert meticulous.blocks <= once + 4 * kills
+    assert not folder.exists()
+
+
+def slow(rows):
+    """Return rows of which every block takes some milliseconds."""
+
+    def wait(block):
+        time.sleep(0.004 if block.length > 1 else 0.0)
+        return block.rows
+
+    return as_source(rows).map(wait, rows.shape[1])
+
+
+KILLED = {
+    "covariance": PCA(3, svd_solver="covariance_eigh"),
+    "svd": PCA(3, svd_solver="full"),
+    "krylov": PCA(2, svd_solver="krylov"),
+    "sketch": PCA(2, svd_solver=Sketch(Gaussian(6))),
+    "exact": KernelPCA(2, kernel=RBF(0.02), method=Exact(solver="krylov", store="none")),
+    "subset": KernelPCA(3, kernel=RBF(0.02), method=Subset(30)),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", KILLED)
+def test_sigkill_at_a_random_moment(case, tmp_path):
+    folder, out = tmp_path / "kept", tmp_path / "scores.npy"
+    estimator, rows = KILLED[case].set_params(random_state=3), slow(X)
+    begun = time.monotonic()
+    expected = np.asarray(fitted(estimator, rows, None, block_rows=16)[0])
+    lasts = time.monotonic() - begun
+    for delay in sorted(random.Random(case).uniform(0.1, 0.9) * lasts for _ in range(3)):
+        child = os.fork()
+        if child == 0:
+            scores, _ = fitted(estimator, rows, folder, 0.01, block_rows=16)
+            np.save(out, np.asarray(scores))
+            os._exit(0)
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    scores, _ = fitted(estimator, rows, folder, 0.01, block_rows=16)
+    found = np.asarray(scores)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert not folder.exists()
+
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np
+from mercer import KernelPCA, config_context
+from mercer.checkpoint import folder
+from mercer.kernels import RBF
+from mercer.methods import Subset
+
+folder._WORTH = 0.0
+write, left = folder.Run.write, [int(sys.argv[2])]
+def counted(self, number, arrays):
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    return write(self, number, arrays)
+folder.Run.write = counted
+X = np.random.default_rng(5).normal(size=(300, 12))
+model = KernelPCA(3, kernel=RBF(0.02), method=Subset(30))  # drawn by no random_state
+with config_context(checkpoint=sys.argv[1], checkpoint_seconds=1e-9, block_rows=16):
+    model.fit(X)
+np.savez(sys.argv[3], values=model.eigenvalues_, basis=model.X_fit_)
+"""
+
+
+def test_another_process_goes_on_with_the_same_random_numbers(tmp_path):
+    folder, out = tmp_path / "kept", tmp_path / "found.npz"
+    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    killed = subprocess.run([*command, "25", str(out)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with (folder / "mercer-run.json").open() as file:
+        seed = dict(json.load(file)["facts"])["seed"]
+    (folder / ".mercer-step-000009.123.part.npz").write_bytes(b"half")
+    subprocess.run([*command, "9999", str(out)], check=True)
+    assert not folder.exists()
+    rows = np.random.default_rng(5).normal(size=(300, 12))
+    found = np.load(out)
+    rng = np.random.default_rng(int(seed))
+    drawn = np.sort(rng.choice(300, 30, replace=False, shuffle=False))  # as Uniform does
+    np.testing.assert_array_equal(found["basis"], rows[drawn])
+    again = KernelPCA(3, kernel=RBF(0.02), method=Subset(select=rows[drawn])).fit(rows)
+    np.testing.assert_allclose(found["values"], again.eigenvalues_, rtol=1e-12)
+
+
+def stopped(estimator, rows, folder, meticulous, files=6, **settings):
+    """Leave the checkpoint of a fit that was killed."""
+    meticulous.left = files
+    with pytest.raises(Killed):
+        fitted(estimator, rows, folder, **settings)
+    meticulous.left = 10**9
+
+
+def test_another_fit_is_refused(meticulous, tmp_path):
+    folder = tmp_path / "kept"
+    stopped(PCA(3, svd_solver="full"), X, folder, meticulous)
+    kept = sorted(path.read_bytes() for path in folder.iterdir())
+    others = [
+        (PCA(4, svd_solver="full"), X, {}, "n_components: 3. This fit's: 4"),
+        (PCA(3, svd_solver="krylov"), X, {}, "svd_solver: 'full'. This fit's: 'krylov'"),
+        (KernelPCA(3), X, {}, "estimator: PCA. This fit's: KernelPCA"),
+        (PCA(3, svd_solver="full"), X + 1.0, {}, "rows: '300x12 float64"),
+        (PCA(3, svd_solver="full"), X[:-1], {}, "This fit's: '299x12 float64"),
+        (PCA(3, svd_solver="full"), X, {"block_rows": 50}, "block_rows=64. This fit's: .*=50"),
+        (PCA(3, svd_solver="full"), X, {"memory": "1GiB"}, r"memory=1\.0 GiB"),
+    ]
+    for estimator, rows, settings, says in others:
+        with pytest.raises(CheckpointError, match=says) as refused:
+            fitted(estimator, rows, folder, **settings)
+        assert str(folder) in str(refused.value)
+        assert "config_context(checkpoint=...)" in str(refused.value)
+        assert sorted(path.read_bytes() for path in folder.iterdir()) == kept
+    weighing = config_context(checkpoint=folder, block_rows=64)
+    with weighing, pytest.raises(CheckpointError, match="weights: None"):
+        PCA(3, svd_solver="full").fit(X, sample_weight=np.arange(1.0, 301.0))
+    fitted(PCA(3, svd_solver="full"), X, folder)  # the one that it is of
+    assert not folder.exists()
+    fitted(PCA(4, svd_solver="full"), X, folder)
+
+
+def test_no_space_is_warned_of_once_and_the_fit_goes_on(meticulous, monkeypatch, tmp_path):
+    folder = tmp_path / "kept"
+    stopped(PCA(3, svd_solver="full"), X, folder, meticulous)
+    before = sorted(folder.iterdir())
+
+    def full(file, **arrays):
+        file.write(b"some of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        patch.setattr(running.Run, "clear", lambda self: None)
+        with pytest.warns(UserWarning, match="No space left on device") as warned:
+            found, _ = fitted(PCA(3, svd_solver="full"), X, folder)
+    assert [w.category for w in warned] == [UserWarning]
+    assert "test_checkpoint" in warned[0].filename
+    assert sorted(folder.iterdir()) == before  # nothing half written, nothing lost
+    np.testing.assert_array_equal(found, fitted(PCA(3, svd_solver="full"), X, None)[0])
+
+
+def test_a_damaged_step_is_done_again(meticulous, tmp_path):
+    folder, model = tmp_path / "kept", PCA(2, svd_solver="krylov", random_state=0)
+    stopped(model, X, folder, meticulous, files=12)
+    first, *_, last = sorted(folder.glob("mercer-step-*.npz"))
+    first.write_bytes(first.read_bytes()[:-40])
+    assert last != first
+    expected = fitted(model, X, None)[0]
+    np.testing.assert_array_equal(fitted(model, X, folder)[0], expected)
+    stopped(model, X, folder, meticulous, files=12)
+    (folder / "mercer-run.json").write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        fitted(model, X, folder)
+
+
+def test_only_what_is_ours_is_removed(meticulous, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "rows.npz").write_bytes(b"of the user")
+    fitted(PCA(2), X, folder)
+    assert meticulous.files > 0
+    assert [path.name for path in folder.iterdir()] == ["rows.npz"]
+    with pytest.raises(CheckpointError, match="is a file"):
+        fitted(PCA(2), X, folder / "rows.npz")
+
+
+def test_a_short_fit_writes_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(running.Run, "write", lambda *_: pytest.fail("written"))
+    monkeypatch.setattr(running, "_FILE", 60.0)
+    with config_context(checkpoint=tmp_path / "kept"):
+        PCA(2).fit(X)
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_estimators_around_others_are_one_run(meticulous, tmp_path):
+    folder = tmp_path / "kept"
+    models = [
+        lambda: SubspaceClassifier(PCA(2, svd_solver="krylov")).fit(X, Y).estimators_,
+        lambda: [NoveltyDetector(PCA(2), cv=3).fit(X).estimator_],
+        lambda: [Denoiser(PCA(), n_components=[1, 2], noise=0.5).fit(X).estimator_],
+        lambda: [NearestProjection(PCA(2)).fit(X, Y).estimator_],
+    ]
+    for fit in models:
+        expected = [model.components_ for model in fit()]
+        for files in (9, 5, 3, 10**9):
+            meticulous.left = files
+            try:
+                with config_context(checkpoint=folder, checkpoint_seconds=1e-9, block_rows=16):
+                    found = [model.components_ for model in fit()]
+            except Killed:
+                assert folder.exists()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+        assert not folder.exists()
+
+
+def test_batches_are_not_kept(meticulous, tmp_path):
+    with config_context(checkpoint=tmp_path / "kept", checkpoint_seconds=1e-9):
+        PCA(2).partial_fit(X).partial_fit(X)
+    assert meticulous.files == 0
+
+
+def test_what_a_long_choice_of_landmarks_saved_goes_when_it_is_over(meticulous, tmp_path):
+    folder = tmp_path / "kept"
+    model = KernelPCA(2, kernel=RBF(0.02), method=Subset(5, PivotedCholesky()), random_state=0)
+    seen = []
+    for _ in range(12):
+        stopped(model, X, folder, meticulous, files=4)
+        names = (path.stem.removeprefix("mercer-step-") for path in folder.glob("*.npz"))
+        seen.append(max(name.count("-") for name in names))
+    assert 1 in seen  # steps of the choice
+    assert seen[-1] == 0
+    np.testing.assert_array_equal(fitted(model, X, folder)[0], fitted(model, X, None)[0])
+    assert not folder.exists()
+
+
+def test_descriptions_tell_parameters_apart():
+    rows = np.arange(6.0).reshape(3, 2)
+    assert described(RBF(0.5)) != described(RBF(0.25))
+    assert described(rows) == described(rows.copy()) != described(rows + 1)
+    assert described(sparse.csr_array(rows)) != described(sparse.csr_array(rows + 1))
+    assert described(lambda x: x + 1) != described(lambda x: x + 2)
+    assert described(np.random.RandomState(0)) == described(np.random.RandomState(1))
+    assert described(list(range(1000))) != described([*range(999), 0])
+    assert "0x" not in described([len, lambda: 0, rows, PCA(2), object()])
+
+
+@pytest.mark.parametrize("bad", [{"checkpoint": 3}, {"checkpoint": ""}, {"checkpoint_seconds": 0}])
+def test_settings_that_are_none(bad):
+    with pytest.raises(ValueError, match="checkpoint"), config_context(**bad):
+        pass
