@@ -15,6 +15,8 @@ NAMES = (
     "tall",
     "wide",
     "disk",
+    "beyond",
+    "gpu",
     "sparse",
     "memory",
     "kernels",

@@ -70,7 +70,7 @@ def pipeline(k: int, m: int, gamma: float, seed: int = 0) -> Pipeline:
 
 def _against_pipeline(repeats: int, quick: bool) -> list[Row]:
     """Race both; compare errors on the points that each has drawn, and on the peer's for both."""
-    n, m, k = (3000, 100, 10) if quick else (60_000, 1000, 50)
+    n, m, k = (1500, 60, 10) if quick else (60_000, 1000, 50)
     try:
         X = data.digits(n, np.float32)
     except FileNotFoundError as absent:
@@ -127,7 +127,7 @@ def pipeline_error(peer: Pipeline, X: data.Array) -> float:
 
 def _against_cholesky(quick: bool) -> list[Row]:
     """Time the source's way, scores by kernels to all rows, once, and ours; then the errors."""
-    n, m, k = (2000, 100, 20) if quick else (60_000, 1000, 145)
+    n, m, k = (600, 60, 10) if quick else (60_000, 1000, 145)
     try:
         unit = data.digits(n, np.float32)
     except FileNotFoundError as absent:

@@ -23,7 +23,7 @@ def run(repeats: int, quick: bool = False) -> list[Row]:
     rows = []
     for file, once in _FILES.items():
         try:
-            X = rows_of(file, 1000 if quick else None)
+            X = rows_of(file, 300 if quick else None)
         except FileNotFoundError as absent:
             rows.append(skipped(f"gap={_GAP} on {file}", absent))
             continue
@@ -55,8 +55,8 @@ def fitted(X: data.Array, method: Any = "auto") -> mercer.KernelPCA:
 def _routes(case: str, X: data.Array, repeats: int, quick: bool) -> list[Row]:
     case = f"{case}, RBF at the median width, {_K} axes, gap={_GAP}"
     others: dict[str, Any] = {"exact": "exact"}
-    others |= {f"Subset({m})": Subset(m) for m in ((100, 200) if quick else _SIZES)}
-    others |= {f"Within({m})": Within(m) for m in ((50, 100) if quick else (None, *_SIZES[:2]))}
+    others |= {f"Subset({m})": Subset(m) for m in ((50, 100) if quick else _SIZES)}
+    others |= {f"Within({m})": Within(m) for m in ((30, 60) if quick else (None, *_SIZES[:2]))}
     tried = Race(
         [Side("auto", lambda: fitted(X))],
         [Side(name, lambda method=method: fitted(X, method)) for name, method in others.items()],

@@ -42,9 +42,9 @@ from mercer.metrics import eigenvalue_difference, similarity
 from mercer.sketches import Gaussian, Hashing
 
 REPEATS = 10
-_K = 10
-_SIZES = tuple(range(20, 201, 20))
-_KERNELS: dict[str, Kernel] = {
+AXES = 10
+SIZES = tuple(range(20, 201, 20))
+KERNELS: dict[str, Kernel] = {
     "tanh": Tanh(1e-4, 0.0),
     "RBF": RBF(1e-4),
     "polynomial": Polynomial(5, 0.0),
@@ -57,7 +57,7 @@ def _nystrom(rule: str, weigh: bool) -> Callable[[int, int], Method]:
     return lambda q, seed: Nystrom(q, rule, weigh=weigh, on="basis")
 
 
-_METHODS: dict[str, Callable[[int, int], Method]] = {
+METHODS: dict[str, Callable[[int, int], Method]] = {
     "Gaussian": lambda q, seed: Sketch(Gaussian(q, random_state=seed), polish=False),
     "hashing": lambda q, seed: Sketch(Hashing(q, 5, random_state=seed), polish=False),
     "hashing, as printed": lambda q, seed: Sketch(
@@ -70,8 +70,8 @@ _METHODS: dict[str, Callable[[int, int], Method]] = {
     "Nyström diagonal, by chances": _nystrom("diagonal", True),
     "Nyström column norm, by chances": _nystrom("column_norm", True),
 }
-_PRINTED = ("Nyström uniform", "Nyström diagonal, as printed", "Nyström column norm, as printed")
-_WEIGHED = ("Nyström diagonal, by chances", "Nyström column norm, by chances")
+PRINTED = ("Nyström uniform", "Nyström diagonal, as printed", "Nyström column norm, as printed")
+WEIGHED = ("Nyström diagonal, by chances", "Nyström column norm, by chances")
 
 
 def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
@@ -80,12 +80,15 @@ def run(repeats: int | None = None, quick: bool = False) -> list[Row]:
         X = faces()
     except FileNotFoundError as absent:
         return [skipped("kernel PCA of faces", absent)]
-    sizes, repeats = (_SIZES[:2], repeats or 2) if quick else (_SIZES, repeats or REPEATS)
+    sizes, repeats = (SIZES[:2], repeats or 2) if quick else (SIZES, repeats or REPEATS)
     rows = []
-    for name, kernel in _KERNELS.items():
+    for name, kernel in KERNELS.items():
         K = kernel(X)
         exact = fitted(K, "exact", 0)
-        found = {label: _series(K, exact, make, sizes, repeats) for label, make in _METHODS.items()}
+        found = {
+            label: series(K, exact, make, sizes, repeats).mean(axis=(1, 3))
+            for label, make in METHODS.items()
+        }
         case = f"ORL {len(X)}×{X.shape[1]}, {name}"
         rows += [_row(f"{case}, {label}", sizes, figures) for label, figures in found.items()]
         rows.append(_verdict(case, name, sizes[-1], {m: f[-1, 0] for m, f in found.items()}))
@@ -102,38 +105,35 @@ def faces() -> data.Array:
 
 def fitted(K: data.Array, method: Any, seed: int) -> mercer.KernelPCA:
     """Fit to a kernel matrix, which serves all methods and repeats."""
-    model = mercer.KernelPCA(_K, kernel="precomputed", method=method, random_state=seed)
+    model = mercer.KernelPCA(AXES, kernel="precomputed", method=method, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*axes were asked for")
         return model.fit(K)
 
 
-def compared(model: mercer.KernelPCA, exact: mercer.KernelPCA, K: data.Array) -> list[float]:
-    """Return the mean Diff and the mean Sim."""
-    k = min(_K, model.n_components_)
-    values, near = np.zeros(_K), np.zeros(_K)
+def by_axis(model: mercer.KernelPCA, exact: mercer.KernelPCA, K: data.Array) -> data.Array:
+    """Return the Diff and the Sim of every axis; those that were not found are zero."""
+    k = min(AXES, model.n_components_)
+    values, near = np.zeros(AXES), np.zeros(AXES)
     values[:k] = model.eigenvalues_[:k]
     vectors = (
         model.transform(K) if isinstance(model.method, Nystrom) else model.projection_.components
     )
     near[:k] = similarity(vectors[:, :k].T, exact.eigenvectors_[:, :k].T)
-    return [float(np.mean(eigenvalue_difference(exact.eigenvalues_, values))), float(near.mean())]
+    return np.stack([eigenvalue_difference(exact.eigenvalues_, values), near])
 
 
-def _series(
+def series(
     K: data.Array,
     exact: mercer.KernelPCA,
     make: Callable[[int, int], Method],
     sizes: tuple[int, ...],
     repeats: int,
 ) -> data.Array:
-    """Return Diff and Sim for every size, means over the repeats."""
+    """Return Diff and Sim for every size, repeat and axis: sizes × repeats × 2 × axes."""
     return np.array(
         [
-            np.mean(
-                [compared(fitted(K, make(q, seed), seed), exact, K) for seed in range(repeats)],
-                axis=0,
-            )
+            [by_axis(fitted(K, make(q, seed), seed), exact, K) for seed in range(repeats)]
             for q in sizes
         ]
     )
@@ -147,7 +147,7 @@ def _row(case: str, sizes: tuple[int, ...], figures: data.Array) -> Row:
 
 def _verdict(case: str, kernel: str, q: int, diffs: dict[str, float]) -> Row:
     """Compare Gaussian with the best Nyström sampling as it is printed."""
-    best, weighed = (min(names, key=diffs.__getitem__) for names in (_PRINTED, _WEIGHED))
+    best, weighed = (min(names, key=diffs.__getitem__) for names in (PRINTED, WEIGHED))
     return Row(
         case,
         f"Diff of Gaussian / least of Nyström as printed, q={q}",

@@ -83,7 +83,7 @@ class Race:
         self.times: dict[str, list[float]] = {side.name: [] for side in sides}
         self.models: dict[str, Any] = {}
         settings = blas_threads()
-        start, before = time.perf_counter(), others_seconds()
+        meanwhile = Meanwhile()
         for repeat in range(repeats):
             for side in sides if repeat % 2 == 0 else reversed(sides):
                 self.models.pop(side.name, None)
@@ -92,8 +92,7 @@ class Race:
                 say(f"repeat {repeat + 1} of {repeats}, {side.name}: {seconds:.2f} s")
                 if not settings.items() <= blas_threads().items():
                     raise RuntimeError(f"{side.name} left BLAS with other threads than it found.")
-        available = (time.perf_counter() - start) * psutil.cpu_count()
-        self.others = max(0.0, others_seconds() - before) / available
+        self.others = meanwhile.others
 
     def median(self, name: str) -> float:
         """Return the median time of a side."""
@@ -162,6 +161,19 @@ def blas_threads() -> dict[str, int]:
     """Return the number of threads of every BLAS that is loaded."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {pool["filepath"]: pool["num_threads"] for pool in pools}
+
+
+class Meanwhile:
+    """What other processes take of the machine from now on."""
+
+    def __init__(self) -> None:
+        self.start, self.before = time.perf_counter(), others_seconds()
+
+    @property
+    def others(self) -> float:
+        """Their share of all cores until now."""
+        available = (time.perf_counter() - self.start) * psutil.cpu_count()
+        return max(0.0, others_seconds() - self.before) / available
 
 
 def others_seconds() -> float:

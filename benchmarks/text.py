@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 def table(lines: Sequence[Sequence[str]], markdown: bool = False) -> str:
     """Return lines of cells, the heading first, in columns: plain or Markdown."""
+    if markdown:  # a bar within a cell would begin another
+        lines = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = [
         [cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines
