@@ -8,9 +8,9 @@ import pkgutil
 import sys
 import time
 
-from papers import results
+from papers import page, results
 
-HELPERS = {"__main__", "data", "results"}
+HELPERS = {"__main__", "data", "drawing", "openml", "page", "panels", "results", "shapes"}
 NAMES = sorted({module.name for module in pkgutil.iter_modules([str(results.HERE)])} - HELPERS)
 
 
@@ -24,7 +24,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--quick", action="store_true", help="seconds instead of minutes; no verdict, nothing kept"
     )
+    parser.add_argument(
+        "--contents", action="store_true", help="write the contents of the page anew; run nothing"
+    )
     options = parser.parse_args(arguments)
+    if options.contents:
+        text = results.PAGE.read_text(encoding="utf-8")
+        results.PAGE.write_text(page.whole(page.parsed(text)), encoding="utf-8")
+        return 0
     for name in options.names:
         if name not in NAMES:
             parser.error(f"{name!r} is not one of {', '.join(NAMES)}")

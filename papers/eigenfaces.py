@@ -18,6 +18,7 @@ from mercer import PCA, KernelPCA, NearestProjection
 from papers.data import Array, load
 from papers.results import Line, Result
 
+SHOWN = 6
 AXES, SPLITS, LEFT_OUT = (1, 2, 5, 10, 20, 40, 80, 120, 199), 10, 40
 CHOICE = [10, 20, 40, 80, 120]
 METHODS = {
@@ -28,10 +29,14 @@ METHODS = {
 TEXT = """400 photographs of 40 people, 92 × 112 pixels; nearest neighbour among the projections of
 the training images. Ten random splits, each with five training and five test images a person: mean
 rate and standard deviation. k chosen: of 10, 20, 40, 80 and 120 axes those that do best in five
-folds of the training images. Kernel PCA is with the RBF kernel, γ by the median rule. Worrell
-prints no rate; the one beside ours is of S. Lawrence, C. Giles, A. Tsoi & A. Back, Face
+folds of the training images. Kernel PCA is with the RBF kernel, γ by the median rule.
+
+Worrell prints no rate; the one beside ours is of S. Lawrence, C. Giles, A. Tsoi & A. Back, Face
 recognition: a convolutional neural-network approach, IEEE Transactions on Neural Networks 8 (1997),
-for eigenfaces with five images a person of the same photographs: 10.5 % error."""
+for eigenfaces with five images a person of the same photographs: 10.5 % error. Ours are better by
+five points in random splits. How theirs was made is not known to us, but the split matters as much:
+with the first five photographs of every person in the files' order as training images the rate is
+below theirs, the last line."""
 
 
 def run(quick: bool = False) -> Result:
@@ -59,14 +64,21 @@ def run(quick: bool = False) -> Result:
         for j, k in enumerate(axes)
     ]
     for name, found in chosen.items():
-        printed = "89.5" if name == "linear PCA" else "–"
+        printed = "89.5 (Lawrence)" if name == "linear PCA" else "–"
         lines.append(line(f"{name}, k chosen", found, printed))
     if not quick:
         alone = cross_val_score(NearestProjection(PCA(LEFT_OUT)), X, y, cv=LeaveOneOut())
         what = f"linear PCA, {LEFT_OUT} axes, each image left out once"
         lines.append(Line(what, 100 * float(alone.mean()), form=".1f"))
-    title = "Eigenfaces: recognition rate on ORL in per cent (worrell §4.1)"
-    return Result(title, lines, picture(axes, rates, pixels), " ".join(TEXT.split()))
+    first = np.arange(len(y)) % 10 < 5
+    split = X[first], y[first], X[~first], y[~first]
+    ordered = rate(NearestProjection(PCA(LEFT_OUT)), split)
+    what = f"linear PCA, {LEFT_OUT} axes, first five photographs known"
+    lines.append(Line(what, ordered, form=".1f"))
+    title = "Eigenfaces, recognition rate on ORL in per cent (worrell §4.1)"
+    figure = picture(axes, rates, pixels, PCA(SHOWN).fit(X), (28, 23) if quick else (112, 92))
+    seeds = f"splits 0, folds 0 to {splits - 1}"
+    return Result(title, lines, figure, TEXT, seeds=seeds)
 
 
 def rate(model: Any, faces: tuple[Array, Array, Array, Array]) -> float:
@@ -80,12 +92,22 @@ def line(what: str, found: Array, printed: str = "–") -> Line:
     return Line(what, float(found.mean()), printed, spread=float(found.std()), form=".1f")
 
 
-def picture(axes: tuple[int, ...], rates: dict[str, Array], pixels: Array) -> Any:
-    """Draw the rates against the number of axes."""
+def picture(
+    axes: tuple[int, ...], rates: dict[str, Array], pixels: Array, pca: PCA, shape: tuple[int, int]
+) -> Any:
+    """Draw the mean face, the first eigenfaces, and the rates against the number of axes."""
     from matplotlib.figure import Figure
 
-    figure = Figure((6.4, 4.2), layout="constrained")
-    ax = figure.subplots()
+    figure = Figure((7.4, 5.9), layout="constrained")
+    upper, lower = figure.subfigures(2, 1, height_ratios=(1.0, 2.6))
+    shares = [f"{100 * share:.1f} %" for share in pca.explained_variance_ratio_]
+    faces = zip(("mean", *shares), (pca.mean_, *pca.components_), strict=True)
+    for ax, (name, face) in zip(upper.subplots(1, SHOWN + 1), faces, strict=True):
+        ax.imshow(face.reshape(shape), cmap="gray")
+        ax.set_axis_off()
+        ax.set_title(name, fontsize=8)
+    upper.suptitle("The mean of ORL, and its eigenfaces", fontsize=10, fontweight="bold")
+    ax = lower.subplots()
     reference = float(pixels.mean())
     ax.axhline(reference, color="#8c8c8c", linestyle="--", label=f"pixels, {reference:.1f} %")
     for (name, found), colour in zip(rates.items(), ("#0072b2", "#009e73", "#d55e00"), strict=True):
@@ -95,7 +117,7 @@ def picture(axes: tuple[int, ...], rates: dict[str, Array], pixels: Array) -> An
     ax.set(xscale="log", xlabel="number of axes", ylabel="recognised, %", ylim=(None, 100))
     ax.set_xticks(axes, [str(k) for k in axes])
     ax.minorticks_off()
-    ax.set_title("ORL faces, five training images a person", fontsize=10, fontweight="bold")
+    ax.set_title("Recognised with five training images a person", fontsize=10, fontweight="bold")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, loc="lower right")
     return figure

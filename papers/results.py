@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import text
 from benchmarks.environment import environment
+from papers import page as pages
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"
-_TOP = """# Results of the sources, made again
-
-Each part is written by `python -m papers NAME`, which runs everything anew.
-"""
+NONE = "none, nothing is drawn"
 _HEAD = ("what", "printed", "ours", "must", "met", "note")
 
 
@@ -59,6 +58,9 @@ class Line:
         """Return the line as texts."""
         bounds = [f"≤ {self.most:{self.form}}"] if self.most is not None else []
         bounds += [f"≥ {self.least:{self.form}}"] if self.least is not None else []
+        # Bounds that look the same are one, but for rounding: "= 1".
+        if len({bound[2:] for bound in bounds}) < len(bounds):
+            bounds = [f"= {self.most:{self.form}}"]
         spread = "" if self.spread is None else f" ± {self.spread:{self.form}}"
         met = {True: "yes", False: "NO", None: "–"}[self.met]
         ours = f"{self.ours:{self.form}}{spread}"
@@ -72,19 +74,27 @@ class Result:
     Attributes
     ----------
     title : str
-        What was made again, with the place in its source.
+        What was made again, and in brackets the place in its source: ``(worrell §4.1)``.
     lines : list of Line
         The figures.
     figure : matplotlib Figure
         The picture, where there is one.
     text : str
-        Sentences that go with them: the protocol, and what differs from the source's.
+        Sentences that go with them: the protocol, and what differs from the source's. An empty
+        line parts paragraphs, whose lines are joined.
+    seeds : str
+        What was drawn at random, with its seeds; `NONE` where nothing is.
     """
 
     title: str
     lines: list[Line]
     figure: Any = None
     text: str = ""
+    seeds: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        parts = re.split(r"\n\s*\n", self.text.strip())
+        self.text = "\n\n".join(" ".join(part.split()) for part in parts)
 
     @property
     def met(self) -> bool:
@@ -96,6 +106,23 @@ class Result:
         return text.table([_HEAD, *(line.cells() for line in self.lines)], markdown)
 
 
+def save(figure: Any, path: Path) -> None:
+    """Write a picture in 256 colours, a third of what all colours take."""
+    from PIL import Image
+
+    made = io.BytesIO()
+    figure.savefig(made, dpi=110)
+    with Image.open(made) as picture:
+        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def threads(pools: list[dict[str, Any]]) -> str:
+    """Say how many threads a matrix product may take in this process."""
+    most = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+    return f"{max(most)} BLAS thread{'s' if max(most) > 1 else ''}, " if most else ""
+
+
 def keep(name: str, result: Result, seconds: float, page: Path = PAGE) -> None:
     """Write a result into the page, in place of the one that stood there."""
     facts = environment()
@@ -104,15 +131,13 @@ def keep(name: str, result: Result, seconds: float, page: Path = PAGE) -> None:
     if result.figure is not None:
         picture = page.parent / "images" / f"{name}.png"
         picture.parent.mkdir(exist_ok=True)
-        result.figure.savefig(picture, dpi=110)
+        save(result.figure, picture)
         parts.append(f"![{name}](images/{picture.name})")
     parts.append(
         f"`python -m papers {name}`, {facts['date'][:10]}: {versions}; {facts['cpu']}, "
-        f"{facts['cores']} cores, {seconds:.0f} s."
+        f"{facts['cores']} cores, {threads(facts['threads'])}{seconds:.0f} s. "
+        f"Seeds: {result.seeds}."
     )
+    old = page.read_text(encoding="utf-8") if page.exists() else ""
     ours = "\n\n".join(part for part in parts if part)
-    old = page.read_text(encoding="utf-8") if page.exists() else _TOP
-    top, *sections = re.split(r"^(?=## )", old, flags=re.MULTILINE)
-    kept = [part.strip() for part in sections if part.split("\n", 1)[0] != f"## {name}"]
-    whole = [top.strip(), *sorted([*kept, ours])]
-    page.write_text("\n\n".join(whole) + "\n", encoding="utf-8")
+    page.write_text(pages.put(old, name, ours), encoding="utf-8")

@@ -1,7 +1,5 @@
 """Results of the sources in their quick form: they run, and say something sensible."""
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -11,26 +9,27 @@ from sklearn.datasets import load_digits
 
 from mercer import KernelPCA, SubspaceClassifier
 from mercer.kernels import RBF
-from papers import results, segmentation, usps
+from papers import basis_size, openml, page, results, segmentation, spectra, usps
 from papers.__main__ import NAMES, main
 from papers.data import load
 from papers.results import Line, Result
-
-
-def quick(name):
-    """Return the lines of a quick run by what they are of; skip where data are absent."""
-    try:
-        result = importlib.import_module(f"papers.{name}").run(quick=True)
-    except FileNotFoundError as absent:
-        pytest.skip(str(absent))
-    assert result.figure is not None
-    assert all(np.isfinite(line.ours) for line in result.lines)
-    return {line.what: line for line in result.lines}
+from papers.shapes import beans, clusters, one_cut, rings, waves
+from tests.papers_quick import offline, quick  # noqa: F401 (a fixture)
 
 
 def figures(name):
     """Return what a quick run found."""
     return {what: line.ours for what, line in quick(name).items()}
+
+
+PLAIN = ("cassini", "clusters", "ellipse", "genotypes", "moons", "portraits", "power", "rings")
+
+
+@pytest.mark.parametrize("name", [*PLAIN, "relative_error"])
+def test_figures_without_numbers_show_what_their_text_says(name):
+    lines = quick(name).values()
+    assert sum(line.met is not None for line in lines) >= 2
+    assert not [line.cells() for line in lines if line.met is False]
 
 
 def test_novelty():
@@ -81,12 +80,99 @@ def test_segmentation_of_all_rows():
     assert len(np.unique(both, axis=0)) == len(both)
 
 
+def test_plane():
+    found = quick("plane")
+    for name in ("parabola", "normal"):
+        for rule in ("random", "k-means", "forward"):
+            for what in ("E / full's", "D²/r"):
+                ours = found[f"{name}, {rule}: SubKp, {what}"].ours
+                others = ("RKp", "IKp", "Nyström")
+                assert ours < min(found[f"{name}, {rule}: {way}, {what}"].ours for way in others)
+            assert found[f"{name}, {rule}: SubKp, E / full's"].ours >= 1
+        # 1 − 2r/n of what is there, whatever the basis.
+        improved = found[f"{name}, random: IKp, E / full's"].ours
+        assert improved == pytest.approx(found[f"{name}, forward: IKp, E / full's"].ours, rel=1e-3)
+
+
+def test_basis_size():
+    found = figures("basis_size")
+    for name in ("concrete", "housing"):
+        for rule in ("random", "k-means", "forward"):
+            for what in ("D²/r", "E / full's", "E_val"):
+                ours, theirs = (
+                    found[f"{name}, a tenth, {rule}: {way}, {what}"] for way in ("SubKp", "RKp")
+                )
+                assert 0 < ours < theirs
+        assert (
+            found[f"{name}, a tenth, k-means: SubKp, D²/r"]
+            < found[f"{name}, a tenth, random: SubKp, D²/r"]
+        )
+        assert found[f"{name}, milliseconds: SubKp, 10 %"] > 0
+        assert found[f"{name}, a tenth, random + isolated: SubKp, D²/r"] > 0
+
+
+def test_isolated_rows_begin_a_basis():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    far = [50.0 * np.arange(2, 13), np.zeros(11)]
+    rows[20:31] = np.transpose(far)
+    basis = basis_size.with_isolated(rows, 20)
+    assert {row[0] for row in basis[:11]} == set(far[0])
+    np.testing.assert_array_equal(basis[11:], rows[:9])
+
+
+def test_runtimes():
+    found = figures("runtimes")
+    for name in ("concrete", "housing"):
+        assert found[f"{name}: ICD, 20 points: D²/r"] < found[f"{name}: ICD, 8 points: D²/r"]
+        passes = [found[f"{name}: KHA-SMD, {n} passes: D²/r"] for n in (2, 32, 128)]
+        assert passes == sorted(passes, reverse=True)
+        assert passes[-1] < 1e-3
+
+
+@pytest.mark.slow
+def test_mnist_times():
+    found = figures("mnist_times")
+    for name in ("SubKp, random", "ICD", "SubKp, k-means"):
+        few, more = (found[f"{name}, {m} points: E_emp · 10⁵"] for m in (150, 300))
+        assert more < few
+    ours, reduced = (found[f"{name}, random, 300 points: E_emp · 10⁵"] for name in ("SubKp", "RKp"))
+    assert ours < reduced
+    whole, pivots = (
+        found[f"ICD over {words}, 200 pivots, the first 1200 images: E_emp · 10⁵"]
+        for words in ("all rows", "its pivots")
+    )
+    assert whole < pivots
+
+
 @pytest.mark.slow
 def test_usps():
     errors = figures("usps")
-    few, more = "SubKp (c), 10%, random", "SubKp (c), 10%, k-means centres"
-    assert errors["kernel CLAFIC (c), all rows"] < errors[more] < errors[few]
-    assert errors["kernel CLAFIC (c), all rows"] < 15
+    every = errors["Table 5, 6: test, kernel CLAFIC (c), all rows"]
+    few = errors["Table 5: test, SubKp (c), 10%, random"]
+    assert every < errors["Table 6: test, SubKp (c), 10%, k-means centres"] < few
+    assert every < 15
+    assert errors["Table 3, 4: validation, kernel CLAFIC (c), all rows"] < 15
+
+
+def test_usps_tables_have_every_cell():
+    told = {(*way.printed(test), test) for way in usps.WAYS for test in (False, True)}
+    cells = [cell for row in usps.PRINTED.values() for cell in row.split(", ") if cell != "–"]
+    there = [
+        cell.split(" (")[0]
+        for tables, printed, _ in told
+        if tables
+        for cell in printed.split(" / ")
+    ]
+    assert set(cells) <= set(there)
+    random, centres = (
+        next(way for way in usps.WAYS if way.name == f"RKp (c), 30%, {words}")
+        for words in ("random", "k-means centres")
+    )
+    assert random.printed(test=False) == ("3", "3.16 ± 0.70")
+    assert centres.printed(test=True) == ("6", "5.07 ± 0.17")
+    linear = next(way for way in usps.WAYS if way.name == "CLAFIC (c), all rows")
+    assert linear.printed(test=False) == ("3, 4", "3.06 ± 0.74 (Table 3)")
 
 
 def test_fewer_axes_from_one_fit():
@@ -117,7 +203,8 @@ def test_what_must_be_is_judged():
     assert Line("a", 1.1, most=1.0).met is False
     assert Line("a", 0.4, least=0.5).met is False
     assert Line("a", float("nan"), most=1.0).met is False
-    assert not Result("title", [Line("a", 1.0), Line("b", 2.0, most=1.0)]).met
+    assert not Result("title", [Line("a", 1.0), Line("b", 2.0, most=1.0)], seeds="none").met
+    assert Line("a", 1.0, most=1 + 1e-9, least=1 - 1e-9, form=".6f").cells()[3] == "= 1.000000"
     assert Line("a", 2.0, "1.9", most=2.5, spread=0.1).cells()[1:4] == (
         "1.9",
         "2.00 ± 0.10",
@@ -125,16 +212,109 @@ def test_what_must_be_is_judged():
     )
 
 
+def test_bars_within_a_cell_do_not_begin_another():
+    result = Result("title", [Line("mean |b|", 1.0)], seeds="none")
+    assert "| mean \\|b\\| |" in result.table(markdown=True)
+    assert "mean |b|" in result.table()
+
+
+def test_one_cut():
+    inside = np.array([True, False, True, True])
+    assert one_cut(np.array([1.0, 2.0, 3.0, 4.0]), inside) == 0.75
+    assert one_cut(np.array([4.0, 1.0, 2.0, 3.0]), inside) == 1.0
+    assert one_cut(np.array([3.0, 4.0, 2.0, 1.0]), inside) == 1.0
+
+
+def test_points_of_the_plane_are_what_they_say():
+    rng = np.random.default_rng(0)
+    X, cluster = clusters(rng, 3000)
+    centres = np.array([X[cluster == i].mean(axis=0) for i in range(3)])
+    np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 4, atol=0.1)
+    np.testing.assert_allclose(X[cluster == 1].std(axis=0), 0.8, atol=0.05)
+    X, body = beans(rng, 1000)
+    assert [int((body == name).sum()) for name in ("upper bean", "lower bean", "disc")] == [
+        400,
+        400,
+        200,
+    ]
+    assert np.linalg.norm(X[body == "disc"], axis=1).max() <= 0.6
+    X, moon = waves(rng, 100, 0.0)
+    x, y = X[moon == "cosine"].T
+    np.testing.assert_allclose(y, np.cos(x))
+    X, ring = rings(rng, 90, (1.0, 3.0), 0.0)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.where(ring == 0, 1.0, 3.0))
+
+
+def test_the_contents_lead_from_source_to_part_and_picture():
+    text = ""
+    for name, title, verdicts in (
+        ("b", "Later, in two parts (worrell §4.2)", "| yes |\n| NO  |"),
+        ("a", "First of all: rates (aguilera Fig. 10)", ""),
+        ("c", "Second (aguilera Fig. 9)", "| yes |"),
+        ("d", "Without a place", ""),
+    ):
+        part = f"## {name}\n\n{title}\n\n{verdicts}\n\n![{name}](images/{name}.png)"
+        text = page.put(text, name, part)
+    lines = [
+        line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "](#" in line
+    ]
+    assert [line[2] for line in lines] == ["[c](#c)", "[a](#a)", "[b](#b)", "[d](#d)"]
+    assert lines[1][:2] == ["| aguilera", "Fig. 10"]
+    assert lines[1][3] == "First of all"
+    assert lines[2][4] == "1 of 2"
+    assert 'src="images/b.png"' in lines[2][5]
+    assert "**worrell**" in text
+    assert "**marukatat**" not in text
+    assert [part.name for part in page.parsed(text)] == ["c", "a", "b", "d"]
+
+
+def test_the_page_is_what_its_parts_say():
+    """The contents were not changed by hand, and every part has its picture and its facts."""
+    text = results.PAGE.read_text(encoding="utf-8")
+    parts = page.parsed(text)
+    assert page.whole(parts) == text, "python -m papers --contents writes them anew"
+    assert {part.name for part in parts} == set(NAMES)
+    for part in parts:
+        assert (results.HERE / "images" / f"{part.name}.png").stat().st_size < 300_000
+        assert f"`python -m papers {part.name}`, 20" in part.text
+        assert "Seeds: " in part.text.splitlines()[-1]
+        assert part.place[0], part.title
+
+
+def test_the_page_begins_with_the_first_figure_of_the_first_source():
+    """By the numbers of the place: Fig. 1 comes before Fig. 2, and what is not of the five last."""
+    places = [part.place for part in page.parsed(results.PAGE.read_text(encoding="utf-8"))]
+    assert places[0] == ("marukatat", "Fig. 1, Table 2")
+    assert places[-1] == ("Hoffmann", "2007")
+    sources = [source for source, _ in places]
+    assert sources == sorted(sources, key=list(page.SOURCES).index)
+
+
+def test_a_result_says_what_it_drew_and_keeps_its_paragraphs():
+    with pytest.raises(TypeError, match="seeds"):
+        Result("title", [])
+    result = Result("title", [], text="One\nline.\n\nAnother\none. ", seeds=results.NONE)
+    assert result.text == "One line.\n\nAnother one."
+
+
+def test_threads_are_those_of_products():
+    pools = [{"user_api": "openmp", "num_threads": 8}, {"user_api": "blas", "num_threads": 2}]
+    assert results.threads(pools) == "2 BLAS threads, "
+    assert results.threads(pools[:1]) == ""
+
+
 def test_the_page_keeps_each_result_once(tmp_path):
-    page = tmp_path / "RESULTS.md"
+    kept = tmp_path / "RESULTS.md"
     for name, figure in (("b", 1.0), ("a", 2.0), ("b", 3.0)):
-        results.keep(name, Result(f"title of {name}", [Line("x", figure)]), 1.0, page)
-    text = page.read_text()
+        result = Result(f"title of {name}", [Line("x", figure)], seeds=f"rows {figure:.0f}")
+        results.keep(name, result, 1.0, kept)
+    text = kept.read_text()
     assert text.count("## a\n") == text.count("## b\n") == 1
     assert text.index("## a") < text.index("## b")
     assert "| 3.00 |" in text
     assert "| 1.00 |" not in text
     assert text.startswith("# Results of the sources")
+    assert "Seeds: rows 3." in text
 
 
 def test_what_is_named_and_has_no_data_is_no_success(monkeypatch, tmp_path, capsys):
@@ -144,8 +324,75 @@ def test_what_is_named_and_has_no_data_is_no_success(monkeypatch, tmp_path, caps
     assert "segmentation: skipped" in capsys.readouterr().out
 
 
+def test_what_has_no_file_comes_from_openml(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MERCER_DATA", str(tmp_path))
+    load.cache_clear()
+    table = np.arange(506.0 * 14).reshape(506, 14)
+    monkeypatch.setattr(openml, "_table", {531: table}.__getitem__)
+    found = load("boston_housing")
+    np.testing.assert_array_equal(found["X"], table[:, :13])
+    np.testing.assert_array_equal(found["y"], table[:, 13])
+    assert "fetching data set 531 of OpenML" in capsys.readouterr().out
+    load.cache_clear()
+
+
+def test_cifar_from_openml_is_its_training_images(monkeypatch, tmp_path):
+    """60 000 are stored, the last 10 000 to test with; a quick run does not fetch them."""
+    monkeypatch.setenv("MERCER_DATA", str(tmp_path))
+    load.cache_clear()
+    table = np.broadcast_to(np.repeat([1, 2, 3], 1024).astype(np.uint8), (60_000, 3072))
+    asked = []
+
+    def given(number):
+        asked.append(number)
+        return np.column_stack([table, np.arange(60_000) % 10]).astype(np.uint8)
+
+    monkeypatch.setattr(openml, "_table", given)
+    with pytest.raises(FileNotFoundError):
+        spectra.cifar(quick=True)
+    assert not asked
+    X, y, whole = spectra.cifar()
+    load.cache_clear()
+    assert whole
+    assert X.shape == (50_000, 3072)
+    assert X[7, :6].tolist() == [1, 2, 3, 1, 2, 3]
+    assert y[7] == 7
+
+
+def test_openml_in_another_shape_or_order_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("MERCER_DATA", str(tmp_path))
+    load.cache_clear()
+    tables = {531: np.zeros((505, 14)), 298: np.zeros((9822, 86))}
+    monkeypatch.setattr(openml, "_table", tables.__getitem__)
+    with pytest.raises(FileNotFoundError, match=r"\(505, 14\) rows and columns, not \(506, 14\)"):
+        load("boston_housing")
+    with pytest.raises(FileNotFoundError, match="rows are in another order"):
+        load("tic")
+
+
+def test_offline_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("MERCER_DATA", str(tmp_path))
+    load.cache_clear()
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz is not in MERCER_DATA.*go online, or"):
+        load("mnist")
+    with pytest.raises(FileNotFoundError, match="OpenML has no such copy of it"):
+        load("orl_faces")
+
+
+def test_openml_columns_become_numbers():
+    """Categories that are numbers keep their values; others are numbered, missing ones are NaN."""
+    pandas = pytest.importorskip("pandas")
+    columns = {
+        "plain": [1.5, 2.5, 3.5],
+        "rad": pandas.Categorical(["24", "1", "2"]),
+        "class": pandas.Categorical(["malignant", "benign", None]),
+    }
+    found = [openml._numbers(column) for _, column in pandas.DataFrame(columns).items()]
+    np.testing.assert_array_equal(found, [[1.5, 2.5, 3.5], [24, 1, 2], [1, 0, np.nan]])
+
+
 def test_the_command_names_what_there_is(capsys):
-    assert {"novelty", "eigenfaces", "lsa", "segmentation"} <= set(NAMES)
+    assert {"novelty", "eigenfaces", "lsa", "segmentation", "plane"} <= set(NAMES)
     with pytest.raises(SystemExit, match="2"):
         main(["nothing"])
     assert "nothing" in capsys.readouterr().err

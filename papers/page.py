@@ -1,0 +1,91 @@
+"""The page of results: its parts, and the contents above them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+SOURCES = {
+    "marukatat": "S. Marukatat, Tutorial on PCA and approximate PCA and approximate kernel PCA, "
+    "2022",
+    "washizawa": "Y. Washizawa, Subset basis approximation of kernel principal component analysis, "
+    "2012",
+    "aguilera": "C. Aguilera & J. Antoñanzas, On kernel principal component analysis, 2019",
+    "worrell": "J. Worrell, Principal component analysis, lecture, 2017",
+    "notes": "Notes on PCA and kernel PCA, without author or date",
+    "Hoffmann": "H. Hoffmann, Kernel PCA for novelty detection, 2007",
+}
+_TOP = """# Results of the sources, made again
+
+Tables and figures of the literature, ours beside what was printed. Each part is written by
+`python -m papers NAME`, which runs everything anew; `make papers` runs them all. "Ours" is
+measured, never copied. "Must" is a bound that our figure has to keep, and "met" says whether it
+does; the contents count the bounds of every part, and those that are met. Where a source prints a
+picture and no figures, a measured property stands for what it shows. Every part ends with its
+command, date, versions, machine and seeds."""
+_PLACE = re.compile(rf"\(({'|'.join(SOURCES)}),? ?([^()]*)\)")
+
+
+class Part(NamedTuple):
+    """One result of the page."""
+
+    name: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """What was made again: the paragraph below the heading."""
+        return " ".join(self.text.split("\n\n", 2)[1].split())
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The source and the place in it, which the title has in brackets."""
+        found = _PLACE.search(self.title)
+        return (found[1], found[2]) if found else ("", "")
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...], str]:
+        """Where it stands: by its source, then by the numbers of its place, then by its name."""
+        source, where = self.place
+        rank = list(SOURCES).index(source) if source else len(SOURCES)
+        return rank, tuple(map(int, re.findall(r"\d+", where))), self.name
+
+    def cells(self) -> list[str]:
+        """Return its line of the contents."""
+        source, where = self.place
+        what = _PLACE.sub("", self.title).split(": ")[0].replace(" ,", ",").strip(" .")
+        met, not_met = (self.text.count(f"| {word} |") for word in ("yes", "NO "))
+        picture = ""
+        if f"](images/{self.name}.png)" in self.text:
+            path = f"images/{self.name}.png"
+            picture = f'<a href="{path}"><img src="{path}" width="220" alt="{self.name}"></a>'
+        verdict = f"{met} of {met + not_met}" if met + not_met else "–"
+        return [source or "–", where or "–", f"[{self.name}](#{self.name})", what, verdict, picture]
+
+
+def put(old: str, name: str, text: str) -> str:
+    """Return the page with a part in place of the one of that name, and contents that fit."""
+    parts = {part.name: part for part in parsed(old)} | {name: Part(name, text.strip())}
+    return whole(list(parts.values()))
+
+
+def whole(parts: list[Part]) -> str:
+    """Return the page of these parts, in the order of the contents."""
+    kept = sorted(parts, key=lambda part: part.order)
+    return "\n\n".join([_TOP, contents(kept), *(part.text for part in kept)]) + "\n"
+
+
+def parsed(page: str) -> list[Part]:
+    """Return the parts of a page; headings of the second order begin them."""
+    pieces = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
+    return [Part(piece.split("\n", 1)[0].removeprefix("## "), piece.strip()) for piece in pieces]
+
+
+def contents(parts: list[Part]) -> str:
+    """Return a table from source to figure, part and picture, and the names of the sources."""
+    head = ["source", "place", "part", "what", "bounds met", "picture"]
+    lines = [head, ["---"] * len(head), *(part.cells() for part in parts)]
+    used = {part.place[0] for part in parts}
+    names = [f"- **{key}**: {full}" for key, full in SOURCES.items() if key in used]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n\n".join(piece for piece in (table, "\n".join(names)) if piece)
