@@ -6,7 +6,7 @@
 #   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -q -n 2
+PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 BENCH_ARGS ?=
 PAPERS ?=
 

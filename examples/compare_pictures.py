@@ -121,5 +121,6 @@ def _runtime(ax: Axes, title: str, results: list[Result]) -> None:
         )
     ax.axvline(exact.seconds, color=GREY, linestyle=":", label="time of exact kernel PCA")
     ax.set(xscale="log", yscale="log", xlabel="seconds")
+    ax.xaxis.set_minor_formatter("")  # of a short axis the labels would overlap
     ax.set_title(title.replace(", ", ",\n", 1), fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)

@@ -86,14 +86,20 @@ def judged(
     return Quality(what, variance, precision, average, alike, rand, information)
 
 
-def searched(unit: Any, groups: np.ndarray, queries: int) -> tuple[np.ndarray, float]:
-    """Rank all other documents for each of the first; return the precision, and its average."""
+def searched(
+    unit: Any, groups: np.ndarray, queries: int, among: Any = None
+) -> tuple[np.ndarray, float]:
+    """Rank all other documents for each of the first; return the precision, and its average.
+
+    Rows are compared by dot products, with rows of `among` where they are others.
+    """
+    among = unit if among is None else among
     n = len(groups)
     queries, depth = min(queries, n), min(DEPTH, n - 1)
     precision, average = np.zeros(depth), 0.0
     for start in range(0, queries, CHUNK):
         here = np.arange(start, min(start + CHUNK, queries))
-        found = unit[here] @ unit.T
+        found = unit[here] @ among.T
         found = found.toarray() if issparse(found) else found
         found[np.arange(len(here)), here] = -np.inf  # a document does not find itself
         order = np.argsort(-found, axis=1, kind="stable")[:, :-1]

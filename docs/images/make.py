@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -26,6 +27,7 @@ from mercer.plotting import ContoursDisplay, NormsDisplay, ScoresDisplay
 from mercer.sketches import Resize
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parents[1]))  # papers/, which draws two of the data sets
 FACES = Path(os.environ.get("MERCER_DATA", HERE.parents[2] / "shared/data")) / "orl_faces.npz"
 STYLE = {
     "font.size": 8,
@@ -110,6 +112,8 @@ def eigenfaces() -> Figure:
 
 def three_clusters() -> Figure:
     """Three clusters: two components part them, the next ones cut them in halves."""
+    from papers.shapes import clusters
+
     X, cluster = clusters(np.random.default_rng(1), 150)
     model = KernelPCA(8, kernel="rbf", gamma=0.3, random_state=0).fit(X)
     figure = Figure((9.3, 4.5))
@@ -122,6 +126,8 @@ def three_clusters() -> Figure:
 
 def cassini() -> Figure:
     """Cassini's problem: scores under four kernels, and the contours of one of them."""
+    from papers.shapes import beans
+
     X, part = beans(np.random.default_rng(2), 500)
     square = {"kernel": "poly", "degree": 2, "gamma": 1.0, "coef0": 1.0}
     models = {
@@ -222,52 +228,6 @@ def moons(rng: np.random.Generator, n: int) -> np.ndarray:
     upper = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     X = np.where((np.arange(n) % 2 == 0)[:, None], upper, np.array([1.0, 0.5]) - upper)
     return X + rng.normal(0, 0.1, (n, 2))
-
-
-def clusters(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return Gaussian clusters of deviation 0.8 around three points of a circle of radius 4.
-
-    Aguilera & Antoñanzas (2019), Fig. 1.
-    """
-    which = np.arange(n) % 3
-    angle = np.pi / 2 + 2 * np.pi / 3 * which
-    centres = 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return centres + rng.normal(0, 0.8, (n, 2)), which
-
-
-def beans(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points of the Cassini problem of R's package mlbench: 2/5, 2/5 and 1/5 of them.
-
-    Uniform in three bodies. The upper bean is bounded by two ovals of Cassini around (0, 1.1),
-    that is by curves y = 1.1 ± h(x; a, c) with
-
-        h(x; a, c)² = √(a⁴ + 4 c² x²) − x² − c²:
-
-    from below by the lower half of the waisted one, a = 1, c = 0.97; from above by the upper
-    half of the one of equal width without a waist, c² = (1 + 0.97²)/3, a² = 2c². The lower
-    bean is its mirror image; the disc between them has radius 0.6.
-    """
-    flat = np.sqrt((1 + 0.97**2) / 3)
-    width = np.sqrt(1 + 0.97**2)
-    counts = (2 * n // 5, 2 * n // 5, n - 4 * n // 5)
-
-    def height(x: np.ndarray, a: float, c: float) -> np.ndarray:
-        return np.sqrt(np.maximum(np.sqrt(a**4 + 4 * c**2 * x**2) - x**2 - c**2, 0))
-
-    def bean(p: np.ndarray) -> np.ndarray:
-        x, y = p.T
-        return (y > -height(x, 1, 0.97)) & (y < height(x, np.sqrt(2) * flat, flat))
-
-    def uniform(inside: Callable, low: tuple, high: tuple, count: int) -> np.ndarray:
-        # The bodies fill more than a third of their boxes.
-        p = rng.uniform(low, high, (10 * count + 100, 2))
-        return p[inside(p)][:count]
-
-    upper, lower = (uniform(bean, (-width, -0.6), (width, 1), count) for count in counts[:2])
-    disc = uniform(lambda p: (p**2).sum(axis=1) < 0.6**2, (-0.6, -0.6), (0.6, 0.6), counts[2])
-    up = np.array([0, 1.1])
-    X = np.concatenate([upper + up, lower * [1, -1] - up, disc])
-    return X, np.repeat(["upper bean", "lower bean", "disc"], counts)
 
 
 if __name__ == "__main__":
