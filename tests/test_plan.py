@@ -71,6 +71,7 @@ def test_a_plan_leaves_a_fit_as_it_was():
         ((10**7, 50), 10, MEMORY, Covariance()),
         ((200, 10**6), 10, MEMORY, Dot()),
         ((10**5, 5 * 10**4), 10, MEMORY, Iterative()),
+        ((1000, 1200), 1000, MEMORY, Dot()),  # a basis of the whole space saves nothing
         ((10**6, 2000), 10, "64MiB", Iterative()),  # holds vectors of 2000, nothing of 10**6
     ],
 )

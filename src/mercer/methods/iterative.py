@@ -21,7 +21,7 @@ from mercer.methods.base import (
 )
 from mercer.methods.dot import lifted
 from mercer.methods.svd import SVD
-from mercer.operators import Covariance, Dots
+from mercer.operators import Covariance, Dots, Operator
 from mercer.problem import Problem
 from mercer.projection import Projection
 
@@ -72,7 +72,9 @@ class Iterative(Method):
         memory += 16.0 * size.nnz if size.nnz is not None else 0.0
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
         passes = -(-basis // width) + 1
-        return Cost(passes, dense + orthogonal, 4 / 3 * basis**3, memory, sparse)
+        # The compression is decomposed, with its vectors, at every look from the k-th vector on.
+        factor = 4.0 * basis**3 + (basis**4 - k**4) / (width * Operator.look)
+        return Cost(passes, dense + orthogonal, factor, memory, sparse)
 
     def fit(self, problem: Problem) -> Projection:
         mean, deviation, variance = problem.standard
