@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names:
         if name not in NAMES:
             parser.error(f"{name!r} is not one of {', '.join(NAMES)}")
-    met = True
+    met, found, began = True, list[results.Result](), time.perf_counter()
     for name in options.names or NAMES:
         start = time.perf_counter()
         try:
@@ -46,10 +46,22 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         seconds = time.perf_counter() - start
         print(f"\n{result.title}\n\n{result.table()}\n\n{result.text}\n{seconds:.0f} s", flush=True)
+        found.append(result)
         if not options.quick:
             results.keep(name, result, seconds)
             met = met and result.met
+    if not options.quick:
+        print(summary(found, time.perf_counter() - began))
     return 0 if met else 1
+
+
+def summary(found: list[results.Result], seconds: float) -> str:
+    """Say how many results there are, and which bounds they do not keep."""
+    bounds = [line for result in found for line in result.lines if line.met is not None]
+    missed = [line for line in bounds if not line.met]
+    kept = f"{len(bounds) - len(missed)} of {len(bounds)} bounds met"
+    text = f"\n{len(found)} results in {seconds / 60:.1f} minutes, {kept}"
+    return "\n".join([text, *(f"  not met{', explained' * x.departs}: {x.what}" for x in missed)])
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ class Part(NamedTuple):
         rank = list(SOURCES).index(source) if source else len(SOURCES)
         return rank, tuple(map(int, re.findall(r"\d+", where))), self.name
 
+    @property
+    def seconds(self) -> int:
+        """How long it took."""
+        found = re.search(r" (\d+) s\. Seeds: ", self.text)
+        return int(found[1]) if found else 0
+
     def cells(self) -> list[str]:
         """Return its line of the contents."""
         source, where = self.place
@@ -60,7 +66,8 @@ class Part(NamedTuple):
             path = f"images/{self.name}.png"
             picture = f'<a href="{path}"><img src="{path}" width="220" alt="{self.name}"></a>'
         verdict = f"{met} of {met + not_met}" if met + not_met else "–"
-        return [source or "–", where or "–", f"[{self.name}](#{self.name})", what, verdict, picture]
+        link = f"[{self.name}](#{self.name})"
+        return [source or "–", where or "–", link, what, verdict, str(self.seconds), picture]
 
 
 def put(old: str, name: str, text: str) -> str:
@@ -83,9 +90,10 @@ def parsed(page: str) -> list[Part]:
 
 def contents(parts: list[Part]) -> str:
     """Return a table from source to figure, part and picture, and the names of the sources."""
-    head = ["source", "place", "part", "what", "bounds met", "picture"]
+    head = ["source", "place", "part", "what", "bounds met", "seconds", "picture"]
     lines = [head, ["---"] * len(head), *(part.cells() for part in parts)]
     used = {part.place[0] for part in parts}
     names = [f"- **{key}**: {full}" for key, full in SOURCES.items() if key in used]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    return "\n\n".join(piece for piece in (table, "\n".join(names)) if piece)
+    took = f"All of them took {sum(part.seconds for part in parts) / 60:.0f} minutes."
+    return "\n\n".join(piece for piece in (table, took, "\n".join(names)) if piece)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[plot]")
 
@@ -10,7 +11,7 @@ from sklearn.datasets import load_digits
 from mercer import KernelPCA, SubspaceClassifier
 from mercer.kernels import RBF
 from papers import basis_size, openml, page, results, segmentation, spectra, usps
-from papers.__main__ import NAMES, main
+from papers.__main__ import NAMES, main, summary
 from papers.data import load
 from papers.results import Line, Result
 from papers.shapes import beans, clusters, one_cut, rings, waves
@@ -103,22 +104,25 @@ def test_basis_size():
                     found[f"{name}, a tenth, {rule}: {way}, {what}"] for way in ("SubKp", "RKp")
                 )
                 assert 0 < ours < theirs
+            least = found[f"{name}, a tenth, {rule}: the least, D²/r"]
+            assert 0 < least <= found[f"{name}, a tenth, {rule}: SubKp, D²/r"] * (1 + 1e-9)
         assert (
             found[f"{name}, a tenth, k-means: SubKp, D²/r"]
             < found[f"{name}, a tenth, random: SubKp, D²/r"]
         )
         assert found[f"{name}, milliseconds: SubKp, 10 %"] > 0
-        assert found[f"{name}, a tenth, random + isolated: SubKp, D²/r"] > 0
 
 
-def test_isolated_rows_begin_a_basis():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(60, 2))
-    far = [50.0 * np.arange(2, 13), np.zeros(11)]
-    rows[20:31] = np.transpose(far)
-    basis = basis_size.with_isolated(rows, 20)
-    assert {row[0] for row in basis[:11]} == set(far[0])
-    np.testing.assert_array_equal(basis[11:], rows[:9])
+def test_nothing_on_a_basis_is_nearer_than_the_least():
+    rows, r, kernel = np.random.default_rng(0).normal(size=(60, 3)), 4, RBF(0.3)
+    K = kernel(rows, rows)
+    values, vectors = scipy.linalg.eigh(K)
+    axes = vectors[:, -r:] / np.sqrt(values[-r:])
+    within = scipy.linalg.cholesky(K[:12, :12], lower=True)
+    seen = scipy.linalg.solve_triangular(within, K[:12] @ axes, lower=True)
+    brute = 2 * (r - np.sum(seen**2)) / r
+    exact = KernelPCA(r, kernel=kernel, center=False).fit(rows)
+    assert basis_size.nearest(rows, r, kernel, rows[:12], exact) == pytest.approx(brute, rel=1e-9)
 
 
 def test_runtimes():
@@ -253,7 +257,8 @@ def test_the_contents_lead_from_source_to_part_and_picture():
         ("c", "Second (aguilera Fig. 9)", "| yes |"),
         ("d", "Without a place", ""),
     ):
-        part = f"## {name}\n\n{title}\n\n{verdicts}\n\n![{name}](images/{name}.png)"
+        made = f"![{name}](images/{name}.png)\n\n`{name}`: 2 cores, 90 s. Seeds: 0."
+        part = f"## {name}\n\n{title}\n\n{verdicts}\n\n{made}"
         text = page.put(text, name, part)
     lines = [
         line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "](#" in line
@@ -261,11 +266,26 @@ def test_the_contents_lead_from_source_to_part_and_picture():
     assert [line[2] for line in lines] == ["[c](#c)", "[a](#a)", "[b](#b)", "[d](#d)"]
     assert lines[1][:2] == ["| aguilera", "Fig. 10"]
     assert lines[1][3] == "First of all"
-    assert lines[2][4] == "1 of 2"
-    assert 'src="images/b.png"' in lines[2][5]
+    assert lines[2][4:6] == ["1 of 2", "90"]
+    assert 'src="images/b.png"' in lines[2][6]
+    assert "All of them took 6 minutes." in text
     assert "**worrell**" in text
     assert "**marukatat**" not in text
     assert [part.name for part in page.parsed(text)] == ["c", "a", "b", "d"]
+
+
+def test_what_the_text_tells_of_is_a_no_and_no_failure():
+    as_printed = Line("a", 2.0, "< 1", most=1.0)
+    told = Line("b", 2.0, "< 1", most=1.0, departs=True)
+    assert told.cells()[4] == as_printed.cells()[4] == "NO"
+    kept = Line("c", 0.5, most=1.0)
+    assert not Result("", [as_printed, kept], seeds="").met
+    result = Result("", [told, kept, Line("d", 1.0)], seeds="")
+    assert result.met
+    assert (
+        summary([result], 90)
+        == "\n1 results in 1.5 minutes, 1 of 2 bounds met\n  not met, explained: b"
+    )
 
 
 def test_the_page_is_what_its_parts_say():
