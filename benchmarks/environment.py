@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import platform
 import subprocess
@@ -52,6 +53,7 @@ def _cpu() -> str:
         return platform.processor() or platform.machine()
 
 
+@functools.cache  # as it was at first: what a run writes is no change of the code that ran
 def _commit() -> str:
     """Return the commit, with a + where files differ from it."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
