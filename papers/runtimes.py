@@ -33,8 +33,8 @@ slower than full kernel PCA on all three; it prints no figures. The last lines c
 equal quality: the quickest ICD that is as near to full kernel PCA as SubKp on a tenth of the rows,
 by k-means; and the first passes of KHA-SMD that come within D²/r of 1 %; where there is none, the
 last, whose seconds are then too few. Fits of concrete and housing take a fraction of a second: on a
-busy machine their seconds tell no order. On those two ICD is hardly the faster here, from run to run
-0.9 to 1.2 of SubKp's time on concrete and 1.5 to 2.2 on housing: its fit over all rows ends with
+busy machine their seconds tell no order. In three runs ICD took 0.7 to 1.2 of SubKp's time on
+concrete and 1.5 to 2.2 on housing, where it is not the faster: its fit over all rows ends with
 products of the whole kernel matrix, which certify it, and on tables so small take nearly half of
 its time.
 
