@@ -28,6 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--contents", action="store_true", help="write the contents of the page anew; run nothing"
     )
     options = parser.parse_args(arguments)
+    if options.contents and options.names:
+        parser.error("--contents writes the whole page, and takes no names")
     if options.contents:
         text = results.PAGE.read_text(encoding="utf-8")
         results.PAGE.write_text(page.whole(page.parsed(text)), encoding="utf-8")
@@ -35,13 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names:
         if name not in NAMES:
             parser.error(f"{name!r} is not one of {', '.join(NAMES)}")
-    met, found, began = True, list[results.Result](), time.perf_counter()
+    met, found, skipped, began = True, list[results.Result](), list[str](), time.perf_counter()
     for name in options.names or NAMES:
         start = time.perf_counter()
         try:
             result = importlib.import_module(f"papers.{name}").run(options.quick)
         except FileNotFoundError as absent:
             print(f"\n{name}: skipped, {absent}", flush=True)
+            skipped.append(name)
             met = met and name not in options.names
             continue
         seconds = time.perf_counter() - start
@@ -51,17 +54,19 @@ def main(arguments: list[str] | None = None) -> int:
             results.keep(name, result, seconds)
             met = met and result.met
     if not options.quick:
-        print(summary(found, time.perf_counter() - began))
+        print(summary(found, skipped, time.perf_counter() - began))
     return 0 if met else 1
 
 
-def summary(found: list[results.Result], seconds: float) -> str:
-    """Say how many results there are, and which bounds they do not keep."""
+def summary(found: list[results.Result], skipped: list[str], seconds: float) -> str:
+    """Say how many results there are, which bounds they do not keep, and what is not there."""
     bounds = [line for result in found for line in result.lines if line.met is not None]
     missed = [line for line in bounds if not line.met]
     kept = f"{len(bounds) - len(missed)} of {len(bounds)} bounds met"
-    text = f"\n{len(found)} results in {seconds / 60:.1f} minutes, {kept}"
-    return "\n".join([text, *(f"  not met{', explained' * x.departs}: {x.what}" for x in missed)])
+    text = f"\nresults: {len(found)} in {seconds / 60:.1f} minutes, {kept}"
+    notes = [f"  not met{', explained' * line.departs}: {line.what}" for line in missed]
+    notes += [f"  skipped, as there are no data: {name}" for name in skipped]
+    return "\n".join([text, *notes])
 
 
 if __name__ == "__main__":

@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from scipy.linalg import eigh
+from threadpoolctl import threadpool_limits
 
-from benchmarks.basis_quality import TABLES, fitted
+from benchmarks.basis_quality import fitted
 from benchmarks.harness import Meanwhile
 from mercer import KernelPCA
 from mercer.kernels import RBF
 from mercer.landmarks import Forward, KMeans, Landmarks, Uniform
 from mercer.methods import Exact, Nystrom, OnBasis, Reduced, Subset
 from mercer.metrics import empirical_error, operator_distance, validation_error
-from papers.data import Array
+from papers.data import Array, table
 from papers.results import Line, Result
 
 TITLE = (
@@ -26,24 +28,25 @@ TITLE = (
     "basis (washizawa §6.3, Fig. 3 and 4)"
 )
 TEXT = """Raw columns with what is to be predicted, RBF with σ² the variance of all elements, as
-many axes as columns, not centred; {splits} random splits into nine tenths to learn from and a tenth
-for E_val, mean and deviation. K-means: the rows nearest to the centroids; forward: the best five
-rows at a time, up to a fifth of the rows. E is a multiple of full kernel PCA's, E_val is not; full
-kernel PCA's is {validation}.
+many axes as columns, not centred; {splits} random splits into nine tenths to learn from
+and a tenth for E_val, mean and deviation. K-means: the rows nearest to the centroids;
+forward: the best five rows at a time, up to a fifth of the rows. E is a multiple of full
+kernel PCA's, E_val is not; full kernel PCA's is {validation}.
 
 The source prints curves, and in words that SubKp has D²/r below 1 % on a tenth of the rows, without
 saying how they are chosen. So it is by k-means and forward search, but of random rows on concrete
-only. On housing no method could have it: a projector onto a part of the space that the rows of the
-basis span is at least as far off as the line "the least" says, 2/r times what of the axes lies
-outside that space, and SubKp comes near to it. A random draw misses axes that a few rows make up:
-of three rows that stand alone, a tenth of all has none with a chance of 0.9³ = 73 %.
+only. On housing nothing could have it: an operator whose range is in the span of the basis is at
+least as far off as "the least" says, D²/r = tr P(I − S)/r with P the exact projector and S that
+onto the span, and a projector of rank r twice as far, to which SubKp comes near. Random rows span
+too little of some axes there: they miss {lost}.
 
 Times are of a fit to nine tenths of the rows with its certificate, one thread, the least of
-{repeats}; other processes took {others} of the machine meanwhile. "dsyevx, dsygvx" are the source's
-routines with nothing else but the kernel matrices (K_y + 10⁻¹⁰ I, as rows repeat): {crossings}; the
-source says 80 %. Our own full kernel PCA does not decompose the matrix but finds the first axes by
-Krylov's way, and our SubKp decomposes K_y first, so that a singular one does no harm, and certifies
-what it found: on tables as small as these our full kernel PCA is soon the quicker."""
+{repeats}, each way in turn; other processes took {others} of the machine meanwhile. "dsyevx,
+dsygvx" are the source's routines with nothing else but the kernel matrices (K_y + 10⁻¹⁰ I, as rows
+repeat): {crossings}; the source, whose library is MKL on four cores, says 80 %. Our own full kernel
+PCA does not decompose the matrix but finds the first axes by Krylov's way, and our SubKp decomposes
+K_y first, so that a singular one does no harm, and certifies what it found: on tables as small as
+these our full kernel PCA is soon the quicker."""
 METHODS: dict[str, type[OnBasis]] = {"SubKp": Subset, "RKp": Reduced, "Nyström": Nystrom}
 RULES: dict[str, Landmarks] = {"random": Uniform(), "k-means": KMeans(), "forward": Forward(5)}
 COLOURS = {"SubKp": "#0072b2", "RKp": "#d55e00", "Nyström": "#009e73"}
@@ -51,14 +54,15 @@ STYLES = {"random": ":", "k-means": "--", "forward": "-"}
 MEASURES = ("D²/r", "E / full's", "E_val")
 SHARES, TENTH, FORWARD = (0.05, 0.1, 0.2, 0.3, 0.5), 0.1, 0.2
 LEAST = "the least"
-TIMED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+TIMED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 Found = dict[tuple[str, str, float], tuple[float, ...]]
+Times = dict[str, list[tuple[int, float]]]
 
 
 def run(quick: bool) -> Result:
     """Measure both tables on many splits, then time fits to one of each."""
-    splits, repeats = (2, 1) if quick else (50, 5)
-    data = {name: TABLES[name].rows()[: 200 if quick else None] for name in ("concrete", "housing")}
+    splits, repeats = (2, 1) if quick else (50, 9)
+    data = {name: table(name)[: 200 if quick else None] for name in ("concrete", "housing")}
     shares = (TENTH, FORWARD) if quick else SHARES
     found, full, lines = {}, {}, list[Line]()
     with parallel_config("loky", n_jobs=1 if quick else 2, inner_max_num_threads=1):
@@ -66,13 +70,14 @@ def run(quick: bool) -> Result:
             parts = Parallel()(delayed(measured)(X, seed, shares) for seed in range(splits))
             found[name] = {key: np.array([part[0][key] for part in parts]) for key in parts[0][0]}
             full[name] = float(np.mean([part[1] for part in parts]))
-            lines += table(name, found[name])
+            lines += figures(name, found[name])
     meanwhile = Meanwhile()
     timed = {name: times(X, (TENTH, 1.0) if quick else TIMED, repeats) for name, X in data.items()}
     text = TEXT.format(
         splits=splits,
         repeats=repeats,
         validation=" and ".join(f"{error:.4f} ({name})" for name, error in full.items()),
+        lost=lost(found["housing"][LEAST, "random", TENTH].mean(axis=0)),
         others=f"{meanwhile.others:.0%}",
         crossings="; ".join(crossing(name, part) for name, part in timed.items()),
     )
@@ -102,18 +107,22 @@ def measured(X: Array, seed: int, shares: tuple[float, ...]) -> tuple[Found, flo
                         validation_error(model, new),
                     )
                 if share == TENTH:
-                    found[LEAST, words, share] = (nearest(rows, r, kernel, basis, exact),)
+                    found[LEAST, words, share] = tuple(outside(kernel, basis, exact))
     return found, validation_error(exact, new)
 
 
-def nearest(rows: Array, r: int, kernel: RBF, basis: Array, exact: KernelPCA) -> float:
-    """Return the least D²/r of all projectors of rank r onto a part of what a basis spans.
+def outside(kernel: RBF, basis: Array, exact: KernelPCA) -> Array:
+    """Return how much of each axis, 1 being all of it, lies outside the span of a basis."""
+    values, vectors = eigh(kernel(basis, basis))
+    kept = values > 1e-10 * values[-1]  # rows repeat
+    inside = (vectors[:, kept] / np.sqrt(values[kept])).T @ exact.transform(basis)
+    return np.asarray(1 - np.sum(inside**2, axis=0))
 
-    With S the projector onto all of that span, of rank s, and P the exact one, it is
-    2 (r - tr SP) / r, and ‖S - P‖² = s + r - 2 tr SP.
-    """
-    span = fitted(rows, len(basis), kernel, Subset(select=basis))
-    return (operator_distance(span, exact) ** 2 - (span.n_components_ - r)) / r
+
+def lost(shares: Array) -> str:
+    """Name the four axes of which most lies outside."""
+    worst = np.sort(np.argsort(-shares)[:4])
+    return ", ".join(f"{shares[axis]:.0%} of axis {axis + 1}" for axis in worst)
 
 
 def given(X: Array) -> tuple[int, RBF]:
@@ -136,39 +145,32 @@ def chosen(
     return [largest[: max(r, round(share * len(rows)))] for share in shares]
 
 
-def table(name: str, found: dict[Any, Array]) -> list[Line]:
+def figures(name: str, found: dict[Any, Array]) -> list[Line]:
     """Return the lines of a basis of a tenth of the rows."""
     made = []
     for place, what in enumerate(MEASURES):
         for rule in RULES:
             for method in METHODS if place else (LEAST, *METHODS):
-                figures, ours = found[method, rule, TENTH][:, place], method == "SubKp"
+                trials, ours = found[method, rule, TENTH], method == "SubKp"
+                trial = trials.mean(axis=1) if method == LEAST else trials[:, place]
                 made.append(
                     Line(
                         f"{name}, a tenth, {rule}: {method}, {what}",
-                        float(figures.mean()),
+                        float(trial.mean()),
                         "< 0.01" if ours and not place else "–",
                         most=0.01 if ours and not place else None,
-                        spread=std(figures),
-                        form=".4f" if figures.mean() < 100 else ".3g",
+                        spread=std(trial),
+                        form=".4f" if trial.mean() < 100 else ".3g",
                         departs=(name, rule) == ("housing", "random"),
                     )
                 )
     return made
 
 
-def times(X: Array, shares: tuple[float, ...], repeats: int) -> dict[str, list[tuple[int, float]]]:
+def times(X: Array, shares: tuple[float, ...], repeats: int) -> Times:
     """Return the seconds of fits to nine tenths of the rows, by the percent in the basis."""
     rows, (r, kernel) = X[: len(X) * 9 // 10], given(X)
     n, order = len(rows), np.random.default_rng(0).permutation(len(rows))
-
-    def least(call: Callable[[], Any]) -> float:
-        taken = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - start)
-        return min(taken)
 
     def full() -> None:
         eigh(kernel(rows, rows), subset_by_index=(n - r, n - 1), driver="evx")
@@ -177,29 +179,41 @@ def times(X: Array, shares: tuple[float, ...], repeats: int) -> dict[str, list[t
         K, own = kernel(rows, Y), kernel(Y, Y) + 1e-10 * np.eye(len(Y))
         eigh(K.T @ K, own, subset_by_index=(len(Y) - r, len(Y) - 1), driver="gvx")
 
-    found = {
-        "full": [(100, least(lambda: fitted(rows, r, kernel, Exact())))],
-        "full, dsyevx": [(100, least(full))],
+    ways: dict[tuple[str, int], Callable[[], Any]] = {
+        ("full", 100): lambda: fitted(rows, r, kernel, Exact()),
+        ("full, dsyevx", 100): full,
     }
-    with warnings.catch_warnings():
+    for share in shares:
+        Y, percent = rows[order[: max(r, round(share * n))]], round(100 * share)
+        for name in ("SubKp", "RKp"):
+            of = METHODS[name]
+            ways[name, percent] = lambda Y=Y, of=of: fitted(rows, r, kernel, of(select=Y))
+        ways["SubKp, dsygvx", percent] = lambda Y=Y: subset(Y)
+    taken = dict.fromkeys(ways, np.inf)
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        for share in shares:
-            Y, percent = rows[order[: max(r, round(share * n))]], round(100 * share)
-            for name in ("SubKp", "RKp"):
-                seconds = least(lambda Y=Y, of=METHODS[name]: fitted(rows, r, kernel, of(select=Y)))
-                found.setdefault(name, []).append((percent, seconds))
-            found.setdefault("SubKp, dsygvx", []).append((percent, least(lambda Y=Y: subset(Y))))
+        for _ in range(repeats):
+            for key, way in ways.items():
+                start = time.perf_counter()
+                way()
+                taken[key] = min(taken[key], time.perf_counter() - start)
+    found: Times = {}
+    for (name, percent), seconds in taken.items():
+        found.setdefault(name, []).append((percent, seconds))
     return found
 
 
-def crossing(name: str, timed: dict[str, list[tuple[int, float]]]) -> str:
+def crossing(name: str, timed: Times) -> str:
     """Say up to which size the source's routine for SubKp is quicker than that for all rows."""
     limit = timed["full, dsyevx"][0][1]
-    within = [percent for percent, seconds in timed["SubKp, dsygvx"] if seconds < limit]
-    return f"on {name} SubKp is the quicker up to {max(within, default=0)} %"
+    for (low, before), (high, after) in pairwise(timed["SubKp, dsygvx"]):
+        if before < limit <= after:
+            percent = low + (limit - before) / (after - before) * (high - low)
+            return f"on {name} SubKp is the quicker up to {percent:.0f} %"
+    return f"on {name} the times do not cross"
 
 
-def time_lines(timed: dict[str, dict[str, list[tuple[int, float]]]]) -> list[Line]:
+def time_lines(timed: dict[str, Times]) -> list[Line]:
     """Return the times on a tenth of the rows, and on all."""
     made = []
     for name, parts in timed.items():
@@ -250,7 +264,7 @@ def figure(found: Any, timed: Any) -> Any:
     return drawn
 
 
-def _times(ax: Any, timed: dict[str, list[tuple[int, float]]]) -> None:
+def _times(ax: Any, timed: Times) -> None:
     greys = {"full": ("0.15", "-"), "full, dsyevx": ("0.55", "--")}
     for method, points in timed.items():
         if method in greys:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -24,5 +26,17 @@ def load(name: str) -> dict[str, Array]:
         path = find(f"{name}.npz")
     except FileNotFoundError as absent:
         return fetched(name, absent)
-    with np.load(path) as archive:
-        return {key: archive[key] for key in archive.files}
+    try:
+        with np.load(path) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as broken:
+        # To what asks for it, a file that cannot be read is one that is not there.
+        raise FileNotFoundError(f"{path} cannot be read ({broken})") from broken
+
+
+def table(name: str) -> Array:
+    """Return a table as washizawa §6.3 has it: with what is to be predicted, or all rows."""
+    found = load({"housing": "boston_housing"}.get(name, name))
+    if "X_test" in found:
+        return np.concatenate([found["X"], found["X_test"]]).astype(np.float64)
+    return np.column_stack([found["X"], found["y"]]).astype(np.float64)

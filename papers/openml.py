@@ -118,7 +118,6 @@ STORED = {
     "cifar10": Stored(40927, (60_000, 3073), _cifar),
     "concrete": Stored(4353, (1030, 9), _plain),
     "mnist": Stored(554, (70_000, 785), _digits),
-    "pima": Stored(37, (768, 9), _classes),
     "tic": Stored(298, (9822, 86), _tic),
     "usps": Stored(41082, (9298, 257), _usps),
 }
