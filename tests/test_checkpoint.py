@@ -360,6 +360,54 @@ def test_what_a_long_choice_of_landmarks_saved_goes_when_it_is_over(meticulous, 
     assert not folder.exists()
 
 
+STEP = {"place": np.array("a fold"), "sum": np.zeros(3)}
+
+
+def begun(folder, rows):
+    """Return a run of rows that are known by this text."""
+    run = running.Run(folder, 0.5)
+    run.note("rows", rows)
+    return run
+
+
+def test_a_folder_has_one_owner_at_a_time(tmp_path):
+    folder = tmp_path / "kept"
+    first = begun(folder, "a")
+    assert first.write("000001", STEP)
+    with pytest.raises(CheckpointError, match=r"kept holds .* a fit that is running\. Wait for it"):
+        begun(folder, "a")
+    first.close()
+    second = begun(folder, "a")
+    assert second.read("000001", "a fold") is not None
+    second.clear()
+    assert not folder.exists()
+
+
+def test_a_run_that_comes_late_writes_nothing_and_removes_nothing(tmp_path):
+    """Both began before anything was written: the steps of two must not lie beside each other."""
+    folder = tmp_path / "kept"
+    first, late = begun(folder, "a"), begun(folder, "b")
+    assert first.write("000001", STEP)
+    with pytest.warns(UserWarning, match="another fit is using this folder"):
+        assert not late.write("000001", STEP)
+    first.close()  # as when it is killed
+    assert not late.write("000002", STEP)
+    late.clear()
+    assert begun(folder, "a").read("000001", "a fold") is not None
+    assert not (folder / "mercer-step-000002.npz").exists()
+
+
+def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
+    folder = tmp_path / "kept"
+    model, other = PCA(3, svd_solver="covariance_eigh"), PCA(3, svd_solver="covariance_eigh")
+    stopped(model, X, folder, meticulous, files=2)
+    held = running.Run(folder, 0.5)
+    with pytest.raises(CheckpointError, match="a fit that is running"):
+        fitted(other, X + 1.0, folder)
+    held.close()
+    np.testing.assert_array_equal(fitted(model, X, folder)[0], fitted(model, X, None)[0])
+
+
 def test_descriptions_tell_parameters_apart():
     rows = np.arange(6.0).reshape(3, 2)
     assert described(RBF(0.5)) != described(RBF(0.25))

@@ -200,7 +200,7 @@ def test_bad_rows():
         (Substring(2) + RBF())(["ab"])
     with pytest.raises(ValueError, match="X has 4 columns and Y has 3"):
         RBF()(X, Y[:, :3])
-    with pytest.raises(ValueError, match=r"abc: the suffix '' is not known.*\.npy"):
+    with pytest.raises(ValueError, match=r"abc: there is no file or folder.*\.npy"):
         Substring(2)("abc")
 
 

@@ -410,7 +410,7 @@ def test_a_file_that_is_not_an_array(tmp_path):
 
 
 def test_a_file_of_another_kind(tmp_path):
-    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "not known, and there is no file", ".parquet")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "there is no file", ".parquet")
     (tmp_path / "x.xlsx").touch()
     refused(str(tmp_path / "x.xlsx"), "x.xlsx", "not known. What can be read:", ".parquet")
 

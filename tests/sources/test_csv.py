@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 from mercer import config_context
 from mercer.sources.files import FileError, MissingValues, read_table
+from mercer.sources.files.gather import Gather
 
 
 @pytest.fixture
@@ -27,6 +28,29 @@ def read(tmp_path):
 
 def rows(table):
     return np.asarray(table.source.collect()).tolist()
+
+
+@pytest.mark.parametrize("change", ["shorter", "other digits", "gone"])
+def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, change):
+    """It is read in chunks, into memory or a temporary file: what is seen of it may be two."""
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1.25,2.5\n" * 900)
+    add, text, calls = Gather.add, path.read_text(), []
+
+    def adding(self, *parts, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            {
+                "shorter": lambda: path.write_text(text[: len(text) // 9 * 3]),
+                "other digits": lambda: path.write_text(text.replace("2.5", "9.5")),
+                "gone": path.unlink,
+            }[change]()
+        return add(self, *parts, **options)
+
+    monkeypatch.setattr(Gather, "add", adding)
+    with pytest.raises(FileError, match=r"x\.csv (changed|was removed) while it was being read"):
+        read_table(path)
+    assert calls
 
 
 PLAIN = [[1.0, 2.0], [3.0, 4.0]]

@@ -26,6 +26,7 @@ import numpy as np
 
 from mercer import threads
 from mercer.checkpoint.described import described
+from mercer.checkpoint.lock import BusyError, Lock
 from mercer.config import format_bytes, get_config
 from mercer.notices import warn
 from mercer.outfile import whole
@@ -48,9 +49,10 @@ class CheckpointError(ValueError):
 
 
 class Run:
-    """A fit that is kept in a folder; the folder holds one.
+    """A fit that is kept in a folder; the folder holds one, and one process at a time has it.
 
-    Nothing is written before the first step that is worth it: a short fit leaves no trace.
+    Nothing is written before the first step that is worth it: a short fit leaves no trace. The
+    folder is taken then, or at once where it holds a run to go on with.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
@@ -66,6 +68,7 @@ class Run:
         self.rate = _RATE
         self.last = time.monotonic()
         self.owner = threading.get_ident()
+        self.lock: Lock | None = None
         self._open()
 
     def _open(self) -> None:
@@ -76,13 +79,22 @@ class Run:
             )
         path = self.folder / _HEADER
         if not path.exists():
-            self.forget()  # steps without a header are nobody's
             return
+        try:
+            self.lock = Lock(self.folder)
+        except BusyError as busy:
+            raise CheckpointError(
+                f"{self.folder} holds the checkpoint of a fit that is running. Wait for it, or "
+                f"give this one a folder of its own, config_context(checkpoint=...)."
+            ) from busy
+        except OSError:
+            pass  # nothing can be written there: what it holds can be read
         try:
             header = json.loads(path.read_text("utf-8"))
             self.made = bool(header["made"])
             self.found = [[str(name), str(text)] for name, text in header["facts"]]
         except (ValueError, KeyError, TypeError) as error:
+            self.close()
             raise CheckpointError(
                 f"{path} is damaged, so that nobody can tell which run it belongs to. Delete "
                 f"{self.folder} to begin anew."
@@ -167,23 +179,43 @@ class Run:
     def clear(self) -> None:
         """Remove all that the run has written, and the folder if it made it."""
         with contextlib.suppress(OSError):
-            for pattern in _OURS:
+            for pattern in (
+                _OURS if self.lock is not None else ()
+            ):  # else what is there is another's
                 for path in self.folder.glob(pattern):
                     path.unlink(missing_ok=True)
+            self.close()
             if self.made:
                 self.folder.rmdir()
+
+    def close(self) -> None:
+        """Give the folder back, with what is in it."""
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
 
     def _note_down(self) -> None:
         """Write down the facts before the steps that rest on them."""
         if self.written >= len(self.facts):
             return
-        if not self.folder.is_dir():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.made = True
+        self._take()
         header = {"made": self.made, "facts": self.facts}
         with whole(self.folder / _HEADER) as part:
             part.write_text(json.dumps(header, indent=1), "utf-8")
         self.written = len(self.facts)
+
+    def _take(self) -> None:
+        """Make the folder this run's own, unless it is another's by now."""
+        if self.lock is not None:
+            return
+        self.made = self.made or not self.folder.is_dir()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = Lock(self.folder)
+        if (self.folder / _HEADER).exists():
+            lock.release()
+            raise BusyError("another fit has begun to use this folder")
+        self.lock = lock
+        self.forget()  # steps without a header are nobody's
 
     def forget(self, first: str = "", before: str = "a") -> None:
         """Remove the steps from a number on: they rest on one that is not there."""
@@ -224,9 +256,10 @@ def run() -> Iterator[None]:
     token = _run.set(here)
     try:
         yield
+        here.clear()
     finally:
         _run.reset(token)
-    here.clear()
+        here.close()
 
 
 def held(folder: Path) -> bool:

@@ -122,10 +122,11 @@ def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     """Return the estimator, fitted, with the steps before it."""
     from mercer import checkpoint
     from mercer.cli import build, steps
-    from mercer.sources import known_rows
+    from mercer.sources import fingerprint, known_rows
 
     if asked.checkpoint is not None:  # before the steps, whose passes are kept too
-        known, weights = known_rows(table.source), table.source.weights
+        known = known_rows(table.source, fingerprint(table.source))
+        weights = table.source.weights
         checkpoint.same(rows=known, weights=weights, impute=asked.impute, scale=asked.scale)
     before, source = steps.learnt(
         table.source, impute=asked.impute is not None, scale=build.scaled_apart(asked)

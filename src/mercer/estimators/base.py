@@ -186,7 +186,7 @@ class Projecting(
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
             known = fingerprint(source)
-            checkpoint.same(self, rows=known_rows(source), weights=source.weights)
+            checkpoint.same(self, rows=known_rows(source, known), weights=source.weights)
             bars = progress.session(*([tasks] if tasks else []))
             with bars, at_work(source.reference), products(source.reference):
                 source = resident(source)

@@ -262,7 +262,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         source = check_rows(self, as_rows(X, self.image_shape), reset=True, least=2)
         weights = check_weights(sample_weight, source)
         self.fingerprint_ = fingerprint(source)
-        checkpoint.same(self, rows=known_rows(source))
+        checkpoint.same(self, rows=known_rows(source, self.fingerprint_))
         clean = self._clean(y, source)
         model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
         if gammas[0] is not None:

@@ -139,7 +139,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
             weights = as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
             self.fingerprint_ = fingerprint(source)
-            checkpoint.same(self, rows=known_rows(source))
+            checkpoint.same(self, rows=known_rows(source, self.fingerprint_))
             self.classes_, rows = rows_of_classes(y, source)
             model = shared_model(self.estimator, source)
             self.estimators_ = fitted_models(model, source, self.classes_, rows)

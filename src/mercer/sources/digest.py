@@ -11,20 +11,18 @@ import numpy.typing as npt
 from mercer import checkpoint, progress
 from mercer.arrays import Array, to_numpy
 from mercer.sources.base import Source
-from mercer.sources.fingerprint import fingerprint
 from mercer.sources.fold import Block, Fold
 
 Numbers = npt.NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: bits of neighbours fall far apart
 
 
-def known_rows(source: Source) -> str:
+def known_rows(source: Source, known: str) -> str:
     """Return the fingerprint of rows, and in a run that is kept a digest of all of them.
 
     A killed run must not go on with rows of which one, that the fingerprint does not look at, was
     mended meanwhile.
     """
-    known = fingerprint(source)
     if not checkpoint.running():
         return known
     with checkpoint.aside(), progress.quiet():

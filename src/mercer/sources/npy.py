@@ -71,7 +71,11 @@ class NpySource(Source):
         return buffer.T
 
     def _open(self) -> Any:
-        file = self.path.open("rb", buffering=0)
+        try:
+            file = self.path.open("rb", buffering=0)
+        except FileNotFoundError:
+            self.stamp.check(self.path)  # says that it was removed
+            raise
         try:
             self.stamp.check(self.path, file.fileno())
         except FileError:

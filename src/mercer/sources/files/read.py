@@ -22,6 +22,7 @@ from mercer.sources.files.folder import Folder
 from mercer.sources.files.roles import Ask
 from mercer.sources.files.table import Table
 from mercer.sources.npy import NpySource
+from mercer.sources.stamp import Stamp
 
 Reader = Callable[[Path, Ask, Callable[[int], None]], Table]
 
@@ -41,8 +42,8 @@ READERS: dict[str, Reader] = {
     ".txt": lines.read,
 }
 FOLDERS = (".parquet", ".arrow", ".feather", ".zarr")
-_LISTED = ", ".join(FOLDERS)
 """Formats whose tables may be folders."""
+_LISTED = ", ".join(FOLDERS)
 PARTED = (".h5", ".hdf5", ".h5ad", ".zarr")
 """Formats of files that hold several arrays."""
 _STARTS = {
@@ -134,6 +135,8 @@ def read_table(
 
 
 def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
+    if not os.fspath(path):
+        raise FileError("the path of the file is empty.")
     with progress.session():
         if os.fspath(path) == "-" or Path(path).is_fifo():
             return _read_stream(path, ask, format)
@@ -190,13 +193,24 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
     if path.is_dir():
         if suffix not in FOLDERS:
             raise FileError(f"{ask.path} is a folder. Of folders, these are read: {_LISTED}.")
-        with progress.task("read", sum(file.stat().st_size for file in files(path))) as tick:
-            return reader(path, ask, tick)
+        return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
         raise FileError(f"{ask.path} is not text: it begins as a {start} file does.")
-    with progress.task("read", path.stat().st_size) as tick:
-        return reader(path, ask, tick)
+    return _unchanged(reader, path, ask)
+
+
+def _unchanged(reader: Reader, path: Path, ask: Ask) -> Table:
+    """Read, and refuse files that were written to meanwhile: whoever reads in place looks again."""
+    stamp = Stamp(files(path) if path.is_dir() else [path])
+    try:
+        with progress.task("read", stamp.size) as tick:
+            table = reader(path, ask, tick)
+    except (FileError, OSError):
+        stamp.check_all()  # what changed is not what is wrong with the file
+        raise
+    stamp.check_all()
+    return table
 
 
 def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
@@ -207,10 +221,10 @@ def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
         elif suffix not in FOLDERS:  # else it says so itself, whatever else lies in it
             suffix = _inside(path)
     if suffix not in READERS:
-        what = f"format={format!r}" if format is not None else f"the suffix {suffix!r}"
-        absent = "" if path.exists() else ", and there is no file or folder of that name"
-        known = ", ".join(READERS)
-        raise FileError(f"{ask.path}: {what} is not known{absent}. What can be read: {known}.")
+        what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
+        if not path.exists():
+            what = "there is no file or folder of that name"
+        raise FileError(f"{ask.path}: {what}. What can be read: {', '.join(READERS)}.")
     return READERS[suffix], suffix
 
 
