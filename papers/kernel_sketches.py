@@ -13,7 +13,7 @@ from papers.results import Line, Result
 SHOWN = {
     "Gaussian": ("Approx-KPCA (g)", "#0072b2", "-"),
     "hashing, as printed": ("Approx-KPCA (f), as printed", "#d55e00", "-"),
-    "hashing": ("Approx-KPCA (f), 1/√l", "#e69f00", "--"),
+    "hashing": ("Approx-KPCA (f), 1/√l", "black", ":"),
     "Nyström uniform": ("Nyström (r)", "#8c8c8c", "-"),
     "Nyström diagonal, as printed": ("Nyström (d), as printed", "#009e73", "-"),
     "Nyström column norm, as printed": ("Nyström (c), as printed", "#cc79a7", "-"),
@@ -141,7 +141,8 @@ def picture(found: dict[str, dict[str, Array]], sizes: tuple[int, ...]) -> Any:
     for column, (kernel, series) in zip(grid.T, found.items(), strict=True):
         for method, values in series.items():
             name, colour, dashes = SHOWN[method]
-            wide = 3.2 if "diagonal" in method else 1.5  # column norms lie upon them
+            # Column norms lie upon diagonals; both hashings have the same eigenvectors.
+            wide = 3.2 if "diagonal" in method or method == "hashing, as printed" else 1.5
             style = {"color": colour, "linestyle": dashes, "linewidth": wide, "label": name}
             by_axis, by_size = values[-1].mean(axis=0), values.mean(axis=(1, 3))
             column[0].plot(axis, by_axis[1], **style)

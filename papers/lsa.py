@@ -20,11 +20,11 @@ from lsa_quality import Documents, Quality, compared, searched
 
 TITLE = "Latent semantic analysis of 20 newsgroups, before and after 100 axes (worrell §4.2)"
 TEXT = """The source prints no figures. Words of three letters or more, no stop words, in less than
-a tenth of the documents; weights are their relative frequencies, as in the source, or tf-idf with
-logarithms of the counts. The rows stay sparse and are centred implicitly. 1000 documents look for
-the others of their newsgroup by the cosine, and k-means makes 20 clusters: adjusted Rand index and
-normalised mutual information, mean and deviation of three starts. The newsgroups serve to judge,
-for nothing else.
+a tenth of the documents; weights are their relative frequencies ("shares"), as in the source, or
+tf-idf with logarithms of the counts. The rows stay sparse and are centred implicitly. 1000
+documents look for the others of their newsgroup by the cosine, and k-means makes 20 clusters:
+adjusted Rand index and normalised mutual information, mean and deviation of three starts. The
+newsgroups serve to judge, for nothing else.
 
 What must be is the source's hope, that scores tell better than words which
 documents are alike, for the ranking as a whole. Among the ten nearest the words themselves tell
@@ -33,7 +33,7 @@ k-means falls. TruncatedSVD does not subtract the
 mean: our axes hold more variance and rank better as a whole, a little worse among the ten nearest,
 and of tf-idf among the hundred nearest; its clusters have the better Rand index. The source
 compares documents by inner products of centred rows, not by the cosine: the last lines, for its
-weights."""
+weights. The curves are of both weights, the scatter and the mean cosines of tf-idf."""
 
 
 def run(quick: bool) -> Result:
@@ -48,8 +48,27 @@ def run(quick: bool) -> Result:
         lines += figures(what, found)
         if weights == "frequencies":
             lines += inner_products(what, documents, rows, scores, 100 if quick else 1000)
-        figure = figure or picture(documents, pca, scores, found)
+        if figure is None:
+            figure = picture(documents, pca, scores, found)
+        else:
+            add_curves(figure, found)
     return Result(TITLE, lines, figure, TEXT, seeds="documents' order 0, axes 0, k-means 0 to 2")
+
+
+def add_curves(figure: Any, found: list[Quality]) -> None:
+    """Draw what relative frequencies find, dashed, beside the curves of tf-idf."""
+    ax = figure.subfigs[0].axes[1]
+    lines = list(ax.lines)
+    names = ["key words", *(one.what for one in found[1:])]
+    for line, one, name in zip(lines, found, names, strict=True):
+        line.set(linestyle="-", label=name)
+        ax.plot(line.get_xdata(), one.precision, color=line.get_color(), linestyle="--", lw=1.6)
+    for style, name in (("-", "tf-idf"), ("--", "relative frequencies")):
+        ax.plot([], [], color="black", linestyle=style, lw=1.6, label=name)
+    ax.legend(loc="upper right", fontsize=8, frameon=False)
+    ax.set_title("Own newsgroup among the nearest documents", fontsize=10, loc="left")
+    ax.set_xlabel("how many of the nearest documents", fontsize=8.5)
+    ax.set_ylabel("share of them that are of the query's newsgroup", fontsize=8.5)
 
 
 def inner_products(

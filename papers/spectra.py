@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,13 @@ Scatters show all rows, coloured by class (Diabetes: by its target). {cifar} Iri
 where the source prints 50.
 
 "Last" is the last axis of any variance, {last} of MNIST: {constant} of its 784 pixels are the same
-in all images and {tied} combinations of others are, so the source's last axis, the 784th, holds
-rounding alone. Its strange scatter is of that rounding: an image with a pixel lit in no other has a
-z-score of √59999 = 245 there, along an axis without variance such numbers cancel, and what single
-precision leaves of the largest is largest. The last line has the place of the source's row. Our
-last axis of any variance singles out row {far}, at {distance:.1f} from the mean."""
+in all images and {tied} combinations of others are, so the source's last axis, the 784th, is one
+of {null} without variance. Which of them comes last is a matter of rounding, and so is where an
+image lies along it. {single} Our last axis of any variance singles out row {far}, at {distance:.1f}
+from the mean."""
+SINGLE = """In single precision row {row}, that of Fig. 2, is the furthest image on {many} of them;
+on {zero} all images are at zero, and on the {rest} others the furthest is one of {rows}. All these
+images have a pixel whose z-score is {z} or more."""
 SOME = """Of CIFAR only the first 1000 images of each of the classes airplane, automobile and bird
 are at hand, not 50 000 of ten: fewer images, less varied, need fewer axes (of every third image, of
 two in three, and of all: {growth} axes for 90, 95 and 99 %). `cifar10.npz` in MERCER_DATA with an
@@ -52,7 +55,12 @@ def run(quick: bool = False) -> Result:
     for case in cases:
         same = not (quick and case.name == "MNIST") and (case.name != "CIFAR" or whole)
         lines += counts(case, same)
-    lines += null_space(cases[3], not quick)
+    lines += last_axis(cases[3], not quick)
+    single = ""
+    if not quick:
+        axes, rows = rounded(cases[3])
+        lines.append(apart(cases[3], axes[rows == OUTLIER]))
+        single = told(cases[3], rows)
     constant = int((np.ptp(cases[3].X, axis=0) == 0).sum())
     return Result(
         "Axes needed for a share of the variance (marukatat Fig. 1, Table 2)",
@@ -63,6 +71,8 @@ def run(quick: bool = False) -> Result:
             last=f"the {cases[3].rank}th",
             constant=constant,
             tied=784 - constant - cases[3].rank,
+            null=784 - cases[3].rank,
+            single=single,
             far=furthest(cases[3])[0],
             distance=along(cases[3], cases[3].rank - 1).max(),
         ),
@@ -98,28 +108,57 @@ def counts(case: Case, same: bool) -> list[Line]:
     return made
 
 
-def null_space(mnist: Case, whole: bool) -> list[Line]:
-    """Return the rank of MNIST's z-scores, and which images are far off on its last axes."""
+def last_axis(mnist: Case, whole: bool) -> list[Line]:
+    """Return the rank of MNIST's z-scores, and how far an image is off on the last axis of them."""
     row, distance = furthest(mnist)
     must: dict[str, Any] = {"least": 50.0} if whole else {}
     what = "MNIST: furthest image on the last of them, in standard deviations"
-    lines = [
+    return [
         Line("MNIST: axes of any variance", mnist.rank, form=".0f", note="of 784"),
         Line(what, distance, "an outlier", form=".0f", note=f"row {row}", **must),
     ]
-    if whole:
-        scores = along(mnist, mnist.X.shape[1] - 1)
-        place = 1 + int((scores > scores[OUTLIER]).sum())
-        what = f"MNIST: place of row {OUTLIER} along the 784th axis, single precision"
-        front = ", ".join(map(str, np.argsort(-scores)[: place - 1][:5]))
-        note = f"of {len(scores)}" + (f"; in front of it {front}" if front else "")
-        lines.append(Line(what, place, "the outlier", form=".0f", note=note))
-    return lines
 
 
-def along(case: Case, axis: int) -> Array:
-    """Return how far every row is along an axis, in the precision of the rows."""
-    return np.abs((case.X - case.model.mean_) / case.model.scale_ @ case.model.components_[axis])
+def rounded(case: Case) -> tuple[Array, Array]:
+    """Return the axes without variance, from 1, and the row that rounding puts furthest on each.
+
+    Axes on which every row is at zero are left out: no row is the furthest there.
+    """
+    scores = along(case, slice(case.rank, None))
+    moved = np.flatnonzero(scores.max(axis=0))
+    return case.rank + 1 + moved, scores[:, moved].argmax(axis=0)
+
+
+def apart(case: Case, axes: Array) -> Line:
+    """Return on how many of the axes without variance the source's row is the furthest."""
+    what = f"MNIST: axes of no variance on which row {OUTLIER} is the furthest, single precision"
+    note = f"of {case.X.shape[1] - case.rank}: {', '.join(map(str, axes))}"
+    return Line(what, len(axes), "the outlier", least=1, form=".0f", note=note)
+
+
+def told(case: Case, rows: Array) -> str:
+    """Say which rows are the furthest on how many of the axes without variance."""
+    ours, null = int((rows == OUTLIER).sum()), case.X.shape[1] - case.rank
+    each = np.unique(rows)
+    others = [str(row) for row in each if row != OUTLIER]
+    return SINGLE.format(
+        row=OUTLIER,
+        many=ours,
+        zero=null - len(rows),
+        rest=len(rows) - ours,
+        rows=", ".join(others),
+        z=math.floor(np.abs(scored(case, each)).max(axis=1).min()),
+    )
+
+
+def scored(case: Case, rows: Any) -> Array:
+    """Return the z-scores of some rows, in their precision."""
+    return (case.X[rows] - case.model.mean_) / case.model.scale_
+
+
+def along(case: Case, axes: int | slice) -> Array:
+    """Return how far every row is along some axes, in the precision of the rows."""
+    return np.abs(scored(case, slice(None)) @ case.model.components_[axes].T)
 
 
 def furthest(case: Case) -> tuple[int, float]:

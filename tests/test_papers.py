@@ -1,16 +1,31 @@
 """Results of the sources in their quick form: they run, and say something sensible."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.linalg
 
 pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[plot]")
 
+from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from mercer import KernelPCA, SubspaceClassifier
+from mercer.eigen.power import power as power_iteration
 from mercer.kernels import RBF
-from papers import basis_size, openml, page, results, segmentation, spectra, usps
+from mercer.operators import Dense
+from papers import (
+    basis_size,
+    mnist_times,
+    openml,
+    page,
+    power,
+    results,
+    segmentation,
+    spectra,
+    usps,
+)
 from papers.__main__ import NAMES, main, summary
 from papers.data import load
 from papers.results import Line, Result
@@ -33,6 +48,44 @@ def test_figures_without_numbers_show_what_their_text_says(name):
     assert not [line.cells() for line in lines if line.met is False]
 
 
+def in_eigenvectors(values, starts, steps):
+    """Return 1 − |y_kᵀv₁| of power iteration where AᵀA is diagonal, v₁ the last unit vector."""
+    y, errors = starts, []
+    for _ in range(steps):
+        y = values[:, None] * y
+        y /= np.linalg.norm(y, axis=0)
+        errors.append((y[:-1] ** 2).sum(axis=0) / (1 + np.abs(y[-1])))
+    return np.array(errors)
+
+
+def test_products_with_the_matrix_are_those_of_its_eigenvalues():
+    A = np.random.default_rng(3).normal(size=(60, 25))
+    for matrix in (A, power.worst(0.7, 25)):
+        runs = power.iterated(matrix, 40)
+        values, vectors = np.linalg.eigh(matrix.T @ matrix)
+        starts = vectors.T @ np.random.default_rng(0).standard_normal((25, 40))
+        expected = in_eigenvectors(values, starts, len(runs.errors))
+        np.testing.assert_allclose(runs.errors, expected, rtol=1e-6)
+        np.testing.assert_allclose(runs.values, values[::-1], rtol=1e-12)
+    np.testing.assert_allclose(runs.values, np.r_[1.0, np.full(24, 0.7)], rtol=1e-12)
+
+
+def test_the_iterates_are_those_of_the_library():
+    """Every product that the library's power iteration makes is with the next of our iterates."""
+
+    class Seen(Dense):
+        def matmat(self, V):
+            seen.append(V)
+            return super().matmat(V)
+
+    seen = []
+    A = power.worst(0.8, 30)
+    found = power_iteration(Seen(A.T @ A), 1, tol=1e-9, rng=np.random.default_rng(0))
+    errors = power.iterated(A, 1).errors[:, 0]
+    theirs = [power.away(y, found.vectors[:, 0])[0] for y in seen[1:]]
+    np.testing.assert_allclose(theirs[:30], errors[:30], rtol=1e-6)
+
+
 def test_novelty():
     found = figures("novelty")
     linear = max(area for what, area in found.items() if what.startswith("linear PCA"))
@@ -53,6 +106,23 @@ def test_lsa():
     assert found["shares of key words: variance, percent"].met
     # Of shares, so few documents and axes are no gain.
     assert found["tf-idf of key words, 20 axes, mercer.PCA: average precision"].met
+
+
+def test_the_picture_of_documents_has_curves_of_both_weights():
+    lsa = pytest.importorskip("papers.lsa")
+    figure = Figure()
+    _, ax = figure.subfigures(2, 1)[0].subplots(1, 2)
+    for style in ("-", "-", "--"):
+        ax.plot([1, 2, 3], [0.9, 0.8, 0.7], style)
+    ways = ("shares", "2 axes, PCA", "2 axes, SVD")
+    found = [SimpleNamespace(what=what, precision=np.full(3, 0.5)) for what in ways]
+    lsa.add_curves(figure, found)
+    curves = [line for line in ax.lines if len(line.get_xdata())]
+    assert [line.get_linestyle() for line in curves] == ["-"] * 3 + ["--"] * 3
+    assert all((line.get_ydata() == 0.5).all() for line in curves[3:])
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert words[:3] == ["key words", "2 axes, PCA", "2 axes, SVD"]
+    assert words[3:] == ["tf-idf", "relative frequencies"]
 
 
 def test_segmentation():
@@ -140,6 +210,19 @@ def test_runtimes():
         passes = [found[f"{name}: KHA-SMD, {n} passes: D²/r"] for n in (2, 32, 128)]
         assert passes == sorted(passes, reverse=True)
         assert passes[-1] < 1e-3
+
+
+def test_labels_of_the_times_do_not_lie_on_each_other():
+    found = {
+        "SubKp, random": [mnist_times.Fit(m, s, 4.6e-5, 4.5e-5) for m, s in ((700, 1), (1000, 5))],
+        "SubKp, k-means": [mnist_times.Fit(700, 4.5, 4.6e-5, 4.5e-5)],
+        "ICD": [mnist_times.Fit(200, 9, 9.7e-5, 4.5e-5)],
+    }
+    drawn = mnist_times.figure(found)
+    drawn.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawn.axes[0].texts]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 @pytest.mark.slow

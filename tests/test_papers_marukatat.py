@@ -1,5 +1,7 @@
 """Marukatat's table and figures in their quick form: what they must show, they show."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,20 @@ def test_a_case_counts_axes_and_finds_its_rank():
     shares = np.cumsum(case.values) / case.values.sum()
     k = case.axes_for(0.9)
     assert shares[k - 1] >= 0.9 > np.append(0.0, shares)[k - 1]
+
+
+def test_axes_without_variance_and_who_is_furthest_on_them():
+    """On the first two such axes rows 2 and 0 are; on the third all are at zero, and none is."""
+    X = np.zeros((3, 4), np.float32)
+    X[:, 1], X[:, 2] = (1e-6, 0, -2e-6), (3e-6, 0, 1e-6)
+    model = SimpleNamespace(mean_=np.zeros(4), scale_=np.ones(4), components_=np.eye(4))
+    case = SimpleNamespace(X=X, model=model, rank=1)
+    axes, rows = spectra.rounded(case)
+    assert axes.tolist() == [2, 3]
+    assert rows.tolist() == [2, 0]
+    line = spectra.apart(case, axes[rows == 2])
+    assert (line.ours, line.met, line.note) == (1, True, "of 3: 2")
+    assert not spectra.apart(case, axes[rows == 1]).met
 
 
 def test_outlier():
