@@ -7,9 +7,9 @@ system lets it. ``python -m benchmarks.beyond 2`` takes a file of 2 GB.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -152,4 +152,6 @@ def _read_so_far() -> int:
 
 
 if __name__ == "__main__":
-    print(report.table(run(gigabytes=float(sys.argv[1]) if sys.argv[1:] else 8.0)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("gigabytes", nargs="?", type=float, default=8.0)
+    print(report.table(run(gigabytes=parser.parse_args().gigabytes)))

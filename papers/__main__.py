@@ -8,6 +8,7 @@ import pkgutil
 import sys
 import time
 
+from benchmarks.environment import environment
 from papers import page, results
 
 HELPERS = {"__main__", "data", "drawing", "openml", "page", "panels", "results", "shapes"}
@@ -37,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names:
         if name not in NAMES:
             parser.error(f"{name!r} is not one of {', '.join(NAMES)}")
+    environment()  # the commit is noted before anything is written
     met, found, skipped, began = True, list[results.Result](), list[str](), time.perf_counter()
     for name in options.names or NAMES:
         start = time.perf_counter()

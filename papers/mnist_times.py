@@ -134,7 +134,7 @@ def enough(name: str, fits: list[Fit]) -> Fit:
 def first(found: dict[str, list[Fit]]) -> Line:
     """Return the seconds of SubKp as a share of ICD's, each as good as the printed."""
     ours, icd = (enough(name, found[name]).seconds for name in PRINTED)
-    printed = f"{PRINTED['SubKp, random'][0] / PRINTED['ICD'][0]:.2f}"
+    printed = f"{PRINTED['SubKp, random'][0]:.0f} / {PRINTED['ICD'][0]:.0f}"
     return Line("seconds of SubKp / ICD", ours / icd, printed, most=1.0)
 
 

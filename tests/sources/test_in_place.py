@@ -370,7 +370,7 @@ def test_names_of_arrays_in_a_file(tmp_path):
     group.create_array("b", data=X)
     with pytest.raises(FileError, match=r"2 arrays.*'a', 'b'.*x\.zarr::NAME"):
         as_source(tmp_path / "x.zarr")
-    with pytest.raises(FileError, match=r"x\.zarr::c"):
+    with pytest.raises(FileError, match=r"x\.zarr::c: there is no .c.\. It holds .a., .b.\."):
         as_source(f"{tmp_path}/x.zarr::c")
 
 

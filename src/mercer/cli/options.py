@@ -126,7 +126,7 @@ class Rows(Format, Memory):
         str,
         typer.Argument(
             help="Rows: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, "
-            ".zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
+            ".hdf5, .zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
             "FILE.h5::NAME for one array of several, or - for stdin.",
             show_default=False,
         ),

@@ -67,7 +67,13 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
 
 
 def _array(path: Path, ask: Ask) -> Any:
-    opened = _open(path, ask.part or "")
+    try:
+        opened = _open(path, ask.part or "")
+    except FileNotFoundError as absent:
+        if not ask.part:
+            raise
+        held = listed([array.path for array in _arrays(_open(path, ""))])
+        raise FileError(f"{ask.path}: there is no {ask.part!r}. It holds {held}.") from absent
     if hasattr(opened, "shape"):
         return opened
     found = [array for array in _arrays(opened) if len(array.shape) == 2]
