@@ -270,6 +270,31 @@ def test_usps_tables_have_every_cell():
     assert linear.printed(test=False) == ("3, 4", "3.06 ± 0.74 (Table 3)")
 
 
+def test_usps_differences_from_printed():
+    way = next(way for way in usps.WAYS if way.name == "RKp (c), 30%, random")  # 3.16 ± 0.70
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(25)
+    spread = (noise - noise.mean()) / noise.std(ddof=1)  # a standard error of 0.2 of ours
+    for apart, close in ((0.4, True), (0.45, False), (-0.45, False)):
+        ((gap, near, name),) = usps.differences({way: 3.16 + apart + spread})
+        assert (round(gap, 9), near, name) == (apart, close, way.name)
+
+
+def test_usps_reports_more_splits_than_it_chooses_on(monkeypatch):
+    """What is best on the first splits is chosen, and what it makes of all of them is told."""
+
+    def curve(way, exponent, digits, split):
+        errors = np.full(len(usps.AXES), 10.0)
+        errors[3 if split < 3 else 5] = 2.0 + split - exponent
+        return errors
+
+    monkeypatch.setattr(usps, "held_out", curve)
+    choice = usps.chosen(usps.ALL[0], None, quick=False)
+    assert (choice.exponent, choice.axes) == (-1.0, 40)
+    assert len(choice.errors) == 25
+    np.testing.assert_allclose(choice.errors, [3.0, 4.0, 5.0] + [10.0] * 22)
+
+
 def test_fewer_axes_from_one_fit():
     X, y = load_digits(return_X_y=True)
 
