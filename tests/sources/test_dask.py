@@ -231,6 +231,40 @@ class TestWhatComesIn:
         with pytest.raises(ValueError, match=r"'colour'.*not of numbers"):
             PCA(1).fit(dd.from_pandas(table, npartitions=1))
 
+    @pytest.mark.parametrize(
+        ("kind", "column"),
+        [
+            ("float64", "bool"),
+            ("float32", "bool"),
+            ("int64", "bool"),
+            ("float64", "Int64"),
+            ("float64", "boolean"),
+            ("float32", "Int64"),
+            ("Int64", "Int64"),
+            ("Float32", "Float32"),
+            ("float32", "float32"),
+        ],
+    )
+    def test_columns_of_several_kinds(self, kind, column):
+        table = pd.DataFrame(np.round(ROWS * 10), columns=[f"c{i}" for i in range(D)]).astype(kind)
+        made = ROWS[:, 3] > 2 if column in ("bool", "boolean") else np.arange(N)
+        table["c3"] = pd.Series(made).astype(column)
+        there, here = PCA(3).fit(dd.from_pandas(table, npartitions=4)), PCA(3).fit(table)
+        assert there.components_.dtype == here.components_.dtype
+        assert list(there.feature_names_in_) == list(here.feature_names_in_)
+        loose = 1e-5 if here.components_.dtype == np.float32 else 1e-10
+        near(there.components_, here.components_, loose)
+        near(there.transform(dd.from_pandas(table, npartitions=3)), here.transform(table), loose)
+
+    @pytest.mark.parametrize("kind", ["Int64", "boolean", "Float64"])
+    def test_what_is_missing_in_a_table_is_nan(self, kind):
+        table = pd.DataFrame(ROWS, columns=[f"c{i}" for i in range(D)])
+        table["c3"] = pd.Series(ROWS[:, 3] > 2).astype(kind)
+        table.loc[433, "c3"] = pd.NA
+        for rows in (table, dd.from_pandas(table, npartitions=4)):
+            with pytest.raises(ValueError, match=r"NaN: the first is in row 433, column 3 \('c3'"):
+                PCA(2).fit(rows)
+
     def test_chunks_split_along_columns_are_joined_with_a_warning(self):
         X = da.from_array(ROWS, chunks=(101, 4))
         with pytest.warns(UserWarning, match=r"split along its columns into 3.*rechunk") as seen:
@@ -279,12 +313,31 @@ class TestWhatComesIn:
             (lambda: dask_rows().map_blocks(sparse_chunk), TypeError, "sparse"),
             (lambda: lied(sparse_chunk), TypeError, "sparse"),
             (lambda: lied(lambda chunk: chunk[1:]), ValueError, r"announced with (101|94) rows"),
+            (
+                lambda: lied(lambda chunk: np.hstack([chunk, chunk])),
+                ValueError,
+                r"rows \d+ to \d+ was announced with (101|94) rows and 9 columns, and has shape "
+                r"\((101|94), 18\)\. Give every chunk the same columns",
+            ),
             (lambda: lied(np.ma.masked_less, 0), ValueError, "masked"),
         ],
     )
     def test_what_cannot_be_read_is_refused(self, make, error, message):
         with pytest.raises(error, match=message):
             PCA(1).fit(make())
+
+    def test_a_part_of_a_table_with_other_columns_is_named(self):
+        def part(number):
+            made = pd.DataFrame(ROWS[:39], columns=[f"c{i}" for i in range(D)])
+            return made if number < 2 else made.assign(more=1.0)
+
+        X = dd.from_map(part, range(4), meta=part(0).iloc[:0], enforce_metadata=False)
+        told = r"rows (78 to 116|117 to 155) was announced with 39 rows and 9 columns.*\(39, 10\)"
+        for fit in (PCA(2).fit, kernel_pca().fit, kernel_pca(method=PLAIN).fit):
+            with pytest.raises(ValueError, match=told):
+                fit(X)
+        with pytest.raises(ValueError, match=told):
+            PCA(2).fit(ROWS).transform(X.to_dask_array(lengths=True)).compute()
 
 
 def sparse_chunk(chunk):
@@ -380,7 +433,9 @@ def cluster():
         dask.config.set({"distributed.worker.daemon": True}),
         distributed.LocalCluster(processes=True, **options) as there,
         distributed.Client(there) as client,
+        pytest.MonkeyPatch.context() as patch,
     ):
+        patch.setattr("mercer.sources.dask.joined._ROWS", 0)  # chunks as small as these meet
         yield client
 
 

@@ -1,6 +1,7 @@
 """Exact kernel PCA of Dask rows: pairs of chunks meet where they lie, and the rows stay there."""
 
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -13,7 +14,7 @@ from mercer import KernelPCA, SubspaceClassifier, as_source, config_context, met
 from mercer.arrays import to_numpy
 from mercer.checkpoint import folder as running
 from mercer.kernels import RBF, Polynomial
-from mercer.methods import Exact, Hebbian, Sketch, Within
+from mercer.methods import Exact, Hebbian, RandomFeatures, Sketch, Within
 from mercer.modelfile import ModelFileError
 from mercer.operators import Gram
 from mercer.progress import Listener, session
@@ -25,6 +26,8 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 chunks = pytest.importorskip("mercer.sources.dask.chunks")
 pairs = pytest.importorskip("mercer.sources.dask.pairs")
+joined = pytest.importorskip("mercer.sources.dask.joined")
+across = sys.modules["mercer.sources.dask.across"]
 
 N, D = 160, 6
 ROWS = np.random.default_rng(0).normal(size=(N, D)) * np.linspace(5, 0.3, D) + 2.0
@@ -53,8 +56,16 @@ def synchronous():
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def apart():
+    """Chunks as small as these are joined: here they meet."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joined, "_ROWS", 0)
+        yield
+
+
 @pytest.fixture(scope="module")
-def both():
+def both(apart):
     """Models of the same rows: here, and of Dask."""
     with dask.config.set(scheduler="synchronous"):
         return model().fit(ROWS), model().fit(rows_of())
@@ -186,6 +197,79 @@ class TestFit:
         bad[90] *= 1e200
         with pytest.raises(ValueError, match=r"NaN or infinity between rows"):
             model(kernel="poly", degree=3, gamma=1.0).fit(rows_of(bad))
+
+
+class TestSmallChunks:
+    @pytest.fixture
+    def made(self, monkeypatch):
+        """Counts the tasks of two chunks that meet."""
+        tasks, task = [], pairs.task
+
+        def counting(function):
+            def call(*arguments):
+                tasks.append(function.__name__)
+                return task(function)(*arguments)
+
+            return call
+
+        for module in (pairs, chunks, joined, across):
+            monkeypatch.setattr(module, "task", counting)
+        return tasks
+
+    def test_neighbours_meet_as_one(self, made, monkeypatch):
+        monkeypatch.setattr(joined, "_ROWS", 2048)
+        X = rows_of(ROWS, (2,) * 80)
+        here, there = model().fit(ROWS), model().fit(X)
+        products = made.count("paired")
+        assert 0 < products < 20  # one pair in place of 3240, for every product
+        near(there.eigenvalues_, here.eigenvalues_)
+        made.clear()
+        near(there.transform(NEW), here.transform(NEW))
+        assert made.count("shared") == 1
+        made.clear()
+        lazy = there.transform(X)
+        assert made.count("shared") == 80
+        near(lazy, here.transform(ROWS))
+
+    def test_the_certificate_of_features(self, made, monkeypatch):
+        monkeypatch.setattr(joined, "_ROWS", 2048)
+        method = RandomFeatures(40)
+        here, there = (model(method=method).fit(x) for x in (ROWS, rows_of(ROWS, (2,) * 80)))
+        assert 0 < made.count("paired") < 20
+        assert float(there.certificate_.gap) == pytest.approx(float(here.certificate_.gap))
+        near(there.transform(NEW), here.transform(NEW))
+
+    @pytest.mark.parametrize(
+        ("sizes", "most", "wanted"),
+        [
+            ((10, 10, 10, 10), 20, [20, 20]),
+            ((10, 50, 10, 0, 10), 20, [10, 50, 20]),
+            ((50, 50), 20, [50, 50]),
+            ((1, 19, 1), 20, [20, 1]),
+        ],
+    )
+    def test_large_ones_stay_as_they_are(self, sizes, most, wanted, monkeypatch):
+        monkeypatch.setattr(joined, "_ROWS", most)
+        rows = ROWS[: sum(sizes)]
+        source = as_source(rows_of(rows, sizes))
+        found = joined.joined(source.chunks, source.row_bytes)
+        assert [count for _, _, count in found] == wanted
+        assert [start for _, start, _ in found] == [0, *np.cumsum(wanted)[:-1]]
+        parts = dask.compute(*(chunk for chunk, _, _ in found))
+        np.testing.assert_array_equal(np.concatenate(parts), rows)
+        with config_context(memory=32 * 12 * D * 8):  # room for twelve rows
+            small = joined.joined(source.chunks, source.row_bytes)
+        assert max(count for _, _, count in small) <= max(12, *sizes)
+
+    def test_a_chunk_that_is_not_what_it_says_is_named(self, monkeypatch):
+        monkeypatch.setattr(joined, "_ROWS", 2048)
+
+        def cut(chunk, block_info=None):
+            return chunk[:, 1:] if block_info[0]["chunk-location"][0] == 3 else chunk
+
+        X = rows_of(ROWS, (40,) * 4).map_blocks(cut, dtype=float, meta=np.empty((0, D)))
+        with pytest.raises(ValueError, match="rows 120 to 159 was announced"):
+            Gram(RBF(0.01), as_source(X))
 
 
 class TestModel:
@@ -333,6 +417,17 @@ class TestCheckpoint:
         assert not kept.exists()
         # Every time the fingerprint, the diagonal and one walk of two groups are made again.
         assert len(seen) <= once + 16 * kills
+
+    def test_fewer_pairs_between_two_saves(self, tmp_path):
+        source = as_source(rows_of(ROWS, (4,) * 40))
+        gram = RBF(0.01)(ROWS)
+        V = np.random.default_rng(3).normal(size=(N, 3))
+        assert [len(group) for group in pairs._grouped(source.chunks, source)] == [40]
+        with config_context(checkpoint=tmp_path / "kept"), running.run():
+            assert [len(group) for group in pairs._grouped(source.chunks, source)] == [8] * 5
+            near(Gram(RBF(0.01), source).times(V), gram @ V, 1e-13)
+            with dask.config.set(scheduler="threads", num_workers=100):
+                assert len(pairs._grouped(source.chunks, source)[0]) == 20
 
     def test_workers_keep_nothing_of_their_own(self, tmp_path):
         from mercer.config import get_config

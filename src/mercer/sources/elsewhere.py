@@ -106,6 +106,8 @@ class Errand:
     ----------
     token : str
         By which the source of the view knows its chunks.
+    width : int
+        Columns of every chunk.
     view : Source
         The rows that are wanted.
     state : Fold, Meeting or None
@@ -117,6 +119,7 @@ class Errand:
     """
 
     token: str
+    width: int
     view: Source
     state: Any
     memory: int
@@ -131,7 +134,7 @@ class Errand:
         settings = config_context(
             memory=self.memory, block_rows=self.block_rows, progress=False, checkpoint=None
         )
-        here = (self.token, start, require_rows(chunk, start, rows))
+        here = (self.token, start, require_rows(chunk, start, rows, self.width))
         before = getattr(_hand, "chunk", None)
         with (
             settings,
@@ -245,7 +248,7 @@ def added(parts: list[Array]) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def require_rows(chunk: Any, start: int, rows: int) -> np.ndarray[Any, Any]:
+def require_rows(chunk: Any, start: int, rows: int, width: int) -> np.ndarray[Any, Any]:
     """Return a chunk as an array, or refuse one that is not what was announced."""
     if hasattr(chunk, "tocsr") or hasattr(chunk, "todense"):
         raise TypeError(
@@ -258,10 +261,16 @@ def require_rows(chunk: Any, start: int, rows: int) -> np.ndarray[Any, Any]:
             f"for example with dask.array.ma.filled."
         )
     found = np.asarray(chunk)
-    if found.ndim != 2 or found.shape[0] != rows:
+    if found.shape != (rows, width):
+        columns = found.ndim == 2 and found.shape[0] == rows
         raise ValueError(
-            f"The chunk of rows {start} to {start + rows - 1} was announced with {rows} rows, and "
-            f"has shape {found.shape}. Have X.compute_chunk_sizes() find the sizes of its chunks."
+            f"The chunk of rows {start} to {start + rows - 1} was announced with {rows} rows and "
+            f"{width} columns, and has shape {found.shape}. "
+            + (
+                "Give every chunk the same columns, in the same order."
+                if columns
+                else "Have X.compute_chunk_sizes() find the sizes of its chunks."
+            )
         )
     return found
 

@@ -12,6 +12,7 @@ from mercer.arrays import Array, like, to_numpy
 from mercer.config import get_config
 from mercer.sources.base import BLOCK_BYTES, Source
 from mercer.sources.dask.chunks import Chunks
+from mercer.sources.dask.joined import joined
 from mercer.sources.dask.source import DaskSource
 from mercer.sources.dask.tasks import compute, reduced, sent, task
 from mercer.sources.elsewhere import Terms, added, shared
@@ -116,7 +117,7 @@ def _summed(
 ) -> list[Any]:
     """Return a task for every chunk of a view: its sums over all points; None for no rows."""
     errand, theirs = sent(chunks.errand(view)), sent(over.chunks.errand(over, terms))
-    points = [(y, sent(beside(y[1], y[1] + y[2]))) for y in over.chunks.some()]
+    points = [(y, sent(beside(y[1], y[1] + y[2]))) for y in joined(over.chunks, over.row_bytes)]
     found = {
         x[1]: reduced(
             [task(shared)(x, y, along, errand, theirs) for y, along in points], task(added), _FAN

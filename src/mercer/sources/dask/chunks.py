@@ -12,9 +12,12 @@ import numpy as np
 
 from mercer import checkpoint, progress
 from mercer.arrays import Array
+from mercer.checkpoint.passes import Kept
 from mercer.config import get_config
 from mercer.sources.base import BLOCK_BYTES, Source
+from mercer.sources.dask.joined import Chunk
 from mercer.sources.dask.pairs import walked
+from mercer.sources.dask.rounds import Rounds
 from mercer.sources.dask.tasks import Ticks, compute, reduced, sent, task, worker
 from mercer.sources.elsewhere import (
     Elsewhere,
@@ -66,38 +69,37 @@ class Chunks(Elsewhere):
                 f"of Dask rows is sent without them: make it anew of the collection."
             )
         (rows,) = compute([self.array[start - self.first : stop - self.first]])
-        return require_rows(rows, start, stop - start)
+        return require_rows(rows, start, stop - start, self.array.shape[1])
 
     def fold(self, view: Source, state: F) -> F:
         """Fold every chunk on its own and merge neighbours, two by two: the same bits always.
 
-        Of many chunks some hundred at a time: between them the pass can be saved.
+        Of many chunks some hundred at a time; where the pass is kept, as many as the interval
+        between two saves asks for.
         """
-        errand = sent(self.errand(view, state.spawn(), state.nbytes))
-        chunks = [*self.some()]
-        rounds = [chunks[at : at + _ONCE] for at in range(0, len(chunks), _ONCE)]
+        plain = self.errand(view, state.spawn(), state.nbytes)
+        errand, chunks = sent(plain), [*self.some()]
         with (
             progress.task(state.label, view.shape[0]) as tick,
-            checkpoint.saving(state, self.layout(view)) as saved,
+            checkpoint.saving(state, f"{self.layout(view)}, in rounds") as saved,
         ):
             if saved.over:
                 return state
-            saved.begin([state])
-            done = saved.done[0]
-            tick(sum(rows for some in rounds[:done] for _, _, rows in some))
-            for some in rounds[done:]:
-                with saved.turn(0):
-                    self._fold_some(some, view, state, errand, tick)
+            kept = isinstance(saved, Kept) and state.resumable
+            rounds = Rounds(state, plain, _ONCE, kept=kept)
+            saved.begin([rounds])
+            tick(sum(rows for _, _, rows in chunks[: rounds.done]))
+            while rounds.done < len(chunks):
+                some = chunks[rounds.done : rounds.done + rounds.size]
+                with saved.turn(0), rounds.timed(len(some)):
+                    arrays = self._folded(some, view, errand, tick)
+                    rounds.add(arrays, len(some), last=rounds.done + len(some) == len(chunks))
         return state
 
-    def _fold_some(
-        self,
-        some: list[tuple[Any, int, int]],
-        view: Source,
-        state: Fold,
-        errand: Any,
-        tick: progress.Tick,
-    ) -> None:
+    def _folded(
+        self, some: list[Chunk], view: Source, errand: Any, tick: progress.Tick
+    ) -> dict[str, Array]:
+        """Return what some chunks amount to, merged where they lie."""
         parts, sizes = [], {}
         for chunk, start, rows in some:
             part = task(folded)(chunk, start, rows, view.counts(start, start + rows), errand)
@@ -105,10 +107,7 @@ class Chunks(Elsewhere):
             sizes[part.key] = rows
         with Ticks(tick, sizes):
             (arrays,) = compute([reduced(parts, lambda two: task(merged)(*two, errand), 2)])
-        other = state.spawn()
-        other.restore(arrays)
-        with np.errstate(invalid="ignore", over="ignore"):
-            state.merge(other)
+        return dict(arrays)
 
     def pairs(self, view: Source, meeting: Meeting, state: P) -> P:
         return walked(self, view, meeting, state)
@@ -164,7 +163,7 @@ class Chunks(Elsewhere):
     def _delayed(self) -> Any:
         return self.array.to_delayed()[:, 0]
 
-    def some(self, at: np.ndarray[Any, Any] | None = None) -> Iterator[tuple[Any, int, int]]:
+    def some(self, at: np.ndarray[Any, Any] | None = None) -> Iterator[Chunk]:
         """Yield the chunks that have rows, or some of the rows named; first row, and number."""
         for chunk, (start, rows) in zip(self._delayed, self.places, strict=True):
             if rows and (at is None or np.any((at >= start) & (at < start + rows))):
@@ -175,7 +174,7 @@ class Chunks(Elsewhere):
         settings, (room, tasks) = get_config(), worker()
         # No less than what a fold and its blocks hold: the share of a task is not a limit.
         share = max(room // tasks, min(room, 2 * held + 4 * BLOCK_BYTES))
-        return Errand(self.token, view, state, share, settings.block_rows)
+        return Errand(self.token, self.array.shape[1], view, state, share, settings.block_rows)
 
     def layout(self, view: Source) -> str:
         """Say how the rows are cut: only a pass that is cut so can be gone on with."""

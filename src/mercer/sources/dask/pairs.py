@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +11,8 @@ import numpy as np
 
 from mercer import checkpoint, progress
 from mercer.sources.base import Source
-from mercer.sources.dask.tasks import Ticks, compute, everywhere, reduced, sent, task
+from mercer.sources.dask.joined import Chunk, joined
+from mercer.sources.dask.tasks import Ticks, at_once, compute, everywhere, reduced, sent, task
 from mercer.sources.elsewhere import Arrays, Meeting, Paired, added_up, met, paired
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ P = TypeVar("P", bound=Paired)
 Place = tuple[int, int]
 # Chunks of a group, at most: of two groups all chunks meet in one computation.
 _GROUP = 64
+# The same where the fit is kept, which is saved between two computations; chunks come more often.
+_KEPT = 8
 # Meetings of a chunk that are summed at once.
 _FAN = 8
 
@@ -31,7 +36,8 @@ def walked(chunks: Chunks, view: Source, meeting: Meeting, state: P) -> P:
     groups = _grouped(chunks, view)
     walks = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
     errand = sent(chunks.errand(view, meeting))
-    layout = f"pairs of {chunks.layout(view)}, {[len(group) for group in groups]}"
+    places = repr([[chunk[1:] for chunk in group] for group in groups])
+    layout = f"pairs of {chunks.layout(view)}, {zlib.crc32(places.encode()):08x}"
     with (
         progress.task(state.label, view.shape[0] ** 2) as tick,
         checkpoint.saving(state, layout) as saved,
@@ -48,14 +54,16 @@ def walked(chunks: Chunks, view: Source, meeting: Meeting, state: P) -> P:
     return state
 
 
-def _grouped(chunks: Chunks, view: Source) -> list[list[tuple[Any, int, int]]]:
+def _grouped(chunks: Chunks, view: Source) -> list[list[Chunk]]:
     """Return the chunks in groups of which the workers hold two, and as much again."""
     d = max(view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
-    room = everywhere() // 4 // 2
-    groups: list[list[tuple[Any, int, int]]] = []
+    room, most = everywhere() // 4 // 2, _GROUP
+    if checkpoint.running():  # twice as many pairs as workers, at least
+        most = min(_GROUP, max(_KEPT, math.ceil(2 * math.sqrt(at_once()))))
+    groups: list[list[Chunk]] = []
     held = 0
-    for chunk in chunks.some():
-        if not groups or len(groups[-1]) == _GROUP or held + chunk[2] * d > room:
+    for chunk in joined(chunks, view.row_bytes):
+        if not groups or len(groups[-1]) == most or held + chunk[2] * d > room:
             groups.append([])
             held = 0
         groups[-1].append(chunk)
@@ -64,8 +72,8 @@ def _grouped(chunks: Chunks, view: Source) -> list[list[tuple[Any, int, int]]]:
 
 
 def _walk(
-    a: list[tuple[Any, int, int]],
-    b: list[tuple[Any, int, int]],
+    a: list[Chunk],
+    b: list[Chunk],
     state: Paired,
     errand: Any,
     tick: progress.Tick,
@@ -95,7 +103,7 @@ def _summed(meetings: list[tuple[Any, str]]) -> Any:
     return reduced(first, task(added_up), _FAN)
 
 
-def _entries(a: list[tuple[Any, int, int]], b: list[tuple[Any, int, int]]) -> int:
+def _entries(a: list[Chunk], b: list[Chunk]) -> int:
     """Return the entries of the matrix that two groups stand for."""
     here, there = (sum(rows for _, _, rows in group) for group in (a, b))
     return here * there * (1 if a[0][1] == b[0][1] else 2)

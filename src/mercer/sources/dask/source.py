@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dask.array
+import numpy as np
 
 from mercer.arrays import numpy_dtype, working_dtype
 from mercer.notices import warn
@@ -74,13 +75,26 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
                     f"numbers, or drop it."
                 )
         names = columns if all(isinstance(name, str) for name in columns) else None
-        collection = collection.to_dask_array(lengths=True)
+        collection = _of_one_kind(collection).to_dask_array(lengths=True)
     if not isinstance(collection, dask.array.Array):
         raise TypeError(
             f"X is a {type(collection).__module__}.{type(collection).__name__}; of Dask's "
             f"collections arrays and DataFrames are read."
         )
     return _checked(collection), names
+
+
+def _of_one_kind(table: Any) -> Any:
+    """Return a table of numbers whose rows are not arrays of objects; what is missing is NaN.
+
+    In the precision that the same table has in memory: pandas' own dtypes are float64 there.
+    """
+    kinds = list(table.dtypes)
+    if not all(isinstance(kind, np.dtype) for kind in kinds):
+        return table.astype("float64")
+    if len({kind.kind == "b" for kind in kinds}) > 1:
+        return table.astype(np.result_type(*kinds))
+    return table
 
 
 def _checked(array: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import dask
 import dask.callbacks
+import dask.local
 from dask.system import CPU_COUNT
 
 from mercer import progress
@@ -63,6 +64,14 @@ def everywhere() -> int:
     """Return the bytes that may be held by all workers together; where there are none, here."""
     client = _client()
     return worker()[0] * (1 if client is None else max(1, len(client.nthreads())))
+
+
+def at_once() -> int:
+    """Return how many tasks run at a time, on all workers together."""
+    client = _client()
+    if client is not None:
+        return max(1, sum(int(count) for count in client.nthreads().values()))
+    return 1 if dask.base.get_scheduler() is dask.local.get_sync else worker()[1]
 
 
 def _client() -> Any:
