@@ -44,21 +44,18 @@ class Table:
     file: str
     must: float | None
     rule: Landmarks
-    with_y: bool = True
 
     def rows(self) -> data.Array:
         """Return the rows as they are, with what is to be predicted as the last column."""
         with np.load(data.find(self.file)) as archive:
-            if not self.with_y:
-                return np.concatenate([archive["X"], archive["X_test"]]).astype(np.float64)
-            return np.column_stack([archive["X"], archive["y"]]).astype(np.float64)
+            return data.with_target(archive)
 
 
 TABLES = {
     "concrete": Table("concrete.npz", 1e-3, Forward()),
     "housing": Table("boston_housing.npz", 1e-2, Forward()),
     # Forward(20, candidates=2000) comes as near, and takes minutes for so many points.
-    "tic": Table("tic.npz", None, KMeans(), with_y=False),
+    "tic": Table("tic.npz", None, KMeans()),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,13 @@ def find(name: str) -> Path:
     if not (folder / name).is_file():
         raise FileNotFoundError(f"{name} is not in MERCER_DATA")
     return folder / name
+
+
+def with_target(arrays: Mapping[str, Array]) -> Array:
+    """Return rows with what is to be predicted as a column, or all rows where some are to test."""
+    if "X_test" in arrays:
+        return np.concatenate([arrays["X"], arrays["X_test"]]).astype(np.float64)
+    return np.column_stack([arrays["X"], arrays["y"]]).astype(np.float64)
 
 
 def tall(dtype: DTypeLike, quick: bool = False) -> tuple[Array, str]:

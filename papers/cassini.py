@@ -9,7 +9,7 @@ import numpy as np
 from mercer import PCA, KernelPCA
 from mercer.plotting import ContoursDisplay
 from papers.drawing import arrows, plane, points
-from papers.results import Line, Result
+from papers.results import Line, Result, fill
 from papers.shapes import Array, beans, one_cut
 
 TITLE = "Cassini's problem, linear axes and contours of eight components (aguilera Fig. 2 and 3)"
@@ -43,8 +43,7 @@ def run(quick: bool = False) -> Result:
         Line("Fig. 3: the disc told by component 3", 0.0, least=0.9, form=".3f"),
         Line("Fig. 3: quarters told by component 4", 0.0, least=0.9, form=".3f"),
     ]
-    for line, values in zip(lines, found.T, strict=True):
-        line.ours, line.spread = float(values.mean()), float(values.std())
+    fill(lines, found)
     seeds = f"points 0 to {draws - 1}, the picture 0"
     return Result(TITLE, lines, picture(*drawn(0)), TEXT.format(draws=draws), seeds=seeds)
 

@@ -9,7 +9,7 @@ import numpy as np
 from mercer import KernelPCA
 from mercer.plotting import ContoursDisplay
 from papers.drawing import plane
-from papers.results import Line, Result
+from papers.results import Line, Result, fill
 from papers.shapes import Array, clusters
 
 TITLE = "Three clusters, contours of the first eight kernel principal components (aguilera Fig. 1)"
@@ -40,8 +40,7 @@ def run(quick: bool = False) -> Result:
         Line("3–5: smaller side of the cluster", 0.0, least=0.35, form=".3f"),
         Line("6–8: angle to the first split, degrees, mean", 0.0, least=70.0, form=".1f"),
     ]
-    for line, values in zip(lines, found.T, strict=True):
-        line.ours, line.spread = float(values.mean()), float(values.std())
+    fill(lines, found)
     seeds = f"points 0 to {draws - 1}, the picture 0"
     return Result(TITLE, lines, picture(*drawn(0)), TEXT.format(draws=draws), seeds=seeds)
 

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from benchmarks.data import find
+from benchmarks.data import find, with_target
 from papers.openml import fetched
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,4 @@ def load(name: str) -> dict[str, Array]:
 
 def table(name: str) -> Array:
     """Return a table as washizawa §6.3 has it: with what is to be predicted, or all rows."""
-    found = load({"housing": "boston_housing"}.get(name, name))
-    if "X_test" in found:
-        return np.concatenate([found["X"], found["X_test"]]).astype(np.float64)
-    return np.column_stack([found["X"], found["y"]]).astype(np.float64)
+    return with_target(load({"housing": "boston_housing"}.get(name, name)))

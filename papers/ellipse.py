@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from mercer import PCA, KernelPCA
 from mercer.kernels import Polynomial
 from papers.drawing import BLUE, INK, ORANGE
-from papers.results import Line, Result
+from papers.results import Line, Result, fill
 from papers.shapes import Array
 
 TITLE = "The ellipse and its explicit map (notes Fig. 2 and Example 1)"
@@ -45,8 +45,7 @@ def run(quick: bool = False) -> Result:
         Line("half-axis of the boundary, 1 drawn", 0.0, most=1.1, least=0.9, form=".3f"),
         Line("turn of the boundary, 30° drawn", 0.0, most=33.0, least=27.0, form=".1f"),
     ]
-    for line, values in zip(lines, found.T, strict=True):
-        line.ours, line.spread = float(values.mean()), float(values.std())
+    fill(lines, found)
     text = TEXT.format(points=POINTS, draws=draws)
     return Result(
         TITLE, lines, picture(*drawn(0)), text, seeds=f"points 0 to {draws - 1}, the picture 0"

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer import PCA, KernelPCA
 from papers.drawing import BLUE, GREY, arrows, open_frames, points
-from papers.results import Line, Result
+from papers.results import Line, Result, fill
 from papers.shapes import Array, one_cut, waves
 
 TITLE = "Half moons, linear axes, kernel scores and scree (aguilera Fig. 4)"
@@ -39,8 +39,7 @@ def run(quick: bool = False) -> Result:
         Line("σ = 0.01: moons told by component 1", 0.0, form=".3f"),
         Line("σ = 2: moons told by component 1", 0.0, form=".3f"),
     ]
-    for line, values in zip(lines, found.T, strict=True):
-        line.ours, line.spread = float(values.mean()), float(values.std())
+    fill(lines, found)
     lines[-1].least, lines[-1].note = lines[-2].ours, "better than with σ = 0.01"
     seeds = f"points 0 to {draws - 1}, the picture 0"
     return Result(TITLE, lines, picture(*drawn(0)), TEXT.format(draws=draws), seeds=seeds)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks import text
 from benchmarks.environment import environment
 from papers import page as pages
@@ -69,6 +71,12 @@ class Line:
         met = {True: "yes", False: "NO", None: "–"}[self.met]
         ours = f"{self.ours:{self.form}}{spread}"
         return self.what, self.printed, ours, " and ".join(bounds) or "–", met, self.note
+
+
+def fill(lines: list[Line], draws: np.ndarray[Any, Any]) -> None:
+    """Give lines their means and deviations over draws, a row a draw and a column a line."""
+    for line, values in zip(lines, draws.T, strict=True):
+        line.ours, line.spread = float(values.mean()), float(values.std())
 
 
 @dataclass

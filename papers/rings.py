@@ -9,7 +9,7 @@ import numpy as np
 from mercer import PCA, KernelPCA
 from mercer.kernels import Polynomial
 from papers.drawing import open_frames, points
-from papers.results import Line, Result
+from papers.results import Line, Result, fill
 from papers.shapes import Array, one_cut, rings
 
 TITLE = "Rings, kernel PCA with the polynomial kernel (worrell Fig. 2)"
@@ -52,8 +52,7 @@ def run(quick: bool = False) -> Result:
         ),
         Line("random angles: correlation of component 1 and r²", 0.0, form=".3f"),
     ]
-    for line, values in zip(lines, found.T, strict=True):
-        line.ours, line.spread = float(values.mean()), float(values.std())
+    fill(lines, found)
     text = TEXT.format(points=POINTS, draws=draws)
     return Result(TITLE, lines, picture(), text, seeds=f"points 0 to {draws - 1}, the picture 0")
 

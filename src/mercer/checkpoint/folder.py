@@ -178,10 +178,9 @@ class Run:
 
     def clear(self) -> None:
         """Remove all that the run has written, and the folder if it made it."""
+        ours = _OURS if self.lock is not None else ()  # else what is there is another's
         with contextlib.suppress(OSError):
-            for pattern in (
-                _OURS if self.lock is not None else ()
-            ):  # else what is there is another's
+            for pattern in ours:
                 for path in self.folder.glob(pattern):
                     path.unlink(missing_ok=True)
             self.close()
