@@ -9,7 +9,7 @@ C = (I − QQᵀ)A(I − QQᵀ), the part of A that Q does not see.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -175,6 +175,9 @@ class Certificate:
         negative first.
     likely : float or None
         Share that the best axes likely hold, where residuals are not known; an estimate.
+    ratio : Figure or None
+        Variance captured over the most that any axes can capture, from below. None where the
+        total is known, so that the shares tell it; a basis knows the total within a bracket only.
 
     Examples
     --------
@@ -194,13 +197,25 @@ class Certificate:
     notes: tuple[str, ...] = field(default=())
     negative: Vector = field(default_factory=lambda: np.zeros(0))
     likely: float | None = None
+    ratio: Figure | None = None
 
     @property
     def gap(self) -> Figure:
-        """How far below the optimum the axes can be: 1 − captured / optimum_upper."""
+        """How far below the optimum the axes can be: 1 − captured / optimum_upper, or 1 − ratio."""
+        if self.ratio is not None:
+            return Figure(max(0.0, 1.0 - self.ratio), **weakest(self.ratio))
         best = float(self.optimum_upper)
         value = 1.0 - float(self.captured) / best if best > 0.0 else 0.0
         return Figure(max(0.0, value), **weakest(self.captured, self.optimum_upper))
+
+    def rounded(self, dtype: Any, total: float) -> Certificate:
+        """Return the certificate of the same axes and variances, rounded to a precision.
+
+        ‖Cv − λv‖ of a unit vector v changes by u λ₁ at most, and by u λ for the variance.
+        """
+        most = total * (float(self.optimum_upper) if self.optimum_upper.kind == "bound" else 1.0)
+        unit = float(np.finfo(dtype).eps) / 2
+        return replace(self, residuals=self.residuals + unit * (most + np.abs(self.eigenvalues)))
 
     @property
     def gap_estimate(self) -> Figure:

@@ -167,7 +167,7 @@ class KernelMap:
             return Mapped(
                 source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
             )
-        kernel, basis = self.kernel, Points(as_precise(self._near(source), kind))
+        kernel, basis = self.kernel, Points(as_precise(self.near(source), kind))
 
         def between(block: Block) -> Array:
             require_finite_rows(block, source)
@@ -184,7 +184,7 @@ class KernelMap:
             rows = rows - shift - rest
         return Points(rows, block.start)
 
-    def _near(self, source: Source) -> Any:
+    def near(self, source: Source) -> Any:
         """Return the basis where the rows live."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis

@@ -30,9 +30,9 @@ from mercer.arrays import (
 )
 from mercer.folds import Moments
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, fill
+from mercer.kernels.evaluate import as_precise, fill, filled
 from mercer.kernels.points import Points
-from mercer.projection import KernelMap
+from mercer.projection import KernelMap, require_finite_rows
 from mercer.sources import Block, Fold, Seen, Source, StringSource
 from mercer.threads import serial_blas
 
@@ -44,6 +44,8 @@ _GOOD = 1e6
 # Float32 kernel values that are off by more roundings than this, of some rows that are looked
 # at, are computed in float64: rows lie far apart beside the kernel's width.
 _MANY, _LOOKED_AT = 16.0, 64
+# So few rows take no longer in float64 than it takes to find out what float32 would cost.
+_FEW_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class Span:
     matrix : ndarray of shape (m, m)
         K_y, float64.
     dtype : dtype
-        Precision of kernel values: the rows', or float64 where float32 loses their digits.
+        Precision of kernel values: the rows', or float64 where float32 loses their digits, or
+        where there are few rows.
     white : ndarray of shape (m, p)
         T with TᵀK_yT = I, orthonormal axes of the span: from the Cholesky decomposition of K_y,
         or where that is ill-conditioned from its eigenvectors, Uκ^{-1/2}, without those whose κ
@@ -92,11 +95,16 @@ class Span:
         Numbers of first axes for which the next two are known.
     longest, spread : ndarray
         ‖T‖₂² and ‖TTᵀ‖_F of that many first axes, or bounds on them.
+    error : float
+        Bound on the error of K_y, in Frobenius norm: of kernel values, and of what T makes of it.
     """
 
-    def __init__(self, kernel: Kernel | None, basis: Basis, source: Source) -> None:
+    def __init__(
+        self, kernel: Kernel | None, basis: Basis, source: Source, dtype: Any = None
+    ) -> None:
         self.kernel, self.basis = kernel, basis
-        self.dtype, self.reference = source.dtype, source.reference
+        self.dtype = precision(source) if dtype is None else np.dtype(dtype)
+        self.reference = source.reference
         self.matrix = self._given(source) if kernel is None else between(kernel, basis.points)
         if not is_finite(self.matrix):
             raise ValueError(
@@ -106,6 +114,7 @@ class Span:
         if self.dtype == np.float32 and not self.suits_float32(source):
             self.dtype = np.dtype(np.float64)
         self.white: Matrix
+        self.error = self._error()
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
@@ -119,6 +128,16 @@ class Span:
     def rank(self) -> int:
         """Directions that they span."""
         return int(self.white.shape[1])
+
+    def _error(self) -> float:
+        own, u = np.abs(np.diag(self.matrix)), float(np.finfo(np.float64).eps) / 2
+        each: Any = 0.0
+        if self.kernel is not None and self.size:
+            y = Points(as_precise(self.basis.points, np.float64))
+            with np.errstate(over="ignore", invalid="ignore"):
+                each = self.kernel.roundings(y, y, np.float64)
+        values = math.sqrt(float(np.sum(own * each**2)) * float(own.sum()))
+        return u * (values + 16.0 * self.size * float(own.sum()))
 
     def _by_cholesky(self) -> bool:
         """Find the axes by a triangular factor; False where that would lose digits."""
@@ -157,9 +176,9 @@ class Span:
         return source.map(lambda block: cast(block.rows[:, at], kind), len(at), kind)
 
     def suits_float32(self, source: Source) -> bool:
-        """Tell whether the kernel between rows and the basis keeps its digits in float32.
+        """Tell whether float32 seems to keep the digits of the kernel, by some of the rows.
 
-        By some of the rows: distances that are small beside the rows' lengths lose theirs.
+        It chooses the precision; what rounding costs is bounded for all rows (`roundings`).
         """
         if self.kernel is None or isinstance(source, StringSource) or not self.size:
             return True
@@ -194,6 +213,12 @@ class Span:
         return np.asarray(rows[:, self.basis.at], dtype=np.float64)
 
 
+def precision(source: Source) -> np.dtype[Any]:
+    """Return the precision of the kernel between rows and a basis."""
+    few = source.shape[0] <= _FEW_ROWS
+    return np.dtype(np.float64) if few else np.dtype(source.dtype)
+
+
 def between(kernel: Kernel, points: Any) -> Matrix:
     """Return the kernel between points, float64."""
     y = Points(as_precise(points, np.float64))
@@ -205,6 +230,9 @@ def between(kernel: Kernel, points: Any) -> Matrix:
 
 class KernelMoments(Fold):
     """Moments of h(x), and the sum of k(x, x): all that a basis asks of the rows.
+
+    And what bounds the rounding of kernel values: the sum of w k(x,x) C², with C the roundings
+    of a row's, and the largest k(x,x) C².
 
     Kernel values come in the rows' precision, products of them are float64: the span divides
     them by eigenvalues that may be tiny.
@@ -219,19 +247,44 @@ class KernelMoments(Fold):
         # Not the rows: sums are kept between batches, and pickled.
         self.source = Seen(source, 0, 0.0)
         self.moments = Moments(span.size, source.reference, np.float64, center=center)
-        self.within = self.largest = 0.0
+        self.within = self.largest = self.noise = self.loudest = 0.0
         self.nbytes = self.moments.nbytes
         self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
 
     def add(self, block: Block) -> None:
-        self.take(block, self._features.f(block))  # type: ignore[attr-defined]
+        if self.span.kernel is None or self.known is not None:
+            self.take(block, self._features.f(block))  # type: ignore[attr-defined]
+            return
+        require_finite_rows(block, self.source)
+        x, kind = self._rows(block), self.span.dtype
+        h = filled(self.span.kernel.on, x, self._points, self.source.reference, kind)
+        self.take(block, h, x)
 
-    def take(self, block: Block, h: Array) -> None:
+    def take(self, block: Block, h: Array, x: Points | None = None) -> None:
         """Add the rows of a block, whose kernels to the basis are known."""
         self.moments.add(Block(block.start, h, block.weights))
-        own = to_numpy(self.span.own(block)).astype(np.float64)
+        kernel = self.span.kernel
+        if kernel is None:
+            own, each = to_numpy(self.span.own(block)).astype(np.float64), 0.0
+        else:
+            x = self._rows(block) if x is None else x
+            own = to_numpy(kernel.on_itself(x)).astype(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                each = kernel.roundings(x, self._points, self.span.dtype)
         self.within += float(block.count @ own)
+        noise = np.abs(own) * each**2
+        self.noise += float(block.count @ noise)
+        self.loudest = max(self.loudest, float(noise.max(initial=0.0)))
         self.largest = max(self.largest, float(own.max(initial=0.0)))
+
+    def _rows(self, block: Block) -> Points:
+        return Points(as_precise(block.rows, self.span.dtype), block.start)
+
+    @cached_property
+    def _points(self) -> Points:
+        """The points of the basis, where the rows live."""
+        near = KernelMap(self.span.kernel, self.span.basis.points).near(self.source)
+        return Points(as_precise(near, self.span.dtype))
 
     @cached_property
     def _features(self) -> Source:
@@ -240,18 +293,34 @@ class KernelMoments(Fold):
     def merge(self, other: Self) -> None:
         self.moments.merge(other.moments)
         self.within += other.within
+        self.noise += other.noise
+        self.loudest = max(self.loudest, other.loudest)
         self.largest = max(self.largest, other.largest)
 
     def spawn(self) -> Self:
         return type(self)(self.span, self.source, center=self.center, known=self.known)
 
     def arrays(self) -> dict[str, Array]:
-        sums = np.array([self.within, self.largest])
+        sums = np.array([self.within, self.largest, self.noise, self.loudest])
         return {"own": sums, **self.moments.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.within, self.largest = (float(x) for x in arrays["own"])
+        self.within, self.largest, *noise = (float(x) for x in arrays["own"])
+        if not noise:  # sums that were saved without it: what holds for any rows
+            noise = [self._most_noise * self.within, self._most_noise * self.largest]
+        self.noise, self.loudest = noise
         self.moments.restore({k: v for k, v in arrays.items() if k != "own"})
+
+    @property
+    def _most_noise(self) -> float:
+        """Squared roundings of a kernel value, whatever the row is."""
+        if self.span.kernel is None:
+            return 0.0
+        x = self._points  # strings of any length cost what those of the basis do
+        if not isinstance(x.rows, list):
+            x = Points(np.full((1, self.source.shape[1]), np.inf))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.max(self.span.kernel.roundings(x, x, self.span.dtype)) ** 2)
 
     def settle(self) -> None:
         self.moments.settle()

@@ -89,9 +89,12 @@ def test_captured_and_bound_against_the_truth(name, dtype):
             best, inside = values[: found.n_components_].sum(), 0.0
             if found.n_components_:
                 inside = plain.held(found, kernel, X, weights, center)
-            captured, upper = (
-                float(f) * total for f in (certificate.captured, certificate.optimum_upper)
-            )
+            captured, upper = float(certificate.captured) * total, np.inf
+            if certificate.ratio is not None and certificate.ratio > 0:
+                upper = captured / float(certificate.ratio)
+            truth = values.sum()
+            share = (best - 1e-14 * own) / (truth + 1e-14 * own) if truth > 0 else 0.0
+            assert certificate.optimum_upper >= share * (1 - 1e-9)
             # What rounding leaves of the truth; more where axes are nearly parallel.
             rounding = 1e-14 * own + 1e-6 * best
             told = f"{kernel} {found.method}"
@@ -99,7 +102,7 @@ def test_captured_and_bound_against_the_truth(name, dtype):
             assert captured <= inside + rounding, told
             assert total >= values.sum() * (1 - 1e-9) - 1e-14 * own, told
             if dtype == "float64":
-                assert captured >= 0.999 * inside - 1e-10 * own, told
+                assert captured >= 0.99 * inside - 1e-10 * own, told
             elif best > 1e-2 * own:  # float32 tells this much of it
                 assert captured >= 0.9 * inside, told
 
@@ -115,7 +118,7 @@ def test_a_well_conditioned_certificate_is_sharp(kernel, m):
         captured = float(found.certificate_.captured) * found.projection_.total_variance
         assert captured == pytest.approx(inside, rel=1e-8)
         if m == 100 and "rank" not in repr(found.method):
-            assert found.certificate_.gap <= 1e-6
+            assert found.certificate_.gap <= 1e-5
 
 
 def test_the_total_is_bracketed():
@@ -169,8 +172,9 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weights):
     assert found.beyond == pytest.approx(trace, rel=1e-8)
     assert found.beyond >= trace
     xi, Z = found.pairs
-    upper = found.certificate(xi[:3], Z[:, :3]).optimum_upper
-    assert upper * float(found.total) == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
+    certificate = found.certificate(xi[:3], Z[:, :3])
+    upper = float(certificate.captured / certificate.ratio) * float(found.total)
+    assert upper == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
     w = plain.counts(X, weights)
     V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
     y = (kernel(X, X[::6]) - found.seen.mean) @ V * np.sqrt(w)[:, None]
@@ -181,6 +185,7 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weights):
         drawn = sampled(
             problem,
             found.span,
+            found.span.white[:, : found.directions],
             Z[:, :3] / np.sqrt(xi[:3]),
             found.seen.mean,
             found.seen.largest,

@@ -195,11 +195,12 @@ class Basis:
         if self.fresh:  # a direction made of rounding: any other will do
             self.broken = True
             fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
+            # The last block completes the space: with what the operator projects away, or
+            # nothing but rounding would be left for it. Only the fill is projected: what is
+            # left of W must stay in the span, or the tail would be too small.
+            fill = self.operator.project(fill) if self.m + width < self.N else fill
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
-        # The last block completes the space: with what the operator projects away, or nothing
-        # but rounding would be left for it.
-        Q = self.operator.project(Q) if self.fresh and self.m + width < self.N else Q
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
             Q, _ = apart(self.rows[: self.m, :], Q)
         self.next, _ = orthonormalize(Q)

@@ -257,7 +257,13 @@ class Projecting(
                 f'{parameter}="auto" converges.',
                 ConvergenceWarning,
             )
-        if self.gap is not None and found.gap > self.gap:
+        if self.gap is not None and found.gap.kind == "estimate":
+            warn(
+                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is an estimate: no "
+                f"bound is known. {remedy}",
+                ConvergenceWarning,
+            )
+        elif self.gap is not None and found.gap > self.gap:
             warn(
                 f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
                 f"certified. {remedy}",

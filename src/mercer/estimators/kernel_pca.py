@@ -289,6 +289,7 @@ class KernelPCA(Batches):
         def here(x: Any) -> Array:
             return like(np.ascontiguousarray(to_numpy(x), dtype=kind), source.reference)
 
+        fitted = replace(fitted, certificate=fitted.certificate.rounded(kind, max(total, 0.0)))
         self.projection_ = fitted
         self.kernel_ = problem.kernel
         self.eigenvalues_ = here(values * problem.divisor)
@@ -344,12 +345,6 @@ class KernelPCA(Batches):
                 f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
                 f"({found.gap.label}), likely within {100 * found.gap_estimate:.2g} %. gap=0.01 "
                 f'finds axes that are certified within 1 %; method="exact" takes all rows.',
-                ConvergenceWarning,
-            )
-        if self.gap is not None and found.gap.kind == "estimate" and found.gap <= self.gap:
-            warn(
-                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is an estimate: "
-                f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
         if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is

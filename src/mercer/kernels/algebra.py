@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import namespace
+from mercer.arrays import namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import positive, whole
+from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 
@@ -33,6 +35,9 @@ class Product(Composed):
 
     def on(self, pair: Either) -> Any:
         return self.k1.on(pair) * self.k2.on(pair)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.k1.roundings(x, y, dtype) + self.k2.roundings(x, y, dtype) + 1.0
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         first, second = self.k1.on(pair), self.k2.on(pair)
@@ -74,6 +79,9 @@ class Scaled(Composed):
 
     def on(self, pair: Either) -> Any:
         return self.kernel.on(pair) * self.scale
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.kernel.roundings(x, y, dtype) + 1.0
 
     def apart(self, pair: Either) -> Any:
         return self.kernel.apart(pair) * self.scale
@@ -127,6 +135,9 @@ class Power(Composed):
     def on(self, pair: Either) -> Any:
         return self.kernel.on(pair) ** int(self.power)
 
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.power * (self.kernel.roundings(x, y, dtype) + 2.0)
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
@@ -166,6 +177,9 @@ class Normalized(Composed):
     def on(self, pair: Either) -> Any:
         x, y = (inverse_root(own) for own in pair.diagonals(self.kernel))
         return self.kernel.on(pair) * x * y
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return 2.0 * self.kernel.roundings(x, y, dtype) + FEW
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         """The quotient rule; k(x,x) changes with x only, by its own slopes on the diagonal."""
@@ -215,6 +229,13 @@ class InSpace(Composed):
     def on(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)
         return namespace(apart).exp(-self.gamma * apart)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """A squared distance is off by C + 2 roundings of both k(x,x), four times at most."""
+        own = [to_numpy(self.kernel.on_itself(points)).astype(np.float64) for points in (x, y)]
+        spread = own[0] + np.max(own[1], initial=0.0)
+        inner = self.kernel.roundings(x, y, dtype) + 2.0
+        return self.gamma * 2.0 * inner * np.where(np.isnan(spread), np.inf, spread) + FEW
 
     def apart(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)

@@ -21,6 +21,7 @@ from mercer.kernels.evaluate import matrix
 from mercer.kernels.pair import Beside, Diagonal, Pair, require_dense
 from mercer.kernels.parameters import as_float, is_number
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW, columns, summed
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
 from mercer.sources import Source, StringSource, as_source, at_home, placed
@@ -47,7 +48,8 @@ class Kernel(Params, ABC):
     """What rows must be: "vectors", "strings" or "anything"."""
 
     moves = False
-    """Whether the centred matrix stays the same when all rows are shifted."""
+    """Whether rows may be shifted by their mean: the centred matrix stays the same, and keeps
+    digits. Not for distances: `Pair.sqdist` keeps theirs, and a shift would round close rows."""
 
     @abstractmethod
     def on(self, pair: Either) -> Any:
@@ -123,6 +125,15 @@ class Kernel(Params, ABC):
         if self.takes != "vectors":
             return apart
         return namespace(apart).where(pair.sqdist == 0, 0.0 * apart, apart)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """Bound the error of computed values, for each row of x or for all of them.
+
+        In unit roundoffs u of the dtype: |k̂(x,y) − k(x,y)| ≤ C u √(k(x,x)k(y,y)) beside any row
+        of y. The default is that of a sum over the columns of terms of one sign; a kernel that
+        loses more digits must say so, because certificates rest on it.
+        """
+        return summed(columns(x), dtype) + FEW
 
     def sqdist_of(self, apart: Any) -> Any:
         """Return the squared distances of rows that are so far `apart` in the kernel's space.

@@ -12,6 +12,7 @@ from mercer.arrays import like, namespace
 from mercer.kernels.algebra import Power, Product, Scaled
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import is_number, require
+from mercer.kernels.points import Points
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 
@@ -44,6 +45,9 @@ class OnColumns(Composed):
 
     def apart(self, pair: Either) -> Any:
         return self._inner(self.kernel.apart, pair)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.kernel.roundings(self._columns_of(x), self._columns_of(y), dtype)
 
     def _inner(self, formula: Callable[[Either], Any], pair: Either) -> Any:
         """Return a formula of the columns; what is wrong with one is said of the whole rows."""
@@ -83,6 +87,11 @@ class OnColumns(Composed):
         return self.kernel.psd
 
     def _part(self, pair: Either) -> Either:
+        part: Either = self._columns_of(pair)
+        return part
+
+    def _columns_of(self, whole: Any) -> Any:
+        """Return these columns of a pair, or of points."""
         columns = [int(c) for c in self.columns]
 
         def part(rows: Any) -> Any:
@@ -92,7 +101,7 @@ class OnColumns(Composed):
                 return rows[:, columns]
             return xp.take(rows, like(columns, rows), axis=1)
 
-        return pair.through(("columns", tuple(columns)), part)
+        return whole.through(("columns", tuple(columns)), part)
 
     def _refuse_beyond(self, d: int) -> None:
         last = int(max(self.columns))

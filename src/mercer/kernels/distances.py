@@ -15,18 +15,19 @@ from mercer.kernels.draws import normal, student
 from mercer.kernels.pair import Beside, Pair, ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW, columns, distances, summed
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.sources import Search, Source, not_finite
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
 _FAR = 800.0
 _HALVINGS = 70
+# Unit roundoffs that a Bessel function may be off by, with the logarithms around it.
+_BESSEL = 4096.0
 
 
 class Stationary(Kernel):
     """A kernel of x − y, which is 1 at zero."""
-
-    moves = True
 
     def on_itself(self, points: Points) -> Array:
         return ones(points.norms)
@@ -104,6 +105,11 @@ class RBF(Stationary):
     def apart(self, pair: Either) -> Any:
         return -2.0 * namespace(pair.sqdist).expm1(-self.gamma * pair.sqdist)
 
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """An error δ of the squared distance s costs γδ e^{−γs}; t e^{−t} ≤ 1/e."""
+        relative, absolute = distances(x, y, dtype)
+        return np.minimum(self.gamma * absolute, relative / math.e) + FEW
+
     def sqdist_of(self, apart: Any) -> Any:
         return self._log(apart) / self.gamma
 
@@ -171,6 +177,14 @@ class Laplacian(Stationary):
     def apart(self, pair: Either) -> Any:
         apart = self._distance(pair)
         return -2.0 * namespace(apart).expm1(-self.gamma * apart)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        if self.norm == "l1":
+            return summed(columns(x), dtype) / math.e + FEW
+        relative, absolute = distances(x, y, dtype)
+        # A distance is off by half as much, relatively; absolutely, by δ/(2√s).
+        length = np.sqrt(relative * absolute) / 2.0
+        return np.minimum(self.gamma * length, relative / (2.0 * math.e)) + FEW
 
     def sqdist_of(self, apart: Any) -> Any:
         if self.norm == "l1":
@@ -243,6 +257,15 @@ class Matern(Stationary):
             return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
         return bessel(z, self.nu)
 
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """The profile f has z|f′(z)| ≤ 1, and |f′| ≤ 1 for ν ≥ 1/2."""
+        relative, absolute = distances(x, y, dtype)
+        formula = FEW if self.nu in (0.5, 1.5, 2.5) else _BESSEL
+        if self.nu < 0.5:
+            return relative / 2.0 + formula
+        length = np.sqrt(relative * absolute) / 2.0 * (math.sqrt(2.0 * self.nu) / self.length)
+        return np.minimum(length, relative / 2.0) + formula
+
     def sqdist_of(self, apart: Any) -> Any:
         """By bisection: the profile falls with the distance; on the host."""
         wanted = 1.0 - 0.5 * to_numpy(apart).astype(np.float64)
@@ -313,6 +336,12 @@ class RationalQuadratic(Stationary):
     def apart(self, pair: Either) -> Any:
         share = self._share(pair)
         return -2.0 * namespace(share).expm1(-self.alpha * namespace(share).log1p(share))
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        relative, absolute = distances(x, y, dtype)
+        with np.errstate(over="ignore"):
+            slope = absolute / self.length / self.length / 2.0
+        return np.minimum(slope, relative / math.e) + FEW
 
     def sqdist_of(self, apart: Any) -> Any:
         share = namespace(apart).expm1(self._log(apart) / self.alpha)

@@ -73,6 +73,9 @@ class Polynomial(Kernel):
     def on(self, pair: Either) -> Any:
         return _power(self.gamma * pair.dot + self.coef0, int(self.degree))
 
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.degree * super().roundings(x, y, dtype)
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         inner = _power(self.gamma * pair.dot + self.coef0, int(self.degree) - 1)
         return (Slopes(dot=self.gamma * self.degree * inner),)
@@ -131,6 +134,9 @@ class Cosine(Kernel):
 
     def apart(self, pair: Either) -> Any:
         return pair.through("unit", _unit).sqdist
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return 2.0 * super().roundings(x, y, dtype)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         x, y = (inverse_root(norm) for norm in pair.lengths)

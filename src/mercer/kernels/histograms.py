@@ -10,6 +10,7 @@ from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal, Pair, require_dense
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW
 
 
 class Histogram(Kernel):
@@ -172,6 +173,10 @@ class ExponentialChiSquare(AdditiveChi2):
 
     def value(self, total: Any) -> Any:
         return namespace(total).exp(-self.gamma * total)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """Terms of one sign: an error relative to the sum, and t e^{−t} ≤ 1/e."""
+        return super().roundings(x, y, dtype) / math.e + FEW
 
     def apart(self, pair: Either) -> Any:
         refuse_negative(self, pair)

@@ -25,7 +25,7 @@ from mercer.kernels.points import Points, lazy, left_side, right_side, rows_at, 
 
 # Squared distances below this share of the squared lengths have lost digits to cancellation:
 # they are summed again, entry by entry.
-_CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
+CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
 _AGAIN, _DEVICE_AGAIN = 2**20, 2**26
 # More of them in a tile are worth a compiled loop; fewer are not worth importing numba.
 _MANY = 4096
@@ -153,7 +153,7 @@ class Pair:
         left, right = x.norms[self.rows][:, None], y.norms[self.columns][None, :]
         if 0 in apart.shape:
             return apart
-        xp, share = namespace(apart), _CLOSE[numpy_dtype(apart)]
+        xp, share = namespace(apart), CLOSE[numpy_dtype(apart)]
         # Most tiles have no rows that are close, and need no more than their least entry.
         least = float(xp.min(apart))
         if least > share * float(xp.max(left) + xp.max(right)):
@@ -162,7 +162,7 @@ class Pair:
         close = apart <= share * both
         if least != least:  # what overflowed is summed again; rows with a NaN stay NaN
             close |= (apart != apart) & (both == both)
-        return self._again(x, y, apart, close) if bool(xp.any(close)) else apart
+        return self._again(apart, close) if bool(xp.any(close)) else apart
 
     def _checked_there(self, x: Points, y: Points, apart: Array) -> Array:
         """Return the same on a device: only the parts with close rows are looked at twice."""
@@ -176,7 +176,7 @@ class Pair:
         right = y.norms[self.columns]
         most = to_numpy(xp.stack([xp.max(right[part]) for part in parts]))
         far = float(xp.max(x.norms[self.rows])) + most
-        share = _CLOSE[numpy_dtype(apart)]
+        share = CLOSE[numpy_dtype(apart)]
         for at in np.flatnonzero(~(least > share * far)):
             columns, first = parts[at], self.columns.start
             tile = Pair(self.block, self.rows, slice(first + columns.start, first + columns.stop))
@@ -189,10 +189,15 @@ class Pair:
         part = dot[self.rows, self.columns]
         norms = x.norms[self.rows], y.norms[self.columns]
         left, right = (x.rows.tocsr(), self.rows), (y.rows.tocsr(), self.columns)
-        return apart(part, norms, _CLOSE[part.dtype], left, right)
+        return apart(part, norms, CLOSE[part.dtype], left, right)
 
-    def _again(self, x: Points, y: Points, apart: Array, close: Array) -> Array:
-        """Sum the squared distances that are marked from the differences themselves."""
+    def _again(self, apart: Array, close: Array) -> Array:
+        """Sum the squared distances that are marked from the differences themselves.
+
+        Of the rows as they were given: a shift rounds each of them, and the distance of two that
+        are close may be less than that.
+        """
+        x, y = self.block.x, self.block.y
         here, there = these(x.rows, self.rows), these(y.rows, self.columns)
         dense = isinstance(here, np.ndarray) and isinstance(there, np.ndarray)
         if dense and np.count_nonzero(close) > _MANY:

@@ -11,6 +11,7 @@ from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import share, whole
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW
 
 
 class Strings(Kernel):
@@ -24,6 +25,11 @@ class Strings(Kernel):
     def check(self) -> None:
         whole(self, "length")
         share(self, "decay")
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """Sums of terms of one sign, one for every letter of a string and of a subsequence."""
+        letters = max((len(string) for string in (*x.rows, *y.rows)), default=0)
+        return 4.0 * (self.length + 1.0) * letters + FEW
 
     def loop(self, x: Any, y: Any, out: Array) -> None:
         """Write the kernel of encoded strings to `out`, compiled."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import not_negative, require
+from mercer.kernels.points import Points
 from mercer.kernels.slopes import Frequencies, Slopes
 
 
@@ -38,6 +39,9 @@ class Constant(Kernel):
 
     def apart(self, pair: Either) -> float:
         return 0.0
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return 1.0
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return ()
@@ -120,6 +124,12 @@ class Sum(Composed):
 
     def apart(self, pair: Either) -> Any:
         return _total([term.apart(pair) for term in self.terms])
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """Each term's relative to its √(k(x,x)k(y,y)); those add up to no more than the sum's."""
+        terms = self.terms
+        largest = functools.reduce(np.maximum, (term.roundings(x, y, dtype) for term in terms))
+        return largest + len(terms)
 
     def sqdist_of(self, apart: Any) -> Any:
         """Constants add no distance; that of other sums has no inverse."""

@@ -20,6 +20,7 @@ from mercer.certificate import (
 )
 from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
 from mercer.eigen.spectrum import Warm
+from mercer.kernels.rounding import FEW, summed
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -239,7 +240,8 @@ def certify(
     # The total is rounded too: shares are of the larger, and of the smaller, that it can be.
     most, least = total + operator.rounding, max(total - operator.rounding, 0.0)
     captured = held / most if most > 0 else 0.0
-    best = upper / least if least > 0 else float(total > 0)
+    # Where the total is within its rounding, nothing is known of shares.
+    best = upper / least if least > 0 else float(most > 0)
     best = best if k else 0.0
     # Negative eigenvalues make the total smaller than what positive ones hold.
     most_there_is = 1.0 if operator.psd else np.inf
@@ -252,6 +254,23 @@ def certify(
         spacing=spacing_of(values, others),
         converged=spectrum.converged,
     )
+
+
+def lifted_certificate(
+    certificate: Certificate, total: float, n: int, products: Any = np.float64
+) -> Certificate:
+    """Return the certificate of axes v = Xᵀu/σ, given that of eigenvectors u of the dot matrix.
+
+    Cv − λv = Xᵀ(Gu − λu)/σ is longer by √(λ₁/λ) at most; and a product of n terms rounds v by
+    n u ‖X‖_F/σ. No unit vector has a residual above λ₁.
+    """
+    values = certificate.eigenvalues
+    largest = float(np.max(values + certificate.residuals, initial=0.0))
+    unit = (summed(n, products) + FEW) * float(np.finfo(products).eps) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = certificate.residuals * np.sqrt(largest / values)
+        grown += unit * largest * np.sqrt(total / values)
+    return replace(certificate, residuals=np.fmin(grown, largest))
 
 
 def within_gap(problem: Problem, operator: Operator, found: Spectrum) -> bool:
@@ -281,13 +300,18 @@ def _optimum(
     assert ritz is not None  # every solver that is not complete gives them
     assert coupling is not None
     held = float(ritz[:k].sum())
-    left = max(0.0, operator.trace - float(ritz.sum())) if operator.psd else np.inf
+    # What rounding hides of the trace may be unseen, too.
+    trace = operator.trace + operator.rounding
+    left = max(0.0, trace - float(ritz.sum())) if operator.psd else np.inf
+    bounds = [schur(ritz, coupling, left, k), split(ritz, coupling, left, k)]
+    bounds += [pinching(ritz, trace, k)] if operator.psd else []
+    always = Figure(min(bounds), "bound", operator.confidence)
     if operator.square is not None:
         product = float(ritz @ ritz) + float(np.trace(coupling))
         left = min(left, unseen_frobenius(operator.square, product, ritz))
-    bounds = [schur(ritz, coupling, left, k), split(ritz, coupling, left, k)]
-    bounds += [pinching(ritz, operator.trace, k)] if operator.psd else []
-    always = Figure(min(bounds))
+        tighter = min(schur(ritz, coupling, left, k), split(ritz, coupling, left, k))
+        if tighter < always:
+            always = Figure(tighter, "bound", min(operator.confidence, operator.square.confidence))
     if operator.hidden is not None and spectrum.products <= len(ritz):  # nothing was dropped
         hidden = min(left, operator.hidden)
         likely = min(schur(ritz, coupling, hidden, k), split(ritz, coupling, hidden, k))

@@ -10,7 +10,17 @@ from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
 from mercer.eigen import Solver
 from mercer.folds import Moments
-from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, certify, find_solver, solve
+from mercer.methods.base import (
+    FLOOR,
+    LOST,
+    Cost,
+    Method,
+    Size,
+    certify,
+    find_solver,
+    lifted_certificate,
+    solve,
+)
 from mercer.methods.svd import SVD
 from mercer.operators import Dense, Dots
 from mercer.problem import Problem
@@ -77,6 +87,7 @@ class Dot(Method):
         U = cast(U[:, : _useful(values, k)], products)
         del operator, spectrum  # n×n each, where d×k are about to come
         values, axes = lifted(gram, values, U, k, exact=True)
+        certificate = lifted_certificate(certificate, total, problem.source.shape[0], products)
         return problem.projection(mean, deviation, axes, values, total, certificate)
 
 

@@ -85,8 +85,11 @@ class FrequentDirections(Streaming):
         # Axes beyond the sketch's rank hold nothing; they must still be orthonormal.
         spans = np.hstack([B.T @ (U[:, :rank] / roots), np.eye(fold.d, k)])
         axes = np.linalg.qr(spans)[0][:, :k]
-        lost = fold.loss / divisor
-        held, best = float(values[:k].sum()), float(values[:k].sum()) + k * lost
+        # Every shrinking step rounds the sketch by what LAPACK rounds a matrix of its size.
+        rounding = float(np.finfo(np.float64).eps) * (sum(problem.source.shape) + 8.0) * total
+        lost = fold.loss / divisor + rounding
+        found = float(values[:k].sum())
+        held, best = max(0.0, found - k * rounding), found + k * lost
         share = 1.0 / total if total > 0 else 0.0
         certificate = Certificate(
             captured=Figure(held * share),

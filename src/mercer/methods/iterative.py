@@ -17,6 +17,7 @@ from mercer.methods.base import (
     Size,
     certify,
     find_solver,
+    lifted_certificate,
     solve,
 )
 from mercer.methods.dot import lifted
@@ -96,6 +97,8 @@ class Iterative(Method):
             if SVD().cost(Size(n, d, k)).memory <= get_config().budget:
                 return SVD().fit(problem)
             certificate = replace(certificate, converged=False)
+        if isinstance(operator, Dots):
+            certificate = lifted_certificate(certificate, variance, n)
         if isinstance(operator, Dots) and not deep:
             values, U = spectrum.pairs
             values, axes = lifted(operator, values, cast(U, np.float64), k, exact=False)

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, eigh, like, namespace, orthonormalize, to_numpy
+from mercer.arrays import Array, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.config import get_config
 from mercer.eigen import Spectrum, ritz_pairs
-from mercer.eigen.spectrum import lengths
 from mercer.fourier import FourierProjection
 from mercer.methods.base import certify
 from mercer.methods.exact import in_memory
 from mercer.methods.products import MORE
-from mercer.methods.rows import likely_optimum
+from mercer.methods.rows import likely_optimum, score_residuals
 from mercer.methods.spanned import AFFORDABLE
 from mercer.metrics.kernel_axes import scores_over
 from mercer.operators import Gram, best_in_span
@@ -69,7 +68,7 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
     assert spectrum.ritz is not None
     likely = likely_optimum(spectrum, spectrum.ritz[k:], k) / total if total > 0 else 0.0
     upper = float(certificate.optimum_upper)
-    residuals = _residuals(to_numpy(Q), to_numpy(along), R, fitted) + gram.rounding
+    residuals = score_residuals(Q, along, R, fitted.eigenvalues) + gram.rounding
     return replace(
         fitted,
         certificate=replace(
@@ -131,12 +130,6 @@ def _added(Q: Array, product: Array) -> Array:
         return None
     rest = rest @ like(U[:, there] / np.sqrt(values[there]), Q)
     return orthonormalize(rest - Q @ (Q.T @ rest))[0]
-
-
-def _residuals(Q: Matrix, along: Matrix, R: Matrix, fitted: FourierProjection) -> Matrix:
-    """Return ‖K̃v − λv‖ of each axis's scores over the rows, v, made of length one."""
-    unit = R / lengths(R)
-    return lengths(along @ unit - (Q @ unit) * fitted.eigenvalues)
 
 
 def supposed(fitted: FourierProjection) -> FourierProjection:

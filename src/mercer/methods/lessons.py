@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
 from mercer.config import get_config
+from mercer.kernels.points import Points
 from mercer.landmarks.columns import Columns
 from mercer.methods.learner import Gain, Learner, principal
 from mercer.methods.rows import BETTER
@@ -258,8 +259,8 @@ class Learning(KernelMoments):
         self.learner = learner
         self.rows: dict[int, Matrix] = {}
 
-    def take(self, block: Block, h: Array) -> None:
-        super().take(block, h)
+    def take(self, block: Block, h: Array, x: Points | None = None) -> None:
+        super().take(block, h, x)
         self.rows[block.start] = np.column_stack([to_numpy(h).astype(np.float64), block.count])
 
     def merge(self, other: Self) -> None:

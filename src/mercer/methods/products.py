@@ -13,6 +13,10 @@ from mercer.certificate import Certificate, Figure, spacing_of, weakest
 from mercer.config import get_config
 from mercer.eigen import Spectrum, krylov
 from mercer.eigen.spectrum import Warm, lengths
+from mercer.kernels.evaluate import as_precise
+from mercer.kernels.points import Points
+from mercer.kernels.rounding import summed
+from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import certify, within_gap
 from mercer.methods.exact import Exact, in_memory, projected
 from mercer.methods.sampled import Sample, pairs_needed
@@ -20,7 +24,7 @@ from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned
 from mercer.operators import Coarse, Gram
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.sources import ArraySource
+from mercer.sources import ArraySource, StringSource
 
 # Axes beyond those wanted that products with the kernel matrix start from.
 MORE = 24
@@ -58,7 +62,8 @@ def sharper(
     xi, Z = found.pairs
     if sample is None or not len(sample.shares):
         return sample, certificate
-    allowed = gap / (1.0 - gap) * float(xi[:k].sum()) - found.loss(Z[:, :k])
+    inside, held = float(xi[:k].sum()), found.captured(Z[:, :k])
+    allowed = held / (1.0 - gap) - max(inside, found.inside(k))
     mean = (allowed / (found.beyond * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
     if mean <= 1.5 * float(np.mean(sample.shares)):
         return sample, certificate
@@ -115,7 +120,7 @@ def by_products(
         certificate = _judged(now, gram, variance, fitted)
     residuals = lengths(to_numpy(gram.first - Q * like(xi[:wide], Q)))[:k] + operator.rounding
     certificate = replace(certificate, residuals=residuals, spacing=spacing_of(xi[:k], xi[k:]))
-    total = gram.trace
+    total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(xi[:k].sum()))
     return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
 
@@ -124,7 +129,9 @@ def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelP
     """Return the problem and what is kept of its matrix, in float64 where float32 loses digits."""
     source = problem.source
     coarse = np.dtype(source.dtype if kept is None else kept) == np.float32
-    if not coarse or found.span.suits_float32(found.problem.source):
+    strings = isinstance(source, StringSource)
+    suits = found.span.suits_float32(found.problem.source)
+    if strings or not coarse or (suits and _within_reach(found)):
         return problem, kept
     n = source.shape[0]
     if kept is not None:
@@ -136,6 +143,22 @@ def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelP
         rows = ArraySource(cast(source.collect(), np.float64)).weighted(source.weights)
         problem = replace(problem, source=rows)
     return problem, kept
+
+
+def _within_reach(found: Spanned) -> bool:
+    """Tell whether float32 products would leave most of the gap that is asked for.
+
+    By the roundings of kernel values between points of the basis.
+    """
+    problem, span = found.problem, found.span
+    assert problem.kernel is not None
+    y, n = Points(as_precise(span.basis.points, np.float32)), problem.source.shape[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
+    coarse = float(np.finfo(np.float32).eps) * (values + summed(n, np.float32)) * found.own
+    k = axes_asked(problem) or found.span.rank
+    held = float(found.pairs[0][:k].sum())
+    return math.sqrt(k) * coarse <= (problem.gap or 0.0) * held / 4
 
 
 def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:

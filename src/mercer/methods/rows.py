@@ -19,7 +19,7 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Certificate, Figure, spacing_of
-from mercer.eigen import Spectrum, rayleigh_ritz
+from mercer.eigen import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.eigen.spectrum import lengths as spread
 from mercer.eigen.spectrum import random_basis
 from mercer.methods.base import Cost, Size, certify
@@ -139,15 +139,18 @@ def _certified(
     k = len(sums)
     roots = to_numpy(gram.roots)
     b = projection.components / like(np.where(roots > 0, roots, 1.0), gram.reference)
-    overlaps, held = _held(gram, b, sums, projection)
-    spectrum = rayleigh_ritz(gram, orthonormalize(gram.project(b))[0], k)
+    overlaps, held, scores = _held(gram, b, sums, projection)
+    Q, R = orthonormalize(scores)
+    product = gram.matmat(Q)
+    spectrum = ritz_pairs(gram, Q, product, k)
     certificate = certify(gram, spectrum, k, problem.rng, probe=False)
+    residuals = score_residuals(Q, product, R, projection.eigenvalues) + gram.rounding
     captured = min(held / (gram.trace + gram.rounding) if gram.trace > 0 else 0.0, 1.0)
     total = max(gram.trace, 0.0)
-    upper, before = certificate.optimum_upper, projection.certificate.optimum_upper
-    spanned = float(before) * float(found.total) / max(gram.trace - gram.rounding, 1e-300)
+    upper, most = certificate.optimum_upper, found.optimum(k)
+    spanned = float(most) / max(gram.trace - gram.rounding, 1e-300)
     if found.bounded and spanned < upper:
-        upper = Figure(spanned, before.kind, before.confidence)
+        upper = Figure(spanned, "bound", most.confidence)
     kind = "bound" if found.bounded else "estimate"
     likely = likely_optimum(spectrum, found.pairs[0][k:], k) / total if total > 0 else 0.0
     return replace(
@@ -158,7 +161,9 @@ def _certified(
             certificate,
             captured=Figure(captured, kind),
             optimum_upper=Figure(upper, kind, upper.confidence),
+            residuals=residuals,
             eigenvalues=projection.eigenvalues,
+            spacing=spacing_of(projection.eigenvalues, found.pairs[0][k:]),
             likely=min(max(likely, captured), float(upper)),
             notes=("Axes are sums over all rows; what they hold took products with the matrix.",),
         ),
@@ -178,8 +183,16 @@ def likely_optimum(spectrum: Spectrum, others: Vector, k: int) -> float:
     return float((values + more).sum())
 
 
-def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> tuple[Matrix, float]:
-    """Return the inner products of axes, and a bound on the variance in their span.
+def score_residuals(Q: Array, product: Array, R: Matrix, values: Vector) -> Vector:
+    """Return ‖Kv − λv‖ of scores v = QR made of length one, given KQ."""
+    unit = R / np.maximum(spread(R), 1e-300)
+    return spread(to_numpy(product) @ unit - (to_numpy(Q) @ unit) * values)
+
+
+def _held(
+    gram: Gram, b: Array, sums: Vector, projection: KernelProjection
+) -> tuple[Matrix, float, Array]:
+    """Return the inner products of axes, a bound on the variance in their span, and their scores.
 
     The axes are sums over the rows, less as many centres as their coefficients sum to: the
     centre is one more row.
@@ -190,7 +203,8 @@ def _held(gram: Gram, b: Array, sums: Vector, projection: KernelProjection) -> t
     product = to_numpy(gram.times(like(Q[:-1], gram.reference))) + np.outer(less, Q[-1])
     T = Q.T @ np.vstack([product, less @ Q[:-1] + height * Q[-1:]])
     moved = to_numpy(gram.project(like(product, gram.reference)))
-    return R.T @ T @ R, _within(T, moved, gram.rounding * gram.divisor) / gram.divisor
+    held = _within(T, moved, gram.rounding * gram.divisor) / gram.divisor
+    return R.T @ T @ R, held, like(moved @ R, gram.reference)
 
 
 def _within(T: Matrix, product: Matrix, rounding: float) -> float:
@@ -264,11 +278,12 @@ def _estimated(
     cross = seen.scatter + seen.weight * np.outer(seen.mean, apart)
     near = span.inverse @ cross @ axes - np.outer(shares, seen.weight * (apart @ axes))
     certificate = found.certificate(projection.eigenvalues, near, found.sample(len(near.T), DRAWN))
-    captured = Figure(float(certificate.captured), "estimate")
+    assert certificate.ratio is not None
+    captured, ratio = (Figure(x, "estimate") for x in (certificate.captured, certificate.ratio))
     note = "Axes are sums over all rows; what they hold is judged by their part in the span."
     return replace(
         projection,
         rest=max(0.0, projection.total_variance - float(projection.eigenvalues.sum())),
-        certificate=with_notes(replace(certificate, captured=captured), note),
+        certificate=with_notes(replace(certificate, captured=captured, ratio=ratio), note),
         overlaps=near.T @ span.matrix @ near,
     )

@@ -17,7 +17,7 @@ from mercer.certificate import Figure
 from mercer.kernels.evaluate import as_precise
 from mercer.problem import KernelProblem
 from mercer.sources import Block
-from mercer.span import Span, between
+from mercer.span import KernelMoments, Span, between
 
 CONFIDENCE = 0.999
 # Samples that a fit within a gap draws at most.
@@ -25,6 +25,8 @@ _LOOKS = 16
 # Fewer rows than these, drawn by what lies beyond the span, tell less than all that were drawn; of
 # those so many at most.
 _FEW, _MOST = 64, 1024
+# Rows that tell the rounding of float32 values: so many at least, or one in so many.
+_ROWS, _PART = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,18 @@ def pairs_needed(mean: float) -> float:
 
 
 def sampled(
-    problem: KernelProblem, span: Span, V: Matrix, mean: Vector, largest: float, rows: int
+    problem: KernelProblem,
+    span: Span,
+    T: Matrix,
+    V: Matrix,
+    mean: Vector,
+    largest: float,
+    rows: int,
 ) -> Sample:
     """Draw rows, keep each with probability E_ii over the largest k(x, x).
 
-    V makes of h − mean a row's entries in the axes' eigenvectors, each of the variance one.
+    T are the orthonormal directions of the span that E lies beyond; V makes of h − mean a row's
+    entries in the axes' eigenvectors, each of the variance one.
     """
     source, rng = problem.source, problem.rng
     weights = source.weights
@@ -89,7 +98,7 @@ def sampled(
     points = as_precise(source.take(at), np.float64)
     block = Block(0, points, None)
     h = to_numpy(span.features(source, np.float64).f(block))  # type: ignore[attr-defined]
-    f = h @ span.white
+    f = h @ T
     beyond = np.maximum(to_numpy(span.own(block, np.float64)) - np.einsum("ij,ij->i", f, f), 0.0)
     kept = np.flatnonzero(rng.random(rows) * largest < beyond)
     rng.shuffle(kept)  # rows were read in order: pairs must not be neighbours
@@ -106,8 +115,44 @@ def sampled(
     each = own + counts * (E @ counts) / max(1, len(many) - 1)
     error = 2.0 * float(np.std(each)) / math.sqrt(len(many))  # of a mean over pairs
     looks = 1 if problem.gap is None else _LOOKS
+    looks *= 1 if span.dtype == np.float64 else 2  # `measured` may fail, too
     shares = _shares(problem, points, f, beyond, kept)
     return Sample(shares, float(each.mean()), error, accepted, looks)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Bounds on Σ w‖δh‖ and Σ w‖δh‖², the rounding of kernel values to a basis."""
+
+    first: float
+    second: float
+
+
+def measured(problem: KernelProblem, span: Span, seen: KernelMoments) -> Noise | None:
+    """Bound the rounding of float32 kernel values by some random rows.
+
+    At 99.95 %: no row can be off by more than its roundings, so that the empirical Bernstein
+    inequality applies. None for float64 values, whose roundings are bound enough.
+    """
+    if span.dtype == np.float64 or span.kernel is None:
+        return None
+    source, weights = problem.source, problem.source.weights
+    n = source.shape[0]
+    chance = None if weights is None else weights / weights.sum()
+    at = np.sort(problem.rng.choice(n, min(n, max(_ROWS, n // _PART)), p=chance))
+    block = Block(0, source.take(at), None)
+    near, exact = (
+        to_numpy(span.features(source, kind).f(block)).astype(np.float64)  # type: ignore[attr-defined]
+        for kind in (np.float32, np.float64)
+    )
+    unit = float(np.finfo(np.float32).eps) / 2
+    most = seen.loudest * float(np.trace(span.matrix)) * unit**2
+    if not 0.0 < most < math.inf:
+        return None
+    share = np.einsum("ij,ij->i", near - exact, near - exact) / most
+    likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
+    first, second = (mean_bound(np.minimum(x, 1.0), likely) for x in (np.sqrt(share), share))
+    return Noise(seen.weight * math.sqrt(most) * first, seen.weight * most * second)
 
 
 def _shares(problem: KernelProblem, points: Any, f: Matrix, beyond: Vector, kept: Any) -> Vector:

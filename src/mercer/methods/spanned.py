@@ -11,8 +11,9 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh, is_finite, like
 from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.kernels.rounding import confidence
 from mercer.landmarks.objective import axes_asked
-from mercer.methods.sampled import Sample, sampled
+from mercer.methods.sampled import Noise, Sample, measured, sampled
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.sources import Source
@@ -25,8 +26,6 @@ DRAWN = 1024
 AFFORDABLE = 5e11
 # Axes beyond those asked for that are found: products with the kernel matrix start from them.
 _BEYOND = 32
-# Kernel values are off by no more than so many roundings of √(k(x,x)k(y,y)).
-_ROUNDINGS = 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +42,14 @@ class Spanned:
     span : Span
     seen : KernelMoments
         The pass.
+    noise : Noise or None
+        Rounding of kernel values, where it was measured; None: what holds for any.
     """
 
     problem: KernelProblem
     span: Span
     seen: KernelMoments
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         seen = self.seen
@@ -105,8 +107,9 @@ class Spanned:
 
     @cached_property
     def own(self) -> float:
-        """Σ k(x, x) / c."""
-        return self.seen.within / self.divisor
+        """The most that Σ k(x, x) / c can be."""
+        slack = math.sqrt(self.seen.noise) * math.sqrt(max(self.seen.within, 0.0))
+        return (self.seen.within + self._unit * slack) / self.divisor
 
     @cached_property
     def total(self) -> Figure:
@@ -114,26 +117,45 @@ class Spanned:
 
         Of the directions of the span only as many as make it least.
         """
-        heights = np.cumsum(self.seen.weight / self.divisor * self.middle**2)[self.span.parts - 1]
-        values = self._noise * np.sqrt(self.span.longest)
-        slack = 2.0 * np.sqrt(heights) * values + values**2
-        least = float(np.min(slack - heights, initial=0.0)) if self.problem.center else 0.0
-        return Figure(max(0.0, self.own * (1.0 + _ROUNDINGS * self._eps) + least))
+        least = 0.0
+        if self.problem.center:
+            share = self.seen.weight / self.divisor
+            heights = np.cumsum(share * self.middle**2)[self.span.parts - 1]
+            off = np.sqrt(2.0 * self.span.longest / share) * self._noises[0]
+            root = np.maximum(np.sqrt(heights) - off, 0.0) * np.maximum(1.0 - self._turned, 0.0)
+            least = float(np.max(root, initial=0.0)) ** 2
+        return Figure(max(0.0, self.own - least), "bound", self.confidence)
 
     @cached_property
     def least_total(self) -> float:
         """The least it can be: tr N."""
-        return min(float(np.trace(self._inner)), float(self.total))
+        span, held = self.span, np.cumsum(np.diag(self._inner))[self.span.parts - 1]
+        certain = self._certain(held, self._turned, span.longest) - self._rounding * span.spread
+        return min(float(np.max(certain, initial=0.0)), float(self.total))
+
+    # Rounding. With h(x) off by δh and K_y by Δ, the coordinates of rows in p directions of the
+    # span are off by √2 ‖T_p‖ δh and a share t = ‖Δ‖‖T_p‖² of their length, where that is below a
+    # half: then Tᵀ(K_y + Δ)T has no eigenvalue below a half. What this costs is bounded in two
+    # ways: by ‖δH‖_F (Cauchy–Schwarz over all rows), and row by row, ‖δh‖ times √k(x,x).
+
+    @property
+    def confidence(self) -> float:
+        """Probability with which the bounds on rounding hold."""
+        return confidence(self.span.dtype)
+
+    @property
+    def _unit(self) -> float:
+        return float(np.finfo(self.span.dtype).eps) / 2
 
     @cached_property
-    def _tails(self) -> tuple[Vector, Vector]:
-        """Energy of the rows along first axes of the span, and what rounding may have added."""
-        span = self.span
-        energy = np.diag(self._inner) + self.seen.weight / self.divisor * self.middle**2
-        energy = np.cumsum(energy)[span.parts - 1]
-        values = self._noise * np.sqrt(span.longest)
-        products = self._rounding * span.spread
-        return energy, products + 2.0 * np.sqrt(np.maximum(energy, 0.0)) * values
+    def _noises(self) -> tuple[float, float]:
+        """Bounds on Σ w‖δh‖ and Σ w‖δh‖², over c."""
+        trace = max(float(np.trace(self.span.matrix)), 0.0)
+        second = self.seen.noise * trace * self._unit**2
+        first = math.sqrt(self.seen.weight * second)
+        if self.noise is not None:
+            first, second = min(first, self.noise.first), min(second, self.noise.second)
+        return first / self.divisor, second / self.divisor
 
     @cached_property
     def _rounding(self) -> float:
@@ -141,22 +163,50 @@ class Spanned:
         return float(self.seen.moments.rounding[0] * np.trace(self.covariance))
 
     @cached_property
-    def _noise(self) -> float:
-        """Bound on the rounding of all kernel values, in Frobenius norm, over √c."""
-        return _ROUNDINGS * self._eps * float(np.sqrt(self.own * np.trace(self.span.matrix)))
+    def _turned(self) -> Vector:
+        """Share by which the error of K_y may stretch coordinates; inf where it may be any."""
+        share = self.span.error * self.span.longest
+        return np.where(share < 0.5, share, np.inf)
 
-    @property
-    def _eps(self) -> float:
-        return float(np.finfo(self.span.dtype).eps)
+    def _certain(self, energy: Any, turned: Any, longest: Any) -> Any:
+        """Bound energy along axes of this length and error from below, given what was computed."""
+        first, second = self._noises
+        length = 2.0 * math.sqrt(max(self.seen.largest, 0.0))  # of a row, centred or not
+        root = np.sqrt(np.maximum(energy, 0.0)) - np.sqrt(2.0 * longest * second)
+        rows = energy - 2.0 * length * np.sqrt(longest) * first - 2.0 * longest * second
+        kept = np.maximum(1.0 - turned, 0.0)
+        return np.maximum(np.maximum(root, 0.0) ** 2, rows) * kept**2
+
+    @cached_property
+    def _left(self) -> Vector:
+        """Bound on τ₀ = tr K − tr N₀ over c, for each number of first directions of the span."""
+        span = self.span
+        energy = np.diag(self._inner) + self.seen.weight / self.divisor * self.middle**2
+        held = self._certain(np.cumsum(energy)[span.parts - 1], self._turned, span.longest)
+        return np.asarray(self.own - held + self._rounding * span.spread)
+
+    @cached_property
+    def directions(self) -> int:
+        """How many directions of the span the bounds take: the others are mostly rounding."""
+        return int(self.span.parts[np.argmin(self._left)]) if len(self._left) else 0
 
     @cached_property
     def beyond(self) -> float:
-        """Bound on τ₀ = tr K − tr N₀ over c: what of the rows lies beyond the span.
+        """Bound on τ₀ over c, what of the rows lies beyond those directions."""
+        return max(0.0, float(np.min(self._left, initial=self.own)))
 
-        Directions of the span that are mostly rounding may be left out: the bound stays true.
-        """
-        energy, slack = self._tails
-        return max(0.0, float(np.min(self.own - energy + slack, initial=self.own)))
+    def inside(self, k: int) -> float:
+        """Bound what any k axes in those directions hold."""
+        if not self.directions:
+            return 0.0
+        at, found = int(np.argmin(self._left)), float(self.pairs[0][:k].sum())
+        first, second = self._noises
+        longest, turned = float(self.span.longest[at]), float(self._turned[at])
+        length = 2.0 * math.sqrt(max(self.seen.largest, 0.0))
+        root = math.sqrt(found) + math.sqrt(2.0 * longest * second)
+        rows = found + 2.0 * length * math.sqrt(longest) * first + 2.0 * longest * second
+        products = math.sqrt(k) * self._rounding * float(self.span.spread[at])
+        return min(root**2, rows) * (1.0 + turned) ** 2 + products
 
     def part(self, m: int) -> float:
         """Return the same of the first m points alone, without what rounding may add."""
@@ -175,39 +225,47 @@ class Spanned:
         values, U = eigh(G / lengths[there] / lengths[there][:, None])
         apart = values > 1e-12
         A = A @ (U[:, apart] / np.sqrt(values[apart]))
-        return max(0.0, float(np.einsum("ij,ij->", A, self.covariance @ A)) - self.loss(A))
+        width = float(eigh(A.T @ A, 1)[0][0]) if A.size else 0.0
+        share = self.span.error * width
+        if not share < 0.5:
+            return 0.0
+        held = max(0.0, float(np.einsum("ij,ij->", A, self.covariance @ A)))
+        products = self._rounding * float((A**2).sum())
+        return max(0.0, float(self._certain(held, share, width)) - products)
 
-    def loss(self, axes: Matrix) -> float:
-        """Bound on what rounding may have added to the variance along orthonormal axes."""
-        width = math.sqrt(float(eigh(axes.T @ axes, 1)[0][0])) if axes.size else 0.0
-        held = max(0.0, float(np.trace(axes.T @ self.covariance @ axes)))
-        products = self._rounding * float((axes**2).sum())
-        return products + 2.0 * math.sqrt(held) * self._noise * width
+    def optimum(self, k: int, sample: Sample | None = None) -> Figure:
+        """Return the most variance that any k axes can hold."""
+        inside = self.inside(k)
+        most = min(inside + self.beyond, float(self.total)) if k else 0.0
+        if sample is not None:
+            norm = sample.norm(self.beyond)
+            tighter = inside + k**0.5 * norm
+            if tighter < most:
+                return Figure(tighter, "bound", min(norm.confidence, self.confidence))
+        return Figure(most, "bound", self.confidence)
 
     def certificate(
         self, values: Vector, axes: Matrix, sample: Sample | None = None
     ) -> Certificate:
         """Say what axes in the span hold, and what none can exceed."""
         k, total = len(values), max(float(self.total), 1e-300)
-        xi, Z = self.pairs
-        loss = self.loss(Z[:, :k])
-        held = self.captured(axes)
-        inside = float(xi[:k].sum()) + loss
-        upper = Figure(min(inside + self.beyond, total) if k else 0.0)
+        xi, held, upper = self.pairs[0], self.captured(axes), self.optimum(k, sample)
         likely = None
         if sample is not None:
-            norm = sample.norm(self.beyond)
-            tighter = inside + k**0.5 * norm
-            upper = Figure(tighter, "bound", norm.confidence) if tighter < upper else upper
             likely = float(xi[:k].sum()) + sample.gain + sample.error
             drawn = sample.accepted * self.seen.largest * self.seen.weight / self.divisor
             if drawn < self.beyond / 2:  # a few rows hold most of it, and were not drawn
                 likely = float(upper)
             likely = min(max(likely, held), float(upper)) / total
         kind = "bound" if self.bounded else "estimate"
+        # Shares are of a total that is known within a bracket: each of the end that makes it true.
+        least = self.least_total
+        best = min(1.0, upper / least) if least > 0.0 else float(upper > 0.0)
+        ratio = min(1.0, held / upper) if upper > 0.0 else 1.0
         return Certificate(
-            captured=Figure(min(1.0, held / total), kind),
-            optimum_upper=Figure(min(1.0, upper / total), kind, upper.confidence),
+            captured=Figure(min(1.0, held / total), kind, self.confidence),
+            optimum_upper=Figure(best, kind, upper.confidence),
+            ratio=Figure(ratio, kind, upper.confidence),
             residuals=np.full(k, np.nan),
             eigenvalues=values,
             spacing=spacing_of(values, xi[k:]),
@@ -219,8 +277,8 @@ class Spanned:
         span, total = self.span, float(self.total)
         least = 100.0 * self.least_total / total if total > 0 else 100.0
         notes = [
-            f"Axes in the span of {span.size} points. Shares are of the most that the total "
-            f"variance can be; it is at least {least:.4g} % of that."
+            f"Axes in the span of {span.size} points. Explained shares are of the most that the "
+            f"total variance can be; it is at least {least:.4g} % of that."
         ]
         if span.rank < span.size:
             others = "repeat what the others hold, to the precision of the kernel"
@@ -240,7 +298,8 @@ class Spanned:
         xi, Z = self.pairs
         there = xi[:k] > 0.0
         V = Z[:, :k][:, there] / np.sqrt(xi[:k][there])
-        return sampled(self.problem, self.span, V, self.seen.mean, self.seen.largest, rows)
+        T = self.span.white[:, : self.directions]
+        return sampled(self.problem, self.span, T, V, self.seen.mean, self.seen.largest, rows)
 
     def chosen(self, values: Vector) -> int:
         """Return how many axes are wanted, of those that hold more than rounding."""
@@ -304,7 +363,8 @@ def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -
     span = Span(problem.kernel, basis, problem.source)
     known = None if known is None or known.dtype != span.dtype else known
     fold = KernelMoments(span, problem.source, center=problem.center, known=known)
-    return Spanned(problem, span, problem.source.fold(fold))
+    seen = problem.source.fold(fold)
+    return Spanned(problem, span, seen, measured(problem, span, seen))
 
 
 def overflowed(problem: KernelProblem) -> ValueError:

@@ -100,7 +100,8 @@ class Subset(OnBasis, Streaming):
         assert isinstance(problem, KernelProblem)
         if self.centroid == "rows":
             raise ValueError("centroid='rows' keeps all rows, and batches are gone once seen.")
-        span = Span(problem.kernel, self.basis(problem), problem.source)
+        # In float64: no sample of rows that are still to come can tell what float32 costs.
+        span = Span(problem.kernel, self.basis(problem), problem.source, np.float64)
         return KernelMoments(span, problem.source, center=problem.center)
 
     def finish(self, problem: Problem, fold: Any) -> KernelProjection:

@@ -10,7 +10,7 @@ from mercer.arrays import Array, Matrix, Vector, like, orthonormalize, svd
 from mercer.certificate import Certificate
 from mercer.eigen import Spectrum
 from mercer.folds import Triangle
-from mercer.methods.base import Cost, Size, Streaming, certify
+from mercer.methods.base import Cost, Size, Streaming, certify, lifted_certificate
 from mercer.operators import Dense, Dots
 from mercer.problem import Problem
 from mercer.projection import Projection
@@ -51,8 +51,9 @@ class SVD(Streaming):
         fold = columns.fold(Triangle(n, gram.reference, center=False))
         R = self._significant(problem, fold.factor, mean, deviation)
         U, values, rest, certificate = _decomposed(problem, R)
-        axes, _ = orthonormalize(gram.lift(like(U, gram.reference)))
+        axes, _ = orthonormalize(gram.lift(like(U, gram.reference), exact=True))
         total = float((R**2).sum()) / problem.divisor
+        certificate = lifted_certificate(certificate, total, n)
         return problem.projection(mean, deviation, axes, values, total, certificate, rest)
 
     def begin(self, problem: Problem) -> Triangle:

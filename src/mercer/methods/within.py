@@ -22,7 +22,7 @@ from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
 from mercer.methods.subset import Subset
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
-from mercer.span import Basis
+from mercer.span import Basis, precision
 
 # The first basis has so many points at least, or so many for every axis.
 _FIRST, _EACH = 250, 4
@@ -165,7 +165,7 @@ def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned,
     Those to its first points are kept already.
     """
     source, kernel, m = problem.source, problem.kernel, len(basis)
-    n, kind = source.shape[0], source.dtype
+    n, kind = source.shape[0], precision(source)
     if kernel is None or get_config().budget // 4 < n * m * kind.itemsize:
         return spanned(problem, basis), None
     old = 0 if kept is None else int(kept.shape[1])

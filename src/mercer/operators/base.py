@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer import checkpoint, progress
 from mercer.arrays import Array, Matrix, cast, squares
+from mercer.certificate import Figure
 from mercer.sources import ArraySource
 
 
@@ -42,8 +43,8 @@ class Operator(ABC):
     """Vectors that a product is best made with at once."""
     look = 3
     """Products between two looks at what an iteration has found: a look decomposes a matrix."""
-    square: float | None = None
-    """Sum of the squared eigenvalues, where it is known."""
+    square: Figure | None = None
+    """Bound on the sum of the squared eigenvalues, where it is known."""
     probe: np.dtype[Any] | None = np.dtype(np.float64)
     """The precision of products that may be spent on bounds; None where they are too dear."""
 
@@ -87,7 +88,7 @@ class Dense(Operator):
         self.matrix = matrix
         self.size = matrix.shape[0]
         self.trace = float(np.trace(matrix))
-        self.square = squares(matrix)
+        self.square = Figure(squares(matrix), "bound", confidence)
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mercer.arrays import Array, Matrix, cast
+from mercer.kernels.rounding import confidence
 from mercer.operators.base import Operator
 from mercer.operators.gram import Gram
 
@@ -23,6 +24,7 @@ class Coarse(Operator):
         self.size, self.trace, self.psd = gram.size, gram.trace, gram.psd
         self.square, self.probe, self.rounding = gram.square, gram.probe, gram.coarse
         self.block, self.look = gram.block, gram.look
+        self.confidence = confidence(gram.dtype)
 
     @property
     def reference(self) -> Array:

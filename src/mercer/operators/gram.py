@@ -21,10 +21,12 @@ from mercer.arrays import (
     squares,
     to_numpy,
 )
+from mercer.certificate import Figure
 from mercer.config import get_config
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import as_precise, fill, filled
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import FEW, confidence, summed
 from mercer.operators.base import Operator
 from mercer.operators.mirror import Mirror
 from mercer.sources import Block, Source
@@ -257,7 +259,7 @@ class Gram(Operator):
     def coarse(self) -> float:
         if self.dtype == np.float64:
             return self.rounding
-        return 8.0 * self._eps * self._amount / self.divisor
+        return self._rounding(self.dtype, self._eps / 2)
 
     @property
     def _eps(self) -> float:
@@ -336,11 +338,14 @@ class Gram(Operator):
             g, u = to_numpy(self._along)[:, 0], to_numpy(self.unit)[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
                 less = 2.0 * (g @ g) - (u @ g) ** 2 if self.center else 0.0
-                # What is left of a difference may be less than its rounding.
-                summed = (self.size + self._width) * float(np.finfo(np.float64).eps)
-                slack = (8.0 * self._eps + summed) * fold.square
+                # What is left of a difference may be less than its rounding: K and Ku are off by
+                # δ in Frobenius norm, and neither is larger than ‖K‖.
+                off = self.coarse * self.divisor
+                slack = (8.0 * math.sqrt(fold.square) + 4.0 * off) * off
                 square = float(max(0.0, fold.square - less + slack) / self.divisor**2)
-            self.square = square if np.isfinite(square) else None
+            self.square = (
+                Figure(square, "bound", confidence(self.dtype)) if np.isfinite(square) else None
+            )
         if along is None:
             return None
         return self.project(fold.result[:, 1:] * self.roots) / self.divisor
@@ -367,9 +372,23 @@ class Gram(Operator):
         within = float(weights @ self.own)
         within -= self.height * count if self.center else 0.0
         self.trace = within / self.divisor
-        eps = float(np.finfo(np.float64).eps)
-        self.rounding = eps * (self.size + self._width) * self._amount / self.divisor
+        self.rounding = self._rounding(np.float64, float(np.finfo(np.float64).eps) / 2)
 
-    @property
-    def _width(self) -> int:
-        return self.source.shape[1] if len(self.source.shape) > 1 else 1
+    def _rounding(self, dtype: Any, u: float) -> float:
+        """Bound the rounding of kernel values, and of products with them, in Frobenius norm."""
+        weights = to_numpy(self.roots)[:, 0] ** 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = math.sqrt(float(weights @ (np.abs(self.own) * self._roundings(dtype) ** 2)))
+            products = (summed(self.size, dtype) + FEW) * math.sqrt(self._amount)
+            return 2.0 * u * (values + products) * math.sqrt(self._amount) / self.divisor
+
+    def _roundings(self, dtype: Any) -> Vector:
+        """Roundings of the kernel values of each row; none of those of a matrix that is given."""
+        if self.kernel is None:
+            return np.zeros(self.size)
+        points = getattr(self.strips, "points", None)
+        if points is None:  # rows that lie elsewhere: what holds for any
+            points = Points(np.full((1, self.source.shape[1]), np.inf))
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
+        return np.broadcast_to(each, (self.size,))
