@@ -1,16 +1,18 @@
 """One case: data, a model and its truth, all from a seed and an index."""
 
 import time
+import traceback
 import warnings
 from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import clone
 
 from mercer import as_source, config_context
 from mercer.fourier import FourierProjection
-from tests.truth import checks, data, families, models, oracle
+from tests.truth import checks, data, families, models, oracle, scores
 from tests.truth.oracle import LD
 
 
@@ -62,6 +64,7 @@ def drawn(seed, index):
         found = data.draw(rng, generator)
         if way.kernel:
             kernel = families.draw(rng, found.rows, way.fourier)
+            found = found._replace(X=found.rows) if kernel.dense else found
             kernel, found = _given(rng, way, kernel, found)
     model = models.draw(rng, way, found, {} if kernel is None else kernel.settings)
     return model, found, kernel
@@ -118,14 +121,36 @@ def run(seed, index):
 def examined(model, found, kernel, caught):
     """Return looks at all promises of a fitted model."""
     looks = []
-    truth, axes = known(model, found, kernel)
-    fitted = checks.Fitted(model, found, truth, axes, caught)
-    for check in checks.CERTIFICATE:
-        looks += check(fitted)
-    if truth is not None:
-        for check in checks.TRUTH:
+    try:
+        truth, axes = known(model, found, kernel)
+        fitted = checks.Fitted(model, found, truth, axes, caught)
+        for check in checks.CERTIFICATE if truth is None else checks.CERTIFICATE + checks.TRUTH:
             looks += check(fitted)
+        if truth is not None:
+            looks += of_scores(fitted, kernel)
+    except Exception:  # what is returned cannot be examined: as bad as a false promise
+        looks.append(checks.Look("examination", traceback.format_exc(limit=-3)))
     return looks
+
+
+def of_scores(fitted, kernel):
+    """Return looks at scores, and of some cases at a second fit with other blocks."""
+    model, found = fitted.model, fitted.data
+    if kernel is None:
+        yield from scores.deviations(fitted, found.rows, found.weights)
+        yield from scores.transformed(fitted, found.X, found.rows)
+    else:
+        rows, _, X = weighing(found, kernel)
+        yield from scores.transformed(fitted, X, rows)
+    if model.batch or not model.again:
+        return
+    other = clone(model.estimator)
+    with config_context(block_rows=model.again), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        together = other.fit_transform(found.X, sample_weight=found.weights)
+        after = other.transform(found.X)
+    yield from scores.again(fitted, other, together)
+    yield from scores.both_ways(fitted, other, together, after)
 
 
 def known(model, found, kernel):
@@ -134,16 +159,26 @@ def known(model, found, kernel):
     if kernel is None:
         deviation = estimator.projection_.deviation if model.settings["scale"] else None
         return oracle.Linear(found.rows, found.weights, center, deviation), None
-    texts = isinstance(found.X, list)
-    rows = found.X if texts else np.asarray(found.rows, LD)
-    truth = oracle.Kernel(kernel, rows, found.weights, center)
+    rows, weights, X = weighing(found, kernel)
+    truth = oracle.Kernel(kernel, rows, weights, center)
     if not truth.finite:
         return None, None
     truth.psd = kernel.name != "precomputed" and estimator.kernel_.psd is True
     if isinstance(estimator.projection_, FourierProjection):
-        scores = estimator.projection_.scores(as_source(found.X), np.float64).collect()
-        return truth, np.asarray(scores, LD) * truth.root[:, None]
+        waves = estimator.projection_.scores(as_source(X), np.float64).collect()
+        return truth, np.asarray(waves, LD) * truth.root[:, None]
     return truth, oracle.Axes(truth, estimator.projection_, rows)
+
+
+def weighing(found, kernel):
+    """Return the rows of some weight, exact and as they were given, and their weights."""
+    texts = isinstance(found.X, list)
+    rows = found.X if texts else np.asarray(found.rows, LD)
+    if found.weights is None or kernel.name == "precomputed":
+        return rows, found.weights, found.X
+    at = np.flatnonzero(found.weights > 0)
+    some = [rows[i] for i in at] if texts else rows[at]
+    return some, found.weights[at], some if texts else found.X[at]
 
 
 def described(model, found, kernel):

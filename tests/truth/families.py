@@ -18,7 +18,8 @@ class Kernel(NamedTuple):
     `settings` are keywords of `KernelPCA`. `formula(X, Y)` gives k(x, y) of all pairs in
     longdouble, with an error below `roundings` longdouble roundings of √(k(x, x) k(y, y)) or of
     the sum of absolute values behind it. `shifts` says that the formula depends on x − y alone,
-    `bilinear` that a shift of all rows does not change the centred matrix either.
+    `bilinear` that a shift of all rows does not change the centred matrix either; `dense` that
+    sparse rows are refused.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Kernel(NamedTuple):
     shifts: bool = False
     bilinear: bool = False
     fourier: bool = False
+    dense: bool = False
 
 
 def by_columns(X, Y, term):
@@ -124,7 +126,14 @@ def laplacian(rng, rows):
         return np.exp(-LD(gamma) * (block(X, Y) if norm == "l1" else np.sqrt(sqdist(X, Y))))
 
     kernel = kernels.Laplacian(gamma, norm=norm)
-    return Kernel(f"laplacian {norm}", {"kernel": kernel}, formula, shifts=True, fourier=True)
+    return Kernel(
+        f"laplacian {norm}",
+        {"kernel": kernel},
+        formula,
+        shifts=True,
+        fourier=True,
+        dense=norm == "l1",
+    )
 
 
 def matern_family(rng, rows):
@@ -201,7 +210,7 @@ def intersection(rng, rows):
     def formula(X, Y):
         return by_columns(X, Y, lambda x, y: np.minimum(np.abs(x), np.abs(y)) ** power)
 
-    return Kernel("intersection", {"kernel": kernel}, formula)
+    return Kernel("intersection", {"kernel": kernel}, formula, dense=True)
 
 
 def chi_square(rng, rows):
@@ -221,7 +230,7 @@ def chi_square(rng, rows):
         ),
     ]
     name, kernel, formula = choices[rng.integers(3)]
-    return Kernel(name, {"kernel": kernel}, formula)
+    return Kernel(name, {"kernel": kernel}, formula, dense=True)
 
 
 def root_family(rng, rows):
@@ -231,7 +240,7 @@ def root_family(rng, rows):
             {"kernel": kernels.Hellinger()},
             lambda X, Y: np.sqrt(X) @ np.sqrt(Y).T,
         )
-    return Kernel("jensen-shannon", {"kernel": kernels.JensenShannon()}, shannon)
+    return Kernel("jensen-shannon", {"kernel": kernels.JensenShannon()}, shannon, dense=True)
 
 
 def function(rng, rows):
@@ -245,7 +254,7 @@ def function(rng, rows):
         ("function", kernels.FromFunction(hinge, pairwise=True), lambda X, Y: dot(X, Y) + 1),
     ]
     name, kernel, formula = choices[rng.integers(3)]
-    return Kernel(name, {"kernel": kernel}, formula, 512.0)
+    return Kernel(name, {"kernel": kernel}, formula, 512.0, dense=True)
 
 
 def sum_or_product(rng, rows):
@@ -268,7 +277,7 @@ def sum_or_product(rng, rows):
         _in_space(rows),
     ]
     name, kernel, formula, fourier = choices[rng.integers(len(choices))]
-    return Kernel(name, {"kernel": kernel}, formula, 4096.0, fourier=fourier)
+    return Kernel(name, {"kernel": kernel}, formula, 4096.0, fourier=fourier, dense=True)
 
 
 def _object(kernel):

@@ -43,7 +43,7 @@ def some_sketch(rng, width, k):
     kinds = [
         sketches.Gaussian(q, random_state=seed),
         sketches.Hashing(q, random_state=seed),
-        sketches.SparseSign(q, random_state=seed),
+        sketches.SparseSign(q, min(8, q), random_state=seed),
         sketches.Hadamard(q, random_state=seed),
     ]
     return kinds[rng.integers(len(kinds))]
@@ -265,6 +265,8 @@ class Model:
     settings: dict[str, Any]
     config: dict[str, Any] = field(default_factory=dict)
     batch: int = 0
+    again: int = 0
+    """Rows of a block of a second fit; 0 where there is none."""
 
 
 def rule(rng, size, *, kernel):
@@ -309,4 +311,5 @@ def draw(rng, way, data, kernel_settings):
         config["block_rows"] = int(rng.choice([1, 2, 7, max(1, n // 3), n]))
     batch = int(rng.integers(max(2, size.k, n // 4), n + 1)) if way.batches and n > 2 else 0
     estimator = (KernelPCA if way.kernel else PCA)(**settings)
-    return Model(way, estimator, settings, config, batch)
+    again = int(rng.choice([1, 3, max(1, n // 2)])) if rng.random() < 0.2 else 0
+    return Model(way, estimator, settings, config, batch, again)

@@ -69,6 +69,8 @@ class Linear:
         offset = np.abs(rows).max(axis=0, initial=0) * (1 if center else 0)
         offset = offset if deviation is None else offset / np.asarray(deviation, LD)
         self.error = 64 * EPS * (self.total + np.sqrt(self.total) * norms(offset[:, None])[0])
+        self.floor = float(((4 * EPS64 * offset) ** 2).sum() * self.count / (self.count - 1))
+        """Variance that float64 may take for rounding of the mean."""
 
     @cached_property
     def spectrum(self):
@@ -107,6 +109,7 @@ class Kernel:
         self.amount = (self.weights * own).sum() / (self.count - 1)
         """Σ w k(x, x) over the divisor: what roundings are relative to."""
         self.error = kernel.roundings * EPS * self.amount * 4
+        self.floor = 0.0
 
     @property
     def finite(self):
