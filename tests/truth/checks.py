@@ -279,7 +279,7 @@ def orthonormality(fitted):
     said = np.eye(fitted.k) if said is None else said
     if _name(fitted) == "Sketch":
         return  # overlaps of a sketch are estimates
-    lengths = np.sqrt(np.maximum(np.outer(np.diag(G), np.diag(G)), 1e-4000))
+    lengths = np.sqrt(np.maximum(np.outer(np.diag(G), np.diag(G)), LD(np.finfo(float).tiny) ** 2))
     off = np.abs(G - said) / lengths
     j = float(np.max(off))
     # Small eigenvalues: rounding of the matrix over them.

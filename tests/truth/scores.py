@@ -47,7 +47,8 @@ def _treatment(model):
 def _kernel(fitted):
     """Scores over the map's points, and what rounding of kernel values may do to them.
 
-    A value is taken to be off by 64 roundings of √(k(x, x) k(y, y)).
+    Squared distances are dot products where rows are not close: they lose three digits of
+    float64, two of float32, before they are summed again.
     """
     axes, truth = fitted.axes, fitted.truth
     projection = fitted.estimator.projection_
@@ -58,8 +59,9 @@ def _kernel(fitted):
     own = truth.K if axes.own is None else axes.own
     size = np.sqrt(np.abs(np.diag(own)))[:, None]
     more = np.abs(axes.at_basis).max(initial=0) if not truth.psd else LD(0)
-    each = size * lengths[None, :] + more
-    return true, 64 * fitted.eps * (each @ np.abs(A))
+    each = size * lengths[None, :] + np.abs(np.asarray(projection.mean, LD))[None, :] + more
+    roundings = 8192 if fitted.eps < 1e-10 else 1024
+    return true, roundings * fitted.eps * (each @ np.abs(A))
 
 
 def again(fitted, other, scores):
@@ -93,7 +95,7 @@ def both_ways(fitted, other, scores, after):
     truth, k = fitted.truth, len(other.certificate_.eigenvalues)
     if not k:
         return
-    values = np.maximum(np.asarray(other.projection_.eigenvalues, LD), LD(1e-4000))
+    values = np.maximum(np.asarray(other.projection_.eigenvalues, LD), LD(np.finfo(float).tiny))
     known = np.asarray(other.certificate_.residuals, LD)
     known = np.where(np.isnan(known), 0, known)
     amount = getattr(truth, "amount", truth.total)
