@@ -61,7 +61,7 @@ def drawn(seed, index):
         weights = data.draw_weights(rng, len(texts))
         found = data.Data("strings", texts, np.zeros((len(texts), 1)), weights)
     else:
-        found = data.draw(rng, generator)
+        found = data.draw(rng, generator, way.largest)
         if way.kernel:
             kernel = families.draw(rng, found.rows, way.fourier)
             found = found._replace(X=found.rows) if kernel.dense else found

@@ -241,6 +241,12 @@ def sizes(rng, largest):
     return n, d if n <= 400 else min(d, 6)
 
 
+def small_sizes(rng, largest):
+    """Rows and columns for methods that take long."""
+    n, d = sizes(rng, 401)
+    return min(n, largest), d
+
+
 def draw_weights(rng, n):
     """None mostly; counts with zeros, weights decades apart, or ones."""
     if rng.random() < 0.75:
@@ -263,7 +269,7 @@ def draw_weights(rng, n):
 def draw(rng, name, largest=700):
     """Return data of a generator: rows of some dtype, dense or sparse, perhaps weighted."""
     dtype = np.dtype(rng.choice([np.float32, np.float64], p=[0.35, 0.65]))
-    n, d = sizes(rng, largest)
+    n, d = sizes(rng, largest) if largest > 400 else small_sizes(rng, largest)
     with np.errstate(over="ignore", under="ignore"):
         rows = np.asarray(GENERATORS[name](rng, n, d, dtype)).astype(dtype)
     if dtype == np.float64 and name == "integers" and rng.random() < 0.5:

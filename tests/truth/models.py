@@ -30,6 +30,8 @@ class Way(NamedTuple):
     exact: bool = False
     batches: bool = False
     fourier: bool = False
+    largest: int = 700
+    """Rows at most."""
 
 
 def fixed(**settings):
@@ -224,15 +226,26 @@ _NAMED = (
     "sparse_l1",
 )
 _ITERATED = ("randomized",)
+_SLOW = {"jacobi": 60, "power": 40}
 _KERNEL = [
     Way("kernel auto", fixed(), True, exact=True),
     Way("kernel exact", fixed(method="exact"), True, exact=True),
     *(
-        Way(f"kernel {name}", fixed(eigen_solver=name), True, exact=name not in _ITERATED)
+        Way(
+            f"kernel {name}",
+            fixed(eigen_solver=name),
+            True,
+            exact=name not in _ITERATED,
+            largest=_SLOW.get(name, 700),
+        )
         for name in _SOLVERS
     ),
     *(Way(f"Exact({name})", _exact(name), True, exact=name not in _ITERATED) for name in _SOLVERS),
-    *(Way(f"method {name}", fixed(method=name), True) for name in _NAMED if name != "hebbian"),
+    *(
+        Way(f"method {name}", fixed(method=name), True, largest=120 if "sparse" in name else 700)
+        for name in _NAMED
+        if name != "hebbian"
+    ),
     Way("Subset", _basis(methods.Subset, centroid=["span", "span", "rows", "basis"]), True),
     Way("Subset(landmarks)", _basis(methods.Subset), True),
     Way("Subset(rank)", _rank, True),
@@ -245,11 +258,11 @@ _KERNEL = [
     Way("Within", _within, True),
     Way("Within, first", _within, True),
     Way("kernel Sketch", _sketched("method", "n"), True),
-    Way("Hebbian", _hebbian, True),
+    Way("Hebbian", _hebbian, True, largest=120),
     Way("RandomFeatures", _features, True, fourier=True),
     Way("features", fixed(method="features"), True, fourier=True),
-    Way("Sparse", _sparse, True),
-    Way("SparseL1", _sparse_l1, True),
+    Way("Sparse", _sparse, True, largest=120),
+    Way("SparseL1", _sparse_l1, True, largest=120),
     Way("kernel batches", _kernel_stream, True, batches=True),
 ]
 WAYS = {way.name: way for way in [*_LINEAR, *_KERNEL]}
@@ -286,6 +299,11 @@ def rule(rng, size, *, kernel):
     return choices[rng.integers(len(choices))]
 
 
+def block(rng, n):
+    """Rows of a block: few only where there are few rows, as a block costs the most."""
+    return int(rng.choice([1, 2, 7, n // 2, n] if n <= 40 else [n // 6, n // 3, n])) or 1
+
+
 def draw(rng, way, data, kernel_settings):
     """Return a model of some way for some data."""
     n, d = data.shape
@@ -308,8 +326,8 @@ def draw(rng, way, data, kernel_settings):
     settings |= way.make(rng, size)
     config = {}
     if rng.random() < 0.4:
-        config["block_rows"] = int(rng.choice([1, 2, 7, max(1, n // 3), n]))
+        config["block_rows"] = block(rng, n)
     batch = int(rng.integers(max(2, size.k, n // 4), n + 1)) if way.batches and n > 2 else 0
     estimator = (KernelPCA if way.kernel else PCA)(**settings)
-    again = int(rng.choice([1, 3, max(1, n // 2)])) if rng.random() < 0.2 else 0
+    again = block(rng, n) if rng.random() < 0.15 else 0
     return Model(way, estimator, settings, config, batch, again)
