@@ -3,11 +3,13 @@
 #   PYTHON       the Python that makes the environment (3.11 or newer)
 #   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -m 'not slow'"
 #   BENCH_ARGS   arguments of the benchmarks
+#   TRUTH_ARGS   arguments of the truth harness, for instance TRUTH_ARGS="--cases 500 --jobs 8"
 #   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 BENCH_ARGS ?=
+TRUTH_ARGS ?= --cases 20000 --seeds 0 1 2 3 4 --jobs 2
 PAPERS ?=
 
 VENV := .venv
@@ -15,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format bench papers images clean
+.PHONY: help env demo test truth check format bench papers images clean
 # Two installs into one environment must not run at once.
 .NOTPARALLEL:
 
@@ -30,6 +32,9 @@ demo: $(VENV)/.demo ## run the demonstration; it ends with a report to look at
 test: $(VENV)/.test ## run the tests and the examples in the docstrings
 	# One BLAS thread a process: two processes share the cores, and small products gain nothing.
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+truth: $(VENV)/.test ## attack the promises of certificates with random cases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.truth $(TRUTH_ARGS)
 
 check: $(VENV)/.lint ## lint, format, types and layers
 	$(BIN)/ruff check

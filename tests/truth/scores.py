@@ -1,0 +1,133 @@
+"""Promises about scores, and about a second fit with other blocks."""
+
+import numpy as np
+
+from tests.truth import oracle
+from tests.truth.checks import look
+from tests.truth.oracle import EPS64, LD, norms
+
+
+def transformed(fitted, X, rows):
+    """`transform` of the rows of the fit, against exact scores along the components."""
+    model, truth = fitted.estimator, fitted.truth
+    if not fitted.k or isinstance(fitted.axes, np.ndarray):
+        return
+    scores = np.asarray(model.transform(X), LD)
+    if isinstance(truth, oracle.Linear):
+        true, allowed = _linear(fitted, rows)
+    else:
+        true, allowed = _kernel(fitted)
+    off = np.abs(scores - true) - allowed
+    i, j = np.unravel_index(int(np.argmax(off)), off.shape)
+    text = lambda: (  # noqa: E731
+        f"row {i}, component {j}: {float(scores[i, j])!r}, and it is {float(true[i, j])!r} "
+        f"(rounding {float(allowed[i, j]):.1e})"
+    )
+    yield look("transform", bool(off[i, j] <= 0), text)
+
+
+def _linear(fitted, rows):
+    """Scores of rows less the mean, and what rounding in their precision may do to them."""
+    model = fitted.estimator
+    mean, deviation = (np.asarray(x, LD) for x in _treatment(model))
+    Z = (np.asarray(rows, LD) - mean) / deviation
+    V = np.asarray(model.components_, LD).T
+    divide = np.sqrt(np.asarray(model.projection_.eigenvalues, LD))[None, :]
+    divide = np.where(divide > 0, divide, np.inf) if model.whiten else LD(1)
+    size = norms(Z.T)[:, None] + LD(EPS64) * norms((mean / deviation)[:, None])[0]
+    width = (Z.shape[1] + 8) ** 0.5
+    allowed = 32 * fitted.eps * width * (np.abs(Z) @ np.abs(V) + size * fitted.eps)
+    return Z @ V / divide, allowed / divide
+
+
+def _treatment(model):
+    return model.projection_.mean, model.projection_.deviation
+
+
+def _kernel(fitted):
+    """Scores over the map's points, and what rounding of kernel values may do to them.
+
+    Squared distances are dot products where rows are not close: they lose three digits of
+    float64, two of float32, before they are summed again.
+    """
+    axes, truth = fitted.axes, fitted.truth
+    projection = fitted.estimator.projection_
+    A = np.asarray(projection.components, LD)
+    # Centred as the map says.
+    true = axes.at_basis @ A - np.asarray(projection.mean, LD) @ A
+    lengths = np.sqrt(np.abs(np.diag(axes.gram)))
+    own = truth.K if axes.own is None else axes.own
+    size = np.sqrt(np.abs(np.diag(own)))[:, None]
+    more = np.abs(axes.at_basis).max(initial=0) if not truth.psd else LD(0)
+    each = size * lengths[None, :] + np.abs(np.asarray(projection.mean, LD))[None, :] + more
+    roundings = 8192 if fitted.eps < 1e-10 else 1024
+    return true, roundings * fitted.eps * (each @ np.abs(A))
+
+
+def again(fitted, other, scores):
+    """The same fit with other blocks: the same variances; fit_transform is fit and transform."""
+    model, truth = fitted.estimator, fitted.truth
+    first, second = (np.asarray(m.certificate_.eigenvalues) for m in (model, other))
+    rough = 1e-8 if fitted.eps < 1e-10 else 1e-4
+    amount = float(getattr(truth, "amount", truth.total))
+    floor = 64 * len(scores) * fitted.eps * amount
+    known = _known(model) + _known(other)
+    text = lambda: f"{first[:4]} and {second[:4]}"  # noqa: E731
+    largest = float(np.max(np.abs(first), initial=0.0))
+    allowed = rough * largest + floor + known + truth.floor
+    counts = len(first) == len(second) or min(len(first), len(second)) == 0
+    k = min(len(first), len(second))
+    left = np.concatenate([first[k:], second[k:]])
+    same = np.all(np.abs(first[:k] - second[:k]) <= allowed) and np.all(left <= allowed)
+    yield look("blocks", bool(same), text if counts else lambda: f"{len(first)}, {len(second)}")
+
+
+def _known(model):
+    known = np.asarray(model.certificate_.residuals)
+    return float(np.max(np.where(np.isnan(known), 0.0, known), initial=0.0))
+
+
+def both_ways(fitted, other, scores, after):
+    """`fit_transform` against `fit` and `transform` of the same model.
+
+    They differ by (Av − λv)/√λ of each eigenvector v: by the residual, and by rounding.
+    """
+    truth, k = fitted.truth, len(other.certificate_.eigenvalues)
+    if not k:
+        return
+    values = np.maximum(np.asarray(other.projection_.eigenvalues, LD), LD(np.finfo(float).tiny))
+    known = np.asarray(other.certificate_.residuals, LD)
+    known = np.where(np.isnan(known), 0, known)
+    amount = getattr(truth, "amount", truth.total)
+    allowed = known + 64 * len(scores) ** 0.5 * fitted.eps * amount
+    allowed = np.sqrt(truth.count) * allowed / np.sqrt(values)
+    if other.get_params().get("whiten"):
+        allowed = allowed / np.sqrt(values)
+    apart = norms(np.asarray(scores, LD) - np.asarray(after, LD))
+    j = int(np.argmax(apart - allowed))
+    text = lambda: f"component {j}: {float(apart[j]):.2e} apart, {float(allowed[j]):.1e} allowed"  # noqa: E731
+    yield look("fit_transform", bool(apart[j] <= allowed[j]), text)
+
+
+def deviations(fitted, rows, weights):
+    """`scale_` is the deviation of each column, over n or n − 1."""
+    model = fitted.estimator
+    if not model.scale:
+        return
+    X = np.asarray(rows, LD)
+    w = np.ones(len(X), LD) if weights is None else np.asarray(weights, LD)
+    Z = oracle.centred(X, w) if model.center else X
+    squares = (w[:, None] * Z**2).sum(axis=0)
+    found = np.asarray(model.projection_.deviation, LD)
+    size = np.abs(X).max(axis=0, initial=0)
+    constant = (found == 1) & (np.sqrt(squares / w.sum()) <= 64 * fitted.eps * size)
+    off = [np.abs(found / np.sqrt(np.where(squares > 0, squares / c, 1)) - 1) for c in _counts(w)]
+    off = np.where(constant | (squares == 0), 0, np.minimum(*off))
+    j = int(np.argmax(off))
+    rough = 1e-9 if fitted.eps < 1e-10 else 1e-4
+    text = lambda: f"column {j}: {float(found[j])!r}, off by {float(off[j]):.1e}"  # noqa: E731
+    yield look("scale", bool(off[j] <= rough), text)
+
+
+def _counts(w):
+    return w.sum(), w.sum() - 1
