@@ -227,6 +227,7 @@ def test_scale_is_standard_scaler_before(shape, way):
     X = data(shape) * np.logspace(0, 3, SHAPES[shape][1])
     X[:, 2] = 41.7  # constant, as far as float64 can tell
     Z = sklearn.preprocessing.StandardScaler().fit_transform(X)
+    Z *= np.sqrt((len(X) - 1) / len(X))  # which divides by n, and the variances by n − 1
     with config_context(block_rows=16):
         found = fitted(X, way, scale=True)
     expected = sklearn.decomposition.PCA(4, svd_solver="full").fit(Z)
@@ -239,8 +240,8 @@ def test_scale_is_standard_scaler_before(shape, way):
 def test_scale_finds_the_deviation_of_coarse_columns(way):
     """Float32 at 1e6 has steps of 1/16: a deviation of 0.5 is no rounding."""
     X = (0.5 * data() + 1e6).astype(np.float32)
-    Z = sklearn.preprocessing.StandardScaler().fit_transform(X.astype(np.float64))
-    values = truth.pca(Z)[0][:4]
+    Z = X - X.mean(axis=0, dtype=np.float64)
+    values = truth.pca(Z / Z.std(axis=0, ddof=1))[0][:4]
     found = fitted(X, way, scale=True).explained_variance_
     assert np.abs(found / values - 1).max() <= 1e-5
 

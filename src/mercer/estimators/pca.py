@@ -63,8 +63,12 @@ class PCA(Axes):
     center : bool
         Subtract the mean of every column.
     scale : bool
-        Divide every column by its standard deviation (z-scores), inside the fit; by its root
-        mean square where `center` is False.
+        Divide every column by its standard deviation inside the fit, with the divisor n − 1 of
+        the variances, as R's `prcomp(scale.=TRUE)`: the total variance is the number of columns
+        that vary. `StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large.
+        A column whose standard deviation is within 8 ε of its mean (ε of float64) is constant:
+        it has `scale_` 1 and no share in the components. Where `center` is False, columns are
+        divided by their root mean square, with the same divisor.
 
     Attributes
     ----------
@@ -78,7 +82,8 @@ class PCA(Axes):
         Mean variance of the axes left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
     loadings_ : array of shape (d, k)
-        Axes times standard deviations: covariance of each column with each whitened score.
+        Axes times standard deviations: covariance of each column with each whitened score;
+        with `scale` their correlation.
     certificate_ : Certificate
         What the axes hold, and what no others can exceed.
     plan_ : Plan

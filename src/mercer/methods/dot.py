@@ -64,7 +64,7 @@ class Dot(Method):
         base = mean if far.sum() > variance or not problem.center else np.zeros_like(mean)
         gram = Dots(problem.source, base, deviation, problem.divisor, variance)
         operator = _dots(problem, gram, products)
-        if problem.is_constant(mean, deviation, operator.trace, products):
+        if variance == 0.0:
             return SVD().fit(problem)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
         depth = spectrum.depth(k)
@@ -83,12 +83,12 @@ class Dot(Method):
 def _dots(problem: Problem, gram: Dots, products: np.dtype[Any]) -> Dense:
     """Return the dot matrix, what rounding of the columns' means left over taken off."""
     dots = gram.moments(products)
-    share, confidence = dots.rounding
+    error, confidence = dots.error(np.ones(dots.d))
     G = dots.scatter
     G /= problem.divisor
     if problem.center:
         _centre(G, problem.source.weights)
-    return Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
+    return Dense(G, rounding=error / problem.divisor, confidence=confidence)
 
 
 def lifted(gram: Dots, values: Vector, U: Array, k: int, *, exact: bool) -> tuple[Vector, Array]:
