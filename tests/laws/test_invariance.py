@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 import sklearn.decomposition
 import sklearn.preprocessing
 from hypothesis import given, settings
@@ -219,6 +220,46 @@ def test_a_power_of_two_scales_exactly(exponent, way):
     assert same(two.singular_values_, one.singular_values_ * factor)
     assert same(two.explained_variance_ratio_, one.explained_variance_ratio_)
     assert same(np.abs(two.components_), np.abs(one.components_))
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("dtype", "exponent"),
+    [("float32", -90), ("float32", -45), ("float32", 60), ("float64", -400), ("float64", 350)],
+)
+def test_a_power_of_two_scales_sparse_rows(dtype, exponent, shape, way):
+    """Beyond 2**±40 of float32, and 2**±100 of float64, rows are scaled inside the fit."""
+    X = data(shape, dtype) * (np.random.default_rng(36).random(data(shape).shape) < 0.4)
+    X, weights = X.astype(dtype), np.arange(len(X)) % 3 + 0.5
+    one, two = (
+        fitted(scipy.sparse.csr_array(A), way, weights=weights, whiten=True)
+        for A in (X, (X * 2.0**exponent).astype(dtype))
+    )
+    rtol = 1e-4 if dtype == "float32" else 1e-9
+    assert np.allclose(two.explained_variance_ratio_, one.explained_variance_ratio_, rtol=rtol)
+    factor = 2.0**exponent
+    assert np.allclose(two.singular_values_ / factor, one.singular_values_, rtol=rtol)
+    turned = np.abs((two.components_ * one.components_).sum(axis=1, dtype=float))
+    assert np.allclose(turned, 1.0, atol=rtol)
+    # Whitened scores have no unit.
+    again = scipy.sparse.csr_array((X * factor).astype(dtype))
+    same = np.abs(one.transform(scipy.sparse.csr_array(X)))
+    assert np.allclose(np.abs(two.transform(again)), same, atol=30 * rtol)
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
+@pytest.mark.parametrize("block", [1, 2, None])
+@pytest.mark.parametrize("center", [False, True])
+def test_rows_of_no_weight_may_be_most_of_them(center, block, way):
+    X = np.vstack([np.eye(4, 3) * [3.0, 2.0, 1.0], np.full((3, 3), 7.0)])
+    weights = np.array([1.0, 1, 0, 0, 0, 0, 2])
+    with config_context(block_rows=block):
+        found = fitted(X, way, 3, weights=weights, center=center)
+    values = truth.pca(X[weights > 0], center, weights[weights > 0])[0]
+    expected = np.zeros(3)
+    expected[: len(values)] = values
+    assert np.abs(found.explained_variance_ - expected).max() <= 1e-12 * expected[0]
 
 
 @pytest.mark.parametrize("way", rows(EXACT))

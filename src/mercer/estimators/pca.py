@@ -14,7 +14,7 @@ from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
-from mercer.estimators.home import bring_home
+from mercer.estimators.home import bring_home, wide_enough
 from mercer.estimators.stream import joined, stream_method
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
@@ -279,9 +279,10 @@ class PCA(Axes):
         values = projection.eigenvalues
 
         def here(x: Any) -> Any:
-            return like(np.ascontiguousarray(x, dtype=kind), source.reference)
+            return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
 
-        self.components_ = here(to_numpy(projection.components).T)
+        axes = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
+        self.components_ = like(axes, source.reference)
         # One copy of the axes: the projection looks at the attribute.
         self.projection_ = replace(projection, components=self.components_.T)
         self.explained_variance_ = here(values)
@@ -292,7 +293,8 @@ class PCA(Axes):
         self.n_components_ = k
         self.n_samples_ = source.shape[0]
         left = min(round(source.count), source.shape[1]) - k
-        self.noise_variance_ = kind.type(projection.rest / left) if left > 0 else 0.0
+        noise = projection.rest / left if left > 0 else 0.0
+        self.noise_variance_ = wide_enough(noise, kind).type(noise) if left > 0 else 0.0
         self.certificate_ = projection.certificate
         self.plan_ = plan
         self._warn(total)

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    like,
+    numpy_dtype,
+    orthonormalize,
+)
 from mercer.eigen import Solver
 from mercer.folds import Moments
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, certify, find_solver, solve
@@ -109,7 +118,12 @@ def lifted(gram: Dots, values: Vector, U: Array, k: int, *, exact: bool) -> tupl
     rows = ArraySource(W)
     with progress.quiet():
         fold = rows.fold(Moments(useful, W, kind, center=False))
-    L = np.linalg.cholesky(fold.scatter)
+    try:
+        L = np.linalg.cholesky(fold.scatter)
+    except np.linalg.LinAlgError:  # some depend on others, to rounding
+        Q, R = orthonormalize(W)
+        theta, S = eigh((R * lengths**2) @ R.T, k)
+        return theta / gram.divisor, Q @ like(S, W, kind)
     theta, S = eigh((L.T * lengths**2) @ L, k)
     S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, kind)
     with progress.quiet():

@@ -82,6 +82,9 @@ class SVD(Streaming):
 
 def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Certificate]:
     """Return right singular vectors of a triangle, variances, what is left, a certificate."""
+    missing = problem.limit - len(R)
+    if missing > 0:  # fewer rows count than there are
+        R = np.pad(R, ((0, missing), (0, 0)))
     _, s, Vt = svd(R)
     values = s**2 / problem.divisor
     total = float(values.sum())
