@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector
+from mercer.arrays import Matrix, Vector, eigvalsh
 
 
 class Figure(float):
@@ -96,7 +96,7 @@ def schur(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
     if r > len(ritz) or not ritz[r - 1] > unseen:
         return math.inf
     bounded = np.diag(ritz) + coupling / (float(ritz[r - 1]) - unseen)
-    return float(np.linalg.eigvalsh(bounded)[::-1][:r].sum())
+    return float(eigvalsh(bounded)[::-1][:r].sum())
 
 
 def unseen_frobenius(square: float, product: float, ritz: Vector) -> float:
@@ -126,14 +126,14 @@ def split(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
 
 def _bent(ritz: Vector, coupling: Matrix, trials: list[float]) -> list[tuple[Vector, float]]:
     """Return the eigenvalues of Θ + BᵀB/t, and t, for the norm of B and the t's to try."""
-    largest = float(np.linalg.eigvalsh(coupling)[-1]) if len(ritz) else 0.0
+    largest = float(eigvalsh(coupling)[-1]) if len(ritz) else 0.0
     norm = math.sqrt(max(0.0, largest))
     if norm == 0.0:
         return [(ritz, 0.0)]
     found: list[tuple[Vector, float]] = []
     for t in (norm, norm / 2, *(t / 2 for t in trials), *trials):
         if t > 0.0:
-            values = np.linalg.eigvalsh(np.diag(ritz) + coupling / t)
+            values = eigvalsh(np.diag(ritz) + coupling / t)
             found.append((np.asarray(values, np.float64), t))
     return found
 

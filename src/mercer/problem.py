@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import (
     Array,
     Vector,
-    cast,
     is_finite,
     like,
     namespace,
@@ -19,11 +18,27 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Certificate
+from mercer.config import get_config
 from mercer.folds import Moments
 from mercer.kernels.base import Kernel
 from mercer.projection import LinearProjection
 from mercer.rules import Rule
-from mercer.sources import Block, Search, Source, StringSource, not_finite, require_finite_entries
+from mercer.sources import (
+    Block,
+    Levelled,
+    Search,
+    Source,
+    Stored,
+    StringSource,
+    not_finite,
+    require_finite_entries,
+)
+
+# A deviation below this share of the mean is rounding of the column's numbers, which float64
+# holds. Float32 rows that vary by as little as their precision lets them are data.
+_NOISE = 8.0 * float(np.finfo(np.float64).eps)
+# Squared means above so many variances cost sparse products digits.
+_FAR = 100.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,8 @@ class Problem:
     exponent : int
         The rows are the user's divided by 2**exponent, so that squares neither overflow
         nor vanish; `projection` undoes it.
+    shift : ndarray of shape (d,) or None
+        What was subtracted from the user's rows: see `levelled`.
     """
 
     source: Source
@@ -57,6 +74,7 @@ class Problem:
     gap: float | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     exponent: int = 0
+    shift: Vector | None = None
 
     @property
     def divisor(self) -> float:
@@ -101,42 +119,71 @@ class Problem:
 
         One pass over the rows, in float64.
         """
-        return self.treatment(np.float64)
+        return self._treated(self._columns)
+
+    @cached_property
+    def _columns(self) -> Moments:
+        return self._moments(np.float64)
 
     def treatment(self, products: Any) -> tuple[Vector, Vector, float]:
         """Return what `standard` holds, from products of this precision."""
+        return self._treated(self._moments(products))
+
+    def _moments(self, products: Any) -> Moments:
+        """Return the sums of every column."""
         d, reference = self.source.shape[1], self.source.reference
         fold = Moments(d, reference, products, diagonal=True, center=self.center)
         if self.source.sparse:  # summed by their entries: nothing as long as a row is made
             fold.row_bytes = 0
         moments = self.source.fold(fold)
         self.require_finite(moments.mean, moments.scatter)
-        deviation = self.deviation(moments.scatter, moments.mean, products)
+        return moments
+
+    def _treated(self, moments: Moments) -> tuple[Vector, Vector, float]:
+        deviation = self.deviation(moments.scatter, moments.mean)
         variance = float((moments.scatter / deviation**2).sum()) / self.divisor
         return moments.mean, deviation, variance
 
-    def is_constant(
-        self, mean: Vector, deviation: Vector, total: float, products: Any = np.float64
-    ) -> bool:
-        """Tell whether a total variance is no more than what products round the mean by."""
-        eps = float(np.finfo(products).eps)
-        return self.center and total <= float(((2 * eps * mean / deviation) ** 2).sum())
+    def levelled(self, columns: Moments | None = None) -> Self:
+        """Return the problem of rows less their mean, where float64 rounds the mean visibly.
+
+        For what subtracts the mean in every product. A mean rounded by δ adds δ² to a variance:
+        too much where a column has a mean of 1e16 and a deviation of 2. The mean of sparse rows
+        is subtracted after the product, where more is lost: columns without zeros are levelled.
+        `columns` are the sums of every column; None computes them.
+        """
+        columns = self._columns if columns is None else columns
+        mean, deviation, variance = self._treated(columns)
+        if not self.center or not variance > 0.0 or self.shift is not None:
+            return self
+        if self.source.sparse:
+            visible = float(((mean / deviation) ** 2).sum()) > _FAR * variance
+        else:
+            eps, rounding = float(np.finfo(np.float64).eps), columns.middle.rounding
+            visible = float(((rounding / deviation) ** 2).sum()) > eps * variance
+        if visible and self.source.sparse:
+            stored = self.source.fold(Stored(len(mean))).count
+            mean = np.where(stored == self.source.shape[0], mean, 0.0)
+        if not visible or not mean.any():
+            return self
+        return replace(self, source=Levelled(self.source, mean), shift=mean)
 
     def require_finite(self, *sums: Array) -> None:
         """Refuse what NaN or infinity in the rows made of their sums, and say where they are."""
         require_finite(self.source, *sums)
 
-    def deviation(self, squares: Vector, mean: Vector, products: Any = np.float64) -> Vector:
+    def deviation(self, squares: Vector, mean: Vector) -> Vector:
         """Return what columns of these sums of squares are divided by: 1 unless scaled.
 
-        And 1 for a column that is constant to what products of this precision tell.
+        The standard deviation with the divisor of the variances; infinity, which leaves nothing
+        of it, for a column that is constant up to the rounding of its numbers.
         """
         if not self.scale:
             return np.ones(len(squares))
-        variance = squares / self.source.count
-        eps = float(np.finfo(products).eps)
-        constant = variance <= (8 * eps * np.abs(mean)) ** 2
-        return np.sqrt(np.where(constant, 1.0, variance))
+        variance = squares / self.divisor
+        mean = mean if self.shift is None else mean + self.shift
+        constant = variance <= (_NOISE * mean) ** 2
+        return np.where(constant, np.inf, np.sqrt(variance))
 
     def projection(
         self,
@@ -158,6 +205,8 @@ class Problem:
             grow, square = np.ldexp(1.0, self.exponent), np.ldexp(1.0, 2 * self.exponent)
         if self.scale:  # z-scores have no unit
             deviation, square = deviation * grow, 1.0
+            deviation = np.where(np.isfinite(deviation), deviation, 1.0)
+        mean = mean if self.shift is None else mean + self.shift
         if total > 0 and not 0.0 < total * square < np.inf:
             raise ValueError(
                 "The variance of X is too large, or too small, for float64. "
@@ -187,12 +236,9 @@ class KernelProblem(Problem):
     ----------
     kernel : Kernel or None
         The kernel; None where the rows are the kernel matrix itself.
-    shift : ndarray of shape (d,) or None
-        What was subtracted from the user's rows: see `moved`.
     """
 
     kernel: Kernel | None = None
-    shift: Vector | None = None
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -208,14 +254,17 @@ class KernelProblem(Problem):
         """Return the problem of rows less their mean, where that keeps digits.
 
         For kernels whose centred matrix stays the same when all rows are shifted; `always` for
-        those whose matrix does, centred or not.
+        those whose matrix does, centred or not. Sparse rows stay as they are, unless their mean
+        is so far from zero that products lose it: then they become dense, where there is room.
         """
         source, kernel = self.source, self.kernel
         movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
-        if source.sparse or not (movable or always):
+        size = 8 * source.shape[0] * source.shape[-1]
+        room = not source.sparse or size <= get_config().budget // 4
+        if not room or not (movable or always):
             return self
         mean, _, variance = replace(self, center=True).treatment(np.float64)
-        if float(mean @ mean) <= 10.0 * variance:
+        if float(mean @ mean) <= (_FAR**2 if source.sparse else 10.0) * variance:
             return self
         return replace(self, source=less(source, mean), shift=mean)
 
@@ -237,7 +286,7 @@ class Less:
     shift: Array
 
     def __call__(self, block: Block) -> Array:
-        return cast(block.rows, np.float64) - self.shift
+        return block.dense(np.float64) - self.shift
 
 
 def require_finite(source: Source, *sums: Array) -> None:

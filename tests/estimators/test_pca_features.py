@@ -246,9 +246,11 @@ def test_scale_is_a_standard_scaler_inside(solver, container):
     X = sparse_rows((80, 7)).toarray()
     pca = PCA(3, scale=True, svd_solver=solver, random_state=0).fit(container(X))
     pipe = make_pipeline(StandardScaler(), Theirs(3, svd_solver="full")).fit(X)
-    assert_allclose(pca.scale_, pipe[0].scale_)
-    assert_allclose(pca.explained_variance_, pipe[1].explained_variance_, rtol=1e-7)
-    assert_allclose(pca.transform(container(X)), pipe.transform(X), atol=1e-6)
+    factor = (len(X) - 1) / len(X)  # StandardScaler divides by n
+    assert_allclose(pca.scale_, pipe[0].scale_ / factor**0.5)
+    assert_allclose(pca.explained_variance_, factor * pipe[1].explained_variance_, rtol=1e-7)
+    scores = factor**0.5 * pipe.transform(X)
+    assert_allclose(pca.transform(container(X)), scores, atol=1e-6)
 
 
 def test_scale_comes_back_in_the_units_of_the_rows():

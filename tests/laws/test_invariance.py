@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 import sklearn.decomposition
 import sklearn.preprocessing
 from hypothesis import given, settings
@@ -223,10 +224,51 @@ def test_a_power_of_two_scales_exactly(exponent, way):
 
 @pytest.mark.parametrize("way", rows(EXACT))
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("dtype", "exponent"),
+    [("float32", -90), ("float32", -45), ("float32", 60), ("float64", -400), ("float64", 350)],
+)
+def test_a_power_of_two_scales_sparse_rows(dtype, exponent, shape, way):
+    """Beyond 2**±40 of float32, and 2**±100 of float64, rows are scaled inside the fit."""
+    X = data(shape, dtype) * (np.random.default_rng(36).random(data(shape).shape) < 0.4)
+    X, weights = X.astype(dtype), np.arange(len(X)) % 3 + 0.5
+    one, two = (
+        fitted(scipy.sparse.csr_array(A), way, weights=weights, whiten=True)
+        for A in (X, (X * 2.0**exponent).astype(dtype))
+    )
+    rtol = 1e-4 if dtype == "float32" else 1e-9
+    assert np.allclose(two.explained_variance_ratio_, one.explained_variance_ratio_, rtol=rtol)
+    factor = 2.0**exponent
+    assert np.allclose(two.singular_values_ / factor, one.singular_values_, rtol=rtol)
+    turned = np.abs((two.components_ * one.components_).sum(axis=1, dtype=float))
+    assert np.allclose(turned, 1.0, atol=rtol)
+    # Whitened scores have no unit.
+    again = scipy.sparse.csr_array((X * factor).astype(dtype))
+    same = np.abs(one.transform(scipy.sparse.csr_array(X)))
+    assert np.allclose(np.abs(two.transform(again)), same, atol=30 * rtol)
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
+@pytest.mark.parametrize("block", [1, 2, None])
+@pytest.mark.parametrize("center", [False, True])
+def test_rows_of_no_weight_may_be_most_of_them(center, block, way):
+    X = np.vstack([np.eye(4, 3) * [3.0, 2.0, 1.0], np.full((3, 3), 7.0)])
+    weights = np.array([1.0, 1, 0, 0, 0, 0, 2])
+    with config_context(block_rows=block):
+        found = fitted(X, way, 3, weights=weights, center=center)
+    values = truth.pca(X[weights > 0], center, weights[weights > 0])[0]
+    expected = np.zeros(3)
+    expected[: len(values)] = values
+    assert np.abs(found.explained_variance_ - expected).max() <= 1e-12 * expected[0]
+
+
+@pytest.mark.parametrize("way", rows(EXACT))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_scale_is_standard_scaler_before(shape, way):
     X = data(shape) * np.logspace(0, 3, SHAPES[shape][1])
     X[:, 2] = 41.7  # constant, as far as float64 can tell
     Z = sklearn.preprocessing.StandardScaler().fit_transform(X)
+    Z *= np.sqrt((len(X) - 1) / len(X))  # which divides by n, and the variances by n − 1
     with config_context(block_rows=16):
         found = fitted(X, way, scale=True)
     expected = sklearn.decomposition.PCA(4, svd_solver="full").fit(Z)
@@ -239,8 +281,8 @@ def test_scale_is_standard_scaler_before(shape, way):
 def test_scale_finds_the_deviation_of_coarse_columns(way):
     """Float32 at 1e6 has steps of 1/16: a deviation of 0.5 is no rounding."""
     X = (0.5 * data() + 1e6).astype(np.float32)
-    Z = sklearn.preprocessing.StandardScaler().fit_transform(X.astype(np.float64))
-    values = truth.pca(Z)[0][:4]
+    Z = X - X.mean(axis=0, dtype=np.float64)
+    values = truth.pca(Z / Z.std(axis=0, ddof=1))[0][:4]
     found = fitted(X, way, scale=True).explained_variance_
     assert np.abs(found / values - 1).max() <= 1e-5
 

@@ -149,7 +149,7 @@ def test_groups_are_learnt_from_scaled_rows():
     rows = causes + 0.3 * RNG.standard_normal((200, 24))
     rows *= np.repeat([1e3, 1e-3], 12)  # the small ones would all be one group
     solver = Sketch(FeatureGrouping(6))
-    expected = PCA(5, svd_solver=solver).fit(rows / rows.std(axis=0))
+    expected = PCA(5, svd_solver=solver).fit(rows / rows.std(axis=0, ddof=1))
     for made in (np.asarray, scipy.sparse.csr_array):
         found = PCA(5, svd_solver=solver, scale=True).fit(made(rows))
         assert np.abs(found.explained_variance_ / expected.explained_variance_ - 1).max() <= 1e-9

@@ -8,6 +8,7 @@ device stay there until the host must have them (`Remote`).
 from mercer.arrays.accelerator import device_memory, device_reference, product_eps, products
 from mercer.arrays.linear import (
     eigh,
+    eigvalsh,
     helped_by,
     lapack_threads,
     longest_column,
@@ -52,6 +53,7 @@ __all__ = [
     "device_memory",
     "device_reference",
     "eigh",
+    "eigvalsh",
     "empty",
     "held",
     "helped_by",

@@ -50,16 +50,41 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
     helper = A.there if isinstance(A, Remote) else _helper.get()
     if helper is not None and N >= _HELPED:
         xp = namespace(helper)
-        values, V = xp.linalg.eigh(like(A, helper, np.float64))
-        return to_numpy(values)[::-1][:k].copy(), held(xp.flip(V[:, N - k :], axis=1))
+        # Each library has an error of its own for what does not converge: then the host tries.
+        with contextlib.suppress(RuntimeError, np.linalg.LinAlgError):
+            values, V = xp.linalg.eigh(like(A, helper, np.float64))
+            return to_numpy(values)[::-1][:k].copy(), held(xp.flip(V[:, N - k :], axis=1))
     A = to_numpy(A)
     with lapack_threads(N):
-        w, V = np.zeros(0), A
         if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
-            w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
-        if len(w) < k:  # or LAPACK's bisection has lost some of a cluster
-            w, V = scipy.linalg.eigh(A, driver="evd", check_finite=False)
+            with contextlib.suppress(np.linalg.LinAlgError):
+                w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
+                if len(w) == k:  # else LAPACK's bisection has lost some of a cluster
+                    return w[::-1].copy(), np.ascontiguousarray(V[:, ::-1])
+        w, V = _all_pairs(A)
     return w[::-1][:k].copy(), np.ascontiguousarray(V[:, ::-1][:, :k])
+
+
+def _all_pairs(A: Matrix) -> tuple[Vector, Matrix]:
+    """Return all eigenvalues, ascending, and vectors, by the fastest LAPACK driver that ends.
+
+    Divide and conquer, QR iteration, relatively robust representations, and bisection; each
+    fails on matrices that the others solve.
+    """
+    import scipy.linalg
+
+    for driver in ("evd", "ev", "evr"):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            return scipy.linalg.eigh(A, driver=driver, check_finite=False)
+    return scipy.linalg.eigh(A, driver="evx", check_finite=False)
+
+
+def eigvalsh(A: Matrix) -> Vector:
+    """Return all eigenvalues of a symmetric host matrix, ascending."""
+    try:
+        return np.asarray(np.linalg.eigvalsh(A), np.float64)
+    except np.linalg.LinAlgError:
+        return _all_pairs(A)[0]
 
 
 def orthonormalize(W: Array) -> tuple[Array, Matrix]:

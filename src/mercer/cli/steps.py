@@ -67,14 +67,18 @@ def imputer(source: Source) -> SimpleImputer:
 
 
 def scaler(source: Source) -> StandardScaler:
-    """Return a scaler that has seen all rows; of sparse ones it leaves the zeros."""
+    """Return a scaler that has seen all rows; of sparse ones it leaves the zeros.
+
+    It divides by what `PCA(scale=True)` divides by: the deviation with divisor n − 1.
+    """
     problem = Problem(source, Count(1), scale=True)
     moments = source.fold(Moments(source.shape[1], source.reference, np.float64, diagonal=True))
     problem.require_finite(moments.mean, moments.scatter)
     made = StandardScaler(with_mean=not source.sparse)
     made.n_features_in_, made.n_samples_seen_ = source.shape[1], _whole(source.count)
-    made.mean_, made.var_ = moments.mean, moments.scatter / moments.weight
-    made.scale_ = problem.deviation(moments.scatter, moments.mean)
+    made.mean_, made.var_ = moments.mean, moments.scatter / problem.divisor
+    deviation = problem.deviation(moments.scatter, moments.mean)
+    made.scale_ = np.where(np.isfinite(deviation), deviation, 1.0)
     return made
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.eigen.dense import dense
+from mercer.eigen.krylov import krylov
 from mercer.eigen.spectrum import Spectrum, random_basis, rayleigh_ritz
 from mercer.operators import Operator
 
@@ -22,7 +23,7 @@ def arpack(
     max_iter: int | None = None,
 ) -> Spectrum:
     """Let `scipy.sparse.linalg.eigsh` find the vectors; one product measures their residuals."""
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+    from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
     N = operator.size
     if not operator.trace > 0:  # ARPACK cannot start on a zero matrix
@@ -43,6 +44,8 @@ def arpack(
         _, V = eigsh(linear, k, which="LA", tol=tol, maxiter=max_iter, v0=rng.uniform(-1, 1, N))
     except ArpackNoConvergence as stopped:
         converged, V = False, np.asarray(stopped.eigenvectors, np.float64)
+    except ArpackError:  # the matrix is rounding, or has fewer vectors than a factorization takes
+        return krylov(operator, k, tol=tol, rng=rng)
     Q, _ = np.linalg.qr(np.hstack([V, rng.standard_normal((N, k - V.shape[1]))]))
     spectrum = rayleigh_ritz(operator, like(Q, operator.reference), k)
     return replace(spectrum, products=products + spectrum.products, converged=converged)

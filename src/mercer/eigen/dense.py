@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, eigh, lapack_threads, like
+from mercer.arrays import Matrix, Vector, eigh, eigvalsh, lapack_threads, like
 from mercer.eigen.spectrum import Spectrum
 from mercer.operators import Operator
 
@@ -35,7 +36,8 @@ def dense(
     k = choose(tridiagonal.values)
     more = _more(k, operator)
     if 4 * more < operator.size:
-        return decomposed(operator, A, k, *tridiagonal.pairs(more))
+        with contextlib.suppress(np.linalg.LinAlgError):
+            return decomposed(operator, A, k, *tridiagonal.pairs(more))
     del tridiagonal
     return decomposed(operator, A, k, *eigh(A, more))
 
@@ -52,15 +54,18 @@ class Tridiagonal:
     """
 
     def __init__(self, A: Matrix) -> None:
-        from scipy.linalg import eigvalsh_tridiagonal, lapack
+        from scipy.linalg import LinAlgError, eigvalsh_tridiagonal, lapack
 
         with lapack_threads(len(A)):
             room = int(lapack.dsytrd_lwork(len(A), lower=1)[0])
             done = lapack.dsytrd(A, lower=1, lwork=room)
         self.reflectors, self.diagonal, self.beside, self.factors, _ = done
-        values = eigvalsh_tridiagonal(
-            self.diagonal, self.beside, lapack_driver="sterf", check_finite=False
-        )
+        try:
+            values = eigvalsh_tridiagonal(
+                self.diagonal, self.beside, lapack_driver="sterf", check_finite=False
+            )
+        except LinAlgError:
+            values = eigvalsh(A)
         self.values = np.array(values[::-1], np.float64)
 
     def pairs(self, k: int) -> tuple[Vector, Matrix]:

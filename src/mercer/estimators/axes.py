@@ -228,9 +228,10 @@ class Axes(Projecting):
         """Return what whitening divides by, clipped where there is no variance."""
         if not self.whiten:
             return None
-        deviation = np.sqrt(to_numpy(self.explained_variance_))
-        least = float(np.finfo(deviation.dtype).eps)
-        return np.asarray(np.maximum(deviation, least), np.float64)
+        deviation = np.sqrt(to_numpy(self.explained_variance_).astype(np.float64))
+        # Of the largest, whatever the unit; where there is no variance at all, 1 will do.
+        least = float(np.finfo(self._kind).eps) * float(np.max(deviation, initial=0.0))
+        return np.asarray(np.maximum(deviation, least or 1.0))
 
     def _model(self) -> tuple[np.ndarray[Any, Any], Vector, float]:
         V = to_numpy(self.components_).astype(np.float64)

@@ -52,3 +52,13 @@ def _brought(value: Any, home: Array, known: dict[int, tuple[Any, Any]]) -> Any:
     other = copy.copy(value)
     vars(other).update(parts)  # also of what is frozen
     return other
+
+
+def wide_enough(x: Any, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the precision to hand x out in: float64 where this one cannot hold its numbers.
+
+    Variances of float32 rows of 1e20 are no float32 numbers.
+    """
+    largest, reach = float(np.max(np.abs(x), initial=0.0)), np.finfo(kind)
+    fits = largest == 0.0 or float(reach.tiny) <= largest <= float(reach.max)
+    return kind if fits else np.dtype(np.float64)

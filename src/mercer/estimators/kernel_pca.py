@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.batches import LEFT_OVER, Batches
+from mercer.estimators.home import wide_enough
 from mercer.estimators.kernel import resolved
 from mercer.estimators.validation import (
     check_matrix,
@@ -287,7 +288,8 @@ class KernelPCA(Batches):
         kind = source.dtype
 
         def here(x: Any) -> Array:
-            return like(np.ascontiguousarray(to_numpy(x), dtype=kind), source.reference)
+            x = to_numpy(x)
+            return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
 
         fitted = replace(fitted, certificate=fitted.certificate.rounded(kind, max(total, 0.0)))
         self.projection_ = fitted

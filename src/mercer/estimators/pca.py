@@ -14,7 +14,7 @@ from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
-from mercer.estimators.home import bring_home
+from mercer.estimators.home import bring_home, wide_enough
 from mercer.estimators.stream import joined, stream_method
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
@@ -63,8 +63,12 @@ class PCA(Axes):
     center : bool
         Subtract the mean of every column.
     scale : bool
-        Divide every column by its standard deviation (z-scores), inside the fit; by its root
-        mean square where `center` is False.
+        Divide every column by its standard deviation inside the fit, with the divisor n − 1 of
+        the variances, as R's `prcomp(scale.=TRUE)`: the total variance is the number of columns
+        that vary. `StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large.
+        A column whose standard deviation is within 8 ε of its mean (ε of float64) is constant:
+        it has `scale_` 1 and no share in the components. Where `center` is False, columns are
+        divided by their root mean square, with the same divisor.
 
     Attributes
     ----------
@@ -78,7 +82,8 @@ class PCA(Axes):
         Mean variance of the axes left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
     loadings_ : array of shape (d, k)
-        Axes times standard deviations: covariance of each column with each whitened score.
+        Axes times standard deviations: covariance of each column with each whitened score;
+        with `scale` their correlation.
     certificate_ : Certificate
         What the axes hold, and what no others can exceed.
     plan_ : Plan
@@ -274,9 +279,10 @@ class PCA(Axes):
         values = projection.eigenvalues
 
         def here(x: Any) -> Any:
-            return like(np.ascontiguousarray(x, dtype=kind), source.reference)
+            return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
 
-        self.components_ = here(to_numpy(projection.components).T)
+        axes = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
+        self.components_ = like(axes, source.reference)
         # One copy of the axes: the projection looks at the attribute.
         self.projection_ = replace(projection, components=self.components_.T)
         self.explained_variance_ = here(values)
@@ -287,7 +293,8 @@ class PCA(Axes):
         self.n_components_ = k
         self.n_samples_ = source.shape[0]
         left = min(round(source.count), source.shape[1]) - k
-        self.noise_variance_ = kind.type(projection.rest / left) if left > 0 else 0.0
+        noise = projection.rest / left if left > 0 else 0.0
+        self.noise_variance_ = wide_enough(noise, kind).type(noise) if left > 0 else 0.0
         self.certificate_ = projection.certificate
         self.plan_ = plan
         self._warn(total)

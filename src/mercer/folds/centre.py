@@ -33,8 +33,14 @@ class Mean:
         theirs than √7 of their deviation, and costs an eighth of a pass; the offset is that of
         their mean itself. `room` is a NumPy array that the centred rows may be written to.
         """
-        some = float(namespace(w).sum(w[::8]))
-        middle = (w[::8] @ rows[::8, :]) / some if some > 0.0 else (w @ rows) / weight
+        xp = namespace(w)
+        some = float(xp.sum(w[::8]))
+        # Differences from a row that counts: a constant column becomes exactly zero.
+        row = rows[int(xp.argmax(w)), :]
+        if some > 0.0:
+            middle = row + (w[::8] @ (rows[::8, :] - row)) / some
+        else:
+            middle = row + (w @ (rows - row)) / weight
         rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
         left = total(w, rows)
         return rows, self.seen(cast(middle, np.float64), left, weight), left
@@ -63,6 +69,14 @@ class Mean:
         """The mean, on the host."""
         offset = to_numpy(self.offset)
         return offset if self.base is None else to_numpy(self.base) + offset
+
+    @property
+    def rounding(self) -> np.ndarray[Any, Any]:
+        """The mean less what `value` rounds it to, on the host; zero for a constant column."""
+        offset = to_numpy(self.offset)
+        if self.base is None:
+            return 0.0 * offset
+        return np.asarray((to_numpy(self.base) - self.value) + offset)
 
     def arrays(self) -> dict[str, Array]:
         """Return the state as named arrays."""

@@ -55,7 +55,8 @@ class Moments(Fold):
         self.center = center
         self.middle = Mean(d, reference)
         self.longest = self.blocks = 0
-        self._traces = self._trace_squares = 0.0
+        # What the products of every block amount to, column by column; and its square.
+        self._amount, self._amount_squared = np.zeros(d), np.zeros(d)
         self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
         self._product: Array = None
@@ -81,9 +82,9 @@ class Moments(Fold):
             square = self._square(_weighed(rows, w, block.weights is None))
         self._scatter += square
         if not self.diagonal:
-            trace = float(namespace(square).linalg.trace(square))
-            self._traces += trace
-            self._trace_squares += trace * trace  # may be infinite, where a power would fail
+            own = to_numpy(namespace(square).linalg.diagonal(square)).astype(np.float64)
+            self._amount += own
+            self._amount_squared += own * own
 
     def _as_they_are(self, rows: Array, w: Array, weight: float, plain: bool) -> Array:
         """Return the product of rows that need no centring, or are not to be; None of others.
@@ -108,16 +109,22 @@ class Moments(Fold):
         rows = block.rows
         at, entries = rows.indices, rows.data.astype(np.float64)
         w = np.repeat(block.count, np.diff(rows.indptr))
-        stored = np.bincount(at, weights=w, minlength=self.d)
+
+        def summed(values: Vector) -> Vector:
+            return np.asarray(np.bincount(at, weights=w * values, minlength=self.d), np.float64)
+
+        full = np.bincount(at, minlength=self.d) == block.length
+        absent = np.where(full, 0.0, weight - np.bincount(at, weights=w, minlength=self.d))
         mean = np.zeros(self.d)
         if self.center:
-            mean = np.bincount(at, weights=w * entries, minlength=self.d) / weight
-            self.middle.base = np.zeros(self.d)
-            self._wait(weight, mean, np.zeros(self.d))
+            # Columns without zeros by differences, as dense ones: constants become exactly zero.
+            mean = np.where(full, _row(rows, int(np.argmax(block.count))), 0.0)
+            mean = mean + summed(entries - mean[at]) / weight
+            left = summed(entries - mean[at]) - absent * mean
+            self._wait(weight, self.middle.seen(mean, left, weight), left)
         else:
             self.middle.weight += weight
-        squares = np.bincount(at, weights=w * (entries - mean[at]) ** 2, minlength=self.d)
-        self._scatter += squares + (weight - stored) * mean**2
+        self._scatter += summed((entries - mean[at]) ** 2) + absent * mean**2
 
     def merge(self, other: Self) -> None:
         self.settle()
@@ -125,8 +132,8 @@ class Moments(Fold):
         if other.weight == 0.0:
             return
         self.longest, self.blocks = max(self.longest, other.longest), self.blocks + other.blocks
-        self._traces += other._traces
-        self._trace_squares += other._trace_squares
+        self._amount += other._amount
+        self._amount_squared += other._amount_squared
         self._scatter += other._scatter
         if self.center:
             offset = self.middle.offset_of(other.middle)
@@ -140,8 +147,10 @@ class Moments(Fold):
         )
 
     def arrays(self) -> dict[str, Array]:
-        sums = np.array([self.longest, self.blocks, self._traces, self._trace_squares])
-        arrays = {"scatter": self._scatter, "sums": sums, **self.middle.arrays()}
+        sums = np.array([self.longest, self.blocks], np.float64)
+        amounts = np.stack([self._amount, self._amount_squared])
+        arrays = {"scatter": self._scatter, "sums": sums, "amounts": amounts}
+        arrays |= self.middle.arrays()
         if self._waiting:
             weights, *means = zip(*self._waiting, strict=True)
             arrays["waiting"] = np.array(weights)
@@ -152,8 +161,8 @@ class Moments(Fold):
     def restore(self, arrays: dict[str, Array]) -> None:
         self._waiting = []
         self.middle.restore(arrays)
-        longest, blocks, self._traces, self._trace_squares = (float(x) for x in arrays["sums"])
-        self.longest, self.blocks = int(longest), int(blocks)
+        self.longest, self.blocks = (int(x) for x in arrays["sums"])
+        self._amount, self._amount_squared = to_numpy(arrays["amounts"]).copy()
         self._scatter = like(to_numpy(arrays["scatter"]).copy(), self.reference)
         if "waiting" in arrays:
             means = (
@@ -184,22 +193,32 @@ class Moments(Fold):
     def rounding(self) -> tuple[float, float]:
         """Bound on the scatter's rounding in Frobenius norm, as a share of its trace.
 
-        Products round by what they amount to, which is more than the trace where rows were near
-        enough to zero not to be centred. And the confidence it holds with. Float64: γ_b of the
-        longest block, always true. Float32, where that would say nothing: 3.3 u √b of each
-        block, blocks added in quadrature, true at 99.9 % where roundings are independent
-        (Higham & Mary 2019).
+        And the confidence it holds with: see `error`.
         """
         trace = float(np.trace(self.scatter))
         if not trace > 0.0:
             return 0.0, 1.0
+        error, confidence = self.error(np.ones(self.d))
+        return error / trace, confidence
+
+    def error(self, deviation: Vector) -> tuple[float, float]:
+        """Bound the rounding of the scatter of columns divided by these, in Frobenius norm.
+
+        Products round by what they amount to in each column, which is more than its variance
+        where rows were near enough to zero not to be centred. And the confidence it holds with.
+        Float64: γ_b of the longest block, always true. Float32, where that would say nothing:
+        3.3 u √b of each block, blocks added in quadrature, true at 99.9 % where roundings are
+        independent (Higham & Mary 2019).
+        """
+        own = np.maximum(np.diag(to_numpy(self.scatter)), 0.0)  # between the blocks too
+        share = 1.0 / deviation**2
         u = float(np.finfo(np.float64).eps) / 2
-        always = (self.longest + self.blocks + 8) * u * self._traces
+        always = (self.longest + self.blocks + 8) * u * float((self._amount + own) @ share)
         if self.products == np.float64:
-            return always / trace, 1.0
+            return always, 1.0
         u = float(np.finfo(self.products).eps) / 2
-        likely = 3.3 * u * self.longest**0.5 * self._trace_squares**0.5
-        return (always + likely) / trace, 0.999
+        likely = 3.3 * u * self.longest**0.5 * float(np.sqrt(self._amount_squared) @ share)
+        return always + likely, 0.999
 
     def _room(self, rows: Array) -> Array:
         """Return an array as large as the block, the same for every block; None elsewhere."""
@@ -252,6 +271,14 @@ class Moments(Fold):
             rows = xp.concat([between, joint, within])
             signs = np.repeat([1.0, -1.0], [len(counts) + 1, len(counts)])
             self._scatter += rows.T @ (rows * like(signs, rows)[:, None])
+
+
+def _row(rows: Any, i: int) -> Vector:
+    """Return one of some sparse rows as an array."""
+    row = np.zeros(rows.shape[1])
+    part = slice(rows.indptr[i], rows.indptr[i + 1])
+    row[rows.indices[part]] = rows.data[part]
+    return row
 
 
 def _weighed(rows: Array, w: Array, plain: bool) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import to_numpy
+from mercer.arrays import eigvalsh, to_numpy
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.grammar import as_kernel
 from mercer.kernels.parameters import is_number
@@ -39,5 +39,5 @@ def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) ->
     K = to_numpy(kernel(as_precise(rows, np.float64)))
     if not np.isfinite(K).all():
         raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")
-    values = np.linalg.eigvalsh((K + K.T) / 2)
+    values = eigvalsh((K + K.T) / 2)
     return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))

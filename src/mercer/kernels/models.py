@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, like, to_numpy
+from mercer.arrays import Array, eigh, like, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import require_dense
 
@@ -83,13 +83,13 @@ class Fisher(Kernel):
             )
         if not np.isfinite(information).all():
             raise ValueError("Fisher: information contains NaN or infinity.")
-        values, V = np.linalg.eigh((information + information.T) / 2)
-        if not (values[-1] > 0 and values[0] >= -1e-8 * values[-1]):
+        values, V = eigh((information + information.T) / 2)
+        if not (values[0] > 0 and values[-1] >= -1e-8 * values[0]):
             raise ValueError(
-                f"Fisher: information has eigenvalues from {values[0]:g} to {values[-1]:g}; it "
+                f"Fisher: information has eigenvalues from {values[-1]:g} to {values[0]:g}; it "
                 f"must be positive semi-definite. Fisher.from_rows estimates it."
             )
-        large = values > 1e-10 * values[-1]
+        large = values > 1e-10 * values[0]
         return like(scores @ (V[:, large] / np.sqrt(values[large])), rows)
 
 

@@ -71,14 +71,12 @@ class Covariance(Streaming):
     def finish(self, problem: Problem, fold: Any) -> Projection:
         scatter, mean = fold.scatter, fold.mean
         problem.require_finite(mean, scatter)
-        deviation = problem.deviation(np.diag(scatter), mean, fold.products)
+        deviation = problem.deviation(np.diag(scatter), mean)
         C = scatter / problem.divisor
         if problem.scale:
             C = C / np.outer(deviation, deviation)
-        if problem.is_constant(mean, deviation, float(np.trace(C)), fold.products):
-            C = np.zeros_like(C)
-        share, confidence = fold.rounding
-        operator = Dense(C, rounding=share * float(np.trace(C)), confidence=confidence)
+        error, confidence = fold.error(deviation)
+        operator = Dense(C, rounding=error / problem.divisor, confidence=confidence)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
         axes = like(to_numpy(spectrum.vectors[:, :k]), problem.source.reference)
         certificate = certify(operator, spectrum, k, problem.rng)
@@ -86,10 +84,10 @@ class Covariance(Streaming):
         return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
 
     def _coarse(self, problem: Problem, fold: Moments) -> bool:
-        """Tell whether a column to be scaled may only seem constant to products this coarse."""
-        squares = np.diag(fold.scatter)
-        mild = problem.deviation(squares, fold.mean)
-        return not np.array_equal(mild, problem.deviation(squares, fold.mean, fold.products))
+        """Tell whether a column varies by so little that products this coarse may miss it."""
+        variance = np.diag(fold.scatter) / problem.divisor
+        eps = float(np.finfo(fold.products).eps)
+        return bool(np.any((variance != 0.0) & (variance <= (8 * eps * fold.mean) ** 2)))
 
     def _moments(self, problem: Problem, products: Any) -> Moments:
         source = problem.source

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, numpy_dtype
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    like,
+    numpy_dtype,
+    orthonormalize,
+)
 from mercer.eigen import Solver
 from mercer.folds import Moments
 from mercer.methods.base import (
@@ -74,7 +83,7 @@ class Dot(Method):
         base = mean if far.sum() > variance or not problem.center else np.zeros_like(mean)
         gram = Dots(problem.source, base, deviation, problem.divisor, variance)
         operator = _dots(problem, gram, products)
-        if problem.is_constant(mean, deviation, operator.trace, products):
+        if variance == 0.0:
             return SVD().fit(problem)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
         depth = spectrum.depth(k)
@@ -94,12 +103,12 @@ class Dot(Method):
 def _dots(problem: Problem, gram: Dots, products: np.dtype[Any]) -> Dense:
     """Return the dot matrix, what rounding of the columns' means left over taken off."""
     dots = gram.moments(products)
-    share, confidence = dots.rounding
+    error, confidence = dots.error(np.ones(dots.d))
     G = dots.scatter
     G /= problem.divisor
     if problem.center:
         _centre(G, problem.source.weights)
-    return Dense(G, rounding=share * float(np.trace(G)), confidence=confidence)
+    return Dense(G, rounding=error / problem.divisor, confidence=confidence)
 
 
 def lifted(gram: Dots, values: Vector, U: Array, k: int, *, exact: bool) -> tuple[Vector, Array]:
@@ -120,7 +129,12 @@ def lifted(gram: Dots, values: Vector, U: Array, k: int, *, exact: bool) -> tupl
     rows = ArraySource(W)
     with progress.quiet():
         fold = rows.fold(Moments(useful, W, kind, center=False))
-    L = np.linalg.cholesky(fold.scatter)
+    try:
+        L = np.linalg.cholesky(fold.scatter)
+    except np.linalg.LinAlgError:  # some depend on others, to rounding
+        Q, R = orthonormalize(W)
+        theta, S = eigh((R * lengths**2) @ R.T, k)
+        return theta / gram.divisor, Q @ like(S, W, kind)
     theta, S = eigh((L.T * lengths**2) @ L, k)
     S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, kind)
     with progress.quiet():

@@ -78,8 +78,9 @@ class Iterative(Method):
         return Cost(passes, dense + orthogonal, factor, memory, sparse)
 
     def fit(self, problem: Problem) -> Projection:
+        problem = problem.levelled()
         mean, deviation, variance = problem.standard
-        if problem.is_constant(mean, deviation, variance):
+        if variance == 0.0:
             return SVD().fit(problem)
         source, divisor = problem.source, problem.divisor
         n, d = source.shape

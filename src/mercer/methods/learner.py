@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh
+from mercer.arrays import Array, Matrix, Vector, eigh, svd
 
 KINDS = ("kha", "et", "smd")
 """Gains: one for all axes, one for each, and one for each that is learnt itself."""
@@ -165,7 +165,7 @@ def _turn(across: Matrix, *, turned: bool) -> float:
     """
     if across.shape[0] != across.shape[1]:
         return 1.0
-    cosines = np.linalg.svd(across, compute_uv=False) if turned else np.abs(np.diag(across))
+    cosines = svd(across)[1] if turned else np.abs(np.diag(across))
     least = min(1.0, float(np.min(cosines, initial=1.0)))
     return float(np.sqrt((1.0 - least) * (1.0 + least)))
 

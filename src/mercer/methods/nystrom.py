@@ -82,4 +82,4 @@ class Nystrom(OverRows):
             return basis.counts
         if basis.sizes is not None and self.weigh:
             return np.asarray(basis.sizes * (weight / basis.sizes.sum()))
-        return np.full(m, weight / m)
+        return np.full(m, weight / max(m, 1))

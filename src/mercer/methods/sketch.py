@@ -189,8 +189,11 @@ class Sketch(Method):
         mean, scatter = fold.rows.mean, fold.rows.scatter
         problem.require_finite(mean, scatter, fold.small.scatter)
         total = float((scatter / deviation**2).sum()) / problem.divisor
-        if problem.is_constant(mean, deviation, total):
+        if total == 0.0:
             return SVD().fit(problem)
+        level = problem.levelled(fold.rows)
+        if level is not problem:
+            return self._fit(level, sketch)
         small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
         del fold  # it holds the room of a block
         values, U = eigh(small)

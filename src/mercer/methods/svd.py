@@ -44,12 +44,13 @@ class SVD(Streaming):
         n, d = problem.source.shape
         if d <= n or not problem.source.by_columns:
             return self.finish(problem, problem.source.fold(self.begin(problem)))
+        problem = problem.levelled()
         mean, deviation, variance = problem.standard
         gram = Dots(problem.source, mean, deviation, problem.divisor, variance)
         columns = gram.columns(np.float64)
         assert columns is not None
         fold = columns.fold(Triangle(n, gram.reference, center=False))
-        R = self._significant(problem, fold.factor, mean, deviation)
+        R = self._finite(problem, fold.factor)
         U, values, rest, certificate = _decomposed(problem, R)
         axes, _ = orthonormalize(gram.lift(like(U, gram.reference), exact=True))
         total = float((R**2).sum()) / problem.divisor
@@ -65,23 +66,26 @@ class SVD(Streaming):
         with np.errstate(over="ignore"):
             squares = (fold.factor**2).sum(axis=0)
         deviation = problem.deviation(squares, fold.mean)
-        R = self._significant(problem, fold.factor / deviation, fold.mean, deviation)
+        R = self._finite(problem, fold.factor / deviation)
         V, values, rest, certificate = _decomposed(problem, R)
         axes: Array = like(V, problem.source.reference)
         total = float((R**2).sum()) / problem.divisor
         return problem.projection(fold.mean, deviation, axes, values, total, certificate, rest)
 
-    def _significant(self, problem: Problem, R: Matrix, mean: Vector, deviation: Vector) -> Matrix:
-        """Return the triangle, zero where it holds nothing but rounding."""
+    def _finite(self, problem: Problem, R: Matrix) -> Matrix:
+        """Return the triangle; refuse one that NaN or infinity in the rows has spoilt."""
         with np.errstate(over="ignore"):
             total = float((R**2).sum()) / problem.divisor
         if not np.isfinite(total):
             problem.require_finite(np.array(total))
-        return R * float(not problem.is_constant(mean, deviation, total))
+        return R
 
 
 def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Certificate]:
     """Return right singular vectors of a triangle, variances, what is left, a certificate."""
+    missing = problem.limit - len(R)
+    if missing > 0:  # fewer rows count than there are
+        R = np.pad(R, ((0, missing), (0, 0)))
     _, s, Vt = svd(R)
     values = s**2 / problem.divisor
     total = float(values.sum())

@@ -180,7 +180,10 @@ def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned,
 
 
 def _predicted(found: Spanned, k: int, gap: float) -> float:
-    """Predict the basis that the bound needs, from what half of this one leaves out."""
+    """Predict the basis that the bound needs, from what half of this one leaves out.
+
+    More points than this one has, which are too few.
+    """
     span, m = found.span, found.span.size
     half = found.part(m // 2)
     allowed = gap / (1.0 - gap) * float(found.pairs[0][:k].sum())
@@ -188,7 +191,8 @@ def _predicted(found: Spanned, k: int, gap: float) -> float:
         return math.inf
     slope = math.log2(max(half / found.beyond, 1.0 + 1e-9))
     with np.errstate(over="ignore"):
-        return float(m * np.power(found.beyond / allowed, 1.0 / slope)) if span.rank else math.inf
+        points = float(m * np.power(found.beyond / allowed, 1.0 / slope)) if span.rank else math.inf
+    return max(m + 1.0, points)
 
 
 def _needed(m: float, n: int) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix
+from mercer.arrays import Matrix, svd
 from mercer.kernels.parameters import whole
 from mercer.preimage.base import Preimage, Sought
 from mercer.preimage.target import Axes, Target
@@ -81,7 +81,11 @@ class Distances(Preimage):
 def _placed(neighbors: Any, delta: Matrix) -> Matrix:
     """Return the rows that are so far from their neighbours, by least squares."""
     mean = neighbors.mean(axis=1)
-    U, sigma, Vt = np.linalg.svd(neighbors - mean[:, None, :], full_matrices=False)
+    try:
+        U, sigma, Vt = np.linalg.svd(neighbors - mean[:, None, :], full_matrices=False)
+    except np.linalg.LinAlgError:  # of one point at least: each alone, by another driver
+        each = [svd(np.asarray(x)) for x in neighbors - mean[:, None, :]]
+        U, sigma, Vt = (np.stack(parts) for parts in zip(*each, strict=True))
     lengths = np.einsum("qpr,qr->qp", U**2, sigma**2)
     wide = sigma > _FLAT * sigma[:, :1]
     inverse = np.where(wide, 0.5 / np.where(wide, sigma, 1.0), 0.0)

@@ -22,7 +22,7 @@ from mercer.sources.fingerprint import fingerprint, joint_fingerprint
 from mercer.sources.fold import Block, Collect, Fold
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
-from mercer.sources.scaled import Scaled
+from mercer.sources.scaled import Levelled, Scaled, Stored
 from mercer.sources.search import Search, not_finite, require_finite_entries
 from mercer.sources.seen import Seen
 from mercer.sources.sparse import SparseSource
@@ -34,6 +34,7 @@ __all__ = [
     "Block",
     "Collect",
     "Fold",
+    "Levelled",
     "Mapped",
     "NpySource",
     "Resident",
@@ -42,6 +43,7 @@ __all__ = [
     "Seen",
     "Source",
     "SparseSource",
+    "Stored",
     "StringSource",
     "as_source",
     "at_home",
