@@ -8,7 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, like, orthonormalize, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    like,
+    numpy_dtype,
+    orthonormalize,
+    to_numpy,
+)
 from mercer.operators import Operator
 
 
@@ -71,6 +81,35 @@ class Spectrum:
         )
 
 
+def settled(spectrum: Spectrum, k: int) -> Spectrum:
+    r"""Return the first k pairs as axes Xᵀu of A = XXᵀ whose variances are those of their scores.
+
+    Ritz vectors u have uᵀAu = θ, the squared length of Xᵀu; the scores Au are longer than that
+    where u has not converged: ‖Au‖² = θ² + ‖r‖². The best axes of the span of Xᵀu solve
+    (Θ² + RᵀR)z = κΘz, and have uncorrelated scores of the variance κ ≥ θ.
+    """
+    values, vectors, coupling = spectrum.values[:k], spectrum.vectors[:, :k], spectrum.coupling
+    if coupling is None or not k or not values[-1] > 0.0:
+        return spectrum.head(k)
+    off = coupling[:k, :k] / np.sqrt(np.outer(values, values))
+    if np.max(np.diag(off) / values) < _CONVERGED:
+        return spectrum.head(k)
+    kappa, Y = eigh(np.diag(values) + off)
+    Z = Y / np.sqrt(values)[:, None] * np.sqrt(kappa)
+    sizes = lengths(Z)
+    # Of (κ, Vz): AVz − κVz = V(Θ − κ)z + Rz.
+    inside = lengths((values[:, None] - kappa) * Z)
+    beside = np.sqrt(np.maximum(np.einsum("ij,ij->j", Z, coupling[:k, :k] @ Z), 0.0))
+    rounding = np.min(spectrum.residuals[:k] - np.sqrt(np.diag(coupling)[:k]))
+    residuals = np.hypot(inside, beside) / sizes + max(float(rounding), 0.0)
+    return replace(
+        spectrum,
+        values=kappa,
+        vectors=vectors @ like(Z, vectors, numpy_dtype(vectors)),
+        residuals=residuals,
+    )
+
+
 @dataclass(frozen=True)
 class Warm:
     """Orthonormal vectors to begin with, and the operator's product with them."""
@@ -101,6 +140,8 @@ class Solver(Protocol):
     ) -> Spectrum: ...
 
 
+# Squared residuals below this share of the squared eigenvalue change no variance visibly.
+_CONVERGED = 1e-12
 # The least residual, relative to the largest eigenvalue, that rounding lets one hope for.
 PRECISION = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 1e-13}
 

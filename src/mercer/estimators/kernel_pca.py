@@ -311,7 +311,9 @@ class KernelPCA(Batches):
     def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit: √λ v/√w where the eigenvectors are there."""
         weights = source.weights
-        if not hasattr(self, "eigenvectors_") or (weights is not None and not np.all(weights > 0)):
+        rough = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
+        unweighed = weights is not None and not np.all(weights > 0)
+        if not hasattr(self, "eigenvectors_") or rough or unweighed:
             return self._scores(source)
         # In float64: eigenvalues of float32 rows may be too large, or too small, for float32.
         lengths = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
@@ -377,11 +379,17 @@ def _points(fitted: KernelProjection | FourierProjection, source: Source) -> Any
     return cast(points + like(fitted.shift, points), source.dtype)
 
 
+def _unit(V: Array) -> Array:
+    """Return vectors of unit length: those that have not converged are not."""
+    lengths = np.linalg.norm(V, axis=0)
+    return V / np.where((lengths > 0) & (np.abs(lengths - 1.0) > 1e-9), lengths, 1.0)
+
+
 def _eigenvectors(problem: KernelProblem, fitted: KernelProjection) -> Array:
     """Return unit eigenvectors of the weighed matrix: √w α √λ without the weights of α."""
     V = to_numpy(fitted.components) * np.sqrt(fitted.eigenvalues * problem.divisor)
     weights = problem.source.weights
     if weights is None:
-        return V
+        return _unit(V)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(weights[:, None] > 0, V / np.sqrt(weights)[:, None], 0.0)
+        return _unit(np.where(weights[:, None] > 0, V / np.sqrt(weights)[:, None], 0.0))

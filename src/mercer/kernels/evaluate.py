@@ -51,10 +51,14 @@ class Evaluate(Fold):
 def fill(formula: Formula, x: Points, y: Points, out: Array) -> None:
     """Write a formula between two groups of rows to an array: matrix products into it first."""
     host = isinstance(out, np.ndarray)
-    for pair in Beside(x, y, [out] if host else None).tiles(whole=not host):
-        made, place = formula(pair), out[pair.rows, pair.columns]
-        if not (host and _is(made, place)):
-            out[pair.rows, pair.columns] = made
+    double = x.extreme or y.extreme
+    if double:  # squares of float32 rows would overflow, or vanish
+        x, y = x.double, y.double
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # judged when all is known
+        for pair in Beside(x, y, [out] if host and not double else None).tiles(whole=not host):
+            made, place = formula(pair), out[pair.rows, pair.columns]
+            if not (host and _is(made, place)):
+                out[pair.rows, pair.columns] = made
 
 
 def filled(formula: Formula, x: Points, y: Points, reference: Array, dtype: Any) -> Array:
@@ -63,7 +67,7 @@ def filled(formula: Formula, x: Points, y: Points, reference: Array, dtype: Any)
     It may be what the pair holds itself: not to be written to.
     """
     shape = len(x), len(y)
-    if not isinstance(reference, np.ndarray):
+    if not isinstance(reference, np.ndarray) and not (x.extreme or y.extreme):
         made = formula(next(Beside(x, y).tiles(whole=True)))
         if tuple(getattr(made, "shape", ())) == shape and numpy_dtype(made) == dtype:
             return made

@@ -7,12 +7,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Array, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, like, namespace, numpy_dtype, to_numpy
 
 # As many rows tell where all lie, and how far they spread.
 _SAMPLE = 64
 # Columns of a matrix product on a device are a multiple of this, or its loads are not aligned.
 _SUITS = 8
+
+# Squared lengths between these leave float32 room for products.
+_SMALL, _LARGE = 1e-30, 1e30
 
 T = TypeVar("T")
 
@@ -56,6 +59,20 @@ class Points:
         if isinstance(self.rows, np.ndarray):
             return np.einsum("ij,ij->i", self.rows, self.rows)
         return namespace(self.rows).sum(self.rows * self.rows, axis=1)
+
+    @lazy
+    def extreme(self) -> bool:
+        """Whether these are float32 rows whose squares are too large, or too small, for float32."""
+        if isinstance(self.rows, list) or numpy_dtype(self.rows) != np.float32 or not len(self):
+            return False
+        with np.errstate(over="ignore"):
+            largest = float(self.norms.max())
+        return largest != 0.0 and not _SMALL < largest < _LARGE
+
+    @lazy
+    def double(self) -> Points:
+        """The same rows in float64."""
+        return self.through("double", lambda rows: _as_double(rows))
 
     @lazy
     def shift(self) -> Array | None:
@@ -115,6 +132,11 @@ class Part(Points):
         return self._whole.norms[self._at]
 
     @lazy
+    def extreme(self) -> bool:
+        """Whether the group's squares are too large, or too small, for float32."""
+        return self._whole.extreme
+
+    @lazy
     def shift(self) -> Array | None:
         """What distances to these rows are shifted by."""
         return self._whole.shift
@@ -122,6 +144,10 @@ class Part(Points):
     def through(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return what a map makes of the rows; made once, of the whole group."""
         return self._whole.through(key, f).part(self._at)
+
+
+def _as_double(rows: Any) -> Any:
+    return rows.astype(np.float64) if hasattr(rows, "tocsr") else cast(rows, np.float64)
 
 
 def these(rows: Any, at: slice | int) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Array, Vector, like, orthonormalize
 from mercer.certificate import Certificate
 from mercer.eigen import Solver, Spectrum, krylov, power
-from mercer.eigen.spectrum import Warm
+from mercer.eigen.spectrum import Warm, settled
 from mercer.kernels import Kernel
 from mercer.methods.base import (
     Cost,
@@ -154,6 +154,11 @@ def projected(
     problem: KernelProblem, gram: Gram, spectrum: Spectrum, k: int, certificate: Certificate
 ) -> KernelProjection:
     """Return the map that the first k eigenvectors of the kernel matrix make."""
+    if gram.psd and spectrum.coupling is not None:
+        spectrum = settled(spectrum, k)
+        certificate = replace(
+            certificate, eigenvalues=spectrum.values, residuals=spectrum.residuals
+        )
     return combined(gram, spectrum.values[:k], spectrum.vectors[:, :k], certificate, problem.shift)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
 from mercer.config import get_config
 from mercer.eigen import Randomized, Solver
+from mercer.eigen.spectrum import settled
 from mercer.folds import Centre, Triangle
 from mercer.methods.base import (
     FLOOR,
@@ -101,7 +102,7 @@ class Iterative(Method):
         if isinstance(operator, Dots):
             certificate = lifted_certificate(certificate, variance, n)
         if isinstance(operator, Dots) and not deep:
-            values, U = spectrum.pairs
+            values, U = settled(spectrum, k).pairs
             values, axes = lifted(operator, values, cast(U, np.float64), k, exact=False)
         elif isinstance(operator, Dots):
             axes, _ = orthonormalize(operator.lift(cast(axes, np.float64)))

@@ -380,7 +380,7 @@ class Gram(Operator):
         with np.errstate(over="ignore", invalid="ignore"):
             values = math.sqrt(float(weights @ (np.abs(self.own) * self._roundings(dtype) ** 2)))
             products = (summed(self.size, dtype) + FEW) * math.sqrt(self._amount)
-            return 2.0 * u * (values + products) * math.sqrt(self._amount) / self.divisor
+            return 4.0 * u * (values + products) * math.sqrt(self._amount) / self.divisor
 
     def _roundings(self, dtype: Any) -> Vector:
         """Roundings of the kernel values of each row; none of those of a matrix that is given."""
