@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mercer.methods import Exact
 from tests.truth import oracle
 from tests.truth.checks import look
 from tests.truth.oracle import EPS64, LD, norms
@@ -73,6 +74,8 @@ def again(fitted, other, scores):
     model, truth = fitted.estimator, fitted.truth
     first, second = (np.asarray(m.certificate_.eigenvalues) for m in (model, other))
     rough = 1e-8 if fitted.eps < 1e-10 else 1e-4
+    if isinstance(truth, oracle.Kernel) and not isinstance(model.plan_.method, Exact):
+        rough = max(rough, 1e-4)  # rounding is divided by directions of the basis down to 1e-11
     amount = float(getattr(truth, "amount", truth.total))
     floor = 64 * len(scores) * fitted.eps * amount
     known = _known(model) + _known(other)
