@@ -88,10 +88,8 @@ def test_scores_weights_labels_images_sources_and_kernels_too():
     refuses(lambda: denoiser.fit(images), "masked entries, the first in row 4, line 0, column 1")
     refuses(lambda: as_source(MASKED), "masked entries")
     refuses(lambda: RBF(1.0)(X, MASKED), "masked entries")
-    refuses(
-        lambda: KernelPCA(1, kernel="precomputed").fit(MASKED[3:6]),
-        "1 masked entry, in row 1, column 1",
-    )
+    given = KernelPCA(1, kernel="precomputed")
+    refuses(lambda: given.fit(MASKED[3:6]), "1 masked entry, in row 1, column 1")
 
 
 def test_a_mask_that_hides_nothing_is_no_matter():

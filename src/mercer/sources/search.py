@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, is_finite, to_numpy
+from mercer.arrays import Array, is_dask, is_finite, to_numpy
 from mercer.sources.base import Source
 from mercer.sources.fold import Block, Fold
 
@@ -64,7 +64,8 @@ def require_present(X: Any, called: str = "X") -> None:
     if not len(at):
         return
     one = len(at) == 1
-    places = ", ".join(f"{name} {i}" for name, i in zip(_PLACES[at.shape[1]], at[0], strict=True))
+    names = _PLACES.get(at.shape[1], ("row", *(f"index {i}" for i in range(1, at.shape[1]))))
+    places = ", ".join(f"{name} {i}" for name, i in zip(names, at[0], strict=True))
     raise ValueError(
         f"{called} has {len(at)} {what[not one]}, {'' if one else 'the first '}in {places}. Fill "
         f"{'it' if one else 'them'} in, for example with {remedy} and "
@@ -77,7 +78,7 @@ def _dates(X: Any) -> np.ndarray[Any, Any] | None:
 
     Dates beside numbers are refused, whether they are missing or not.
     """
-    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+    if is_dask(X) or not all(hasattr(X, name) for name in ("columns", "dtypes", "to_numpy")):
         return None
     for kind in X.dtypes:
         if getattr(kind, "kind", "M") in "fiub" or getattr(kind, "is_numeric", lambda: False)():
@@ -87,7 +88,7 @@ def _dates(X: Any) -> np.ndarray[Any, Any] | None:
 
 def _not_a_time(dates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if dates.dtype.kind != "O":
-        return np.isnat(dates)
+        return np.asarray(np.isnat(dates))
     times = (np.datetime64, np.timedelta64)
     flat = [isinstance(entry, times) and bool(np.isnat(entry)) for entry in dates.ravel()]
     return np.reshape(np.array(flat, bool), dates.shape)
