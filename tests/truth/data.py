@@ -50,7 +50,7 @@ def mixed_scales(rng, n, d, dtype):
         offset = rng.choice([0.0, 1.0]) * 10.0 ** rng.uniform(0, 5 if single else 9.3)
         spread = 10.0 ** rng.uniform(-1, 3 if single else 5)
         X[:, j] = offset + spread * rng.standard_normal(n)
-    cluster = rng.random(n) < rng.choice([0.02, 0.1, 0.3])
+    cluster = rng.random(n) < rng.choice([0.03, 0.1, 0.3])
     where = X[rng.integers(n)] if rng.random() < 0.5 else np.zeros(d)
     width = 10.0 ** rng.uniform(-3, 0.5)
     X[cluster] = where + width * rng.uniform(0, 1, (int(cluster.sum()), d))
@@ -127,6 +127,8 @@ def extreme(rng, n, d, dtype):
 
 
 def large_mean(rng, n, d, dtype):
+    if rng.random() < 0.3:
+        n, d = min(n, 30), int(rng.integers(30, 120))
     mean = 10.0 ** rng.uniform(2, 4 if dtype == np.float32 else 8)
     return mean * rng.choice([-1, 1], d) + rng.standard_normal((n, d)) * 0.7 ** np.arange(d)
 
@@ -234,6 +236,8 @@ GENERATORS = {
 
 def sizes(rng, largest):
     """Rows and columns: mostly few, sometimes so many that other code runs."""
+    if largest >= 700 and rng.random() < 0.001:
+        return int(rng.integers(700, 2200)), int(rng.integers(1, 4))
     ranges = [(2, 12), (12, 80), (80, 160), (160, 400), (400, largest)]
     n = int(rng.integers(*ranges[rng.choice(5, p=[0.12, 0.6, 0.22, 0.05, 0.01])]))
     columns = [(1, 5), (5, 20), (20, 61)]
@@ -280,6 +284,6 @@ def draw(rng, name, largest=700):
 def dressed(rng, name, rows):
     """Return rows with weights, in a sparse matrix where they are one often enough."""
     empty = np.mean(rows == 0)
-    sparse = rng.random() < (0.5 if empty > 0.3 else 0.06)
+    sparse = rng.random() < (0.5 if empty > 0.3 else 0.15)
     X = scipy.sparse.csr_array(rows) if sparse else rows
     return Data(name, X, rows, draw_weights(rng, len(rows)))

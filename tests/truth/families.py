@@ -92,14 +92,21 @@ def matern(X, Y, nu, length):
 
 
 def width(rng, rows):
-    """A length among the distances between rows: of near pairs as well as of far ones."""
+    """A length among the distances between rows, of near pairs as well as of far ones.
+
+    Sometimes much larger, for a kernel that is nearly constant, or smaller, for one that is
+    nearly the identity.
+    """
     rows = np.asarray(rows, LD)
-    i, j = rng.integers(0, len(rows), (2, 64))
-    apart = np.sqrt(((rows[i] - rows[j]) ** 2).sum(axis=1)).astype(np.float64)
+    some = rows[rng.integers(0, len(rows), 6)]
+    apart = np.sqrt(((rows[None, :, :] - some[:, None, :]) ** 2).sum(axis=2))
+    apart = np.sort(apart[rng.integers(6)].astype(np.float64))
     apart = apart[(apart > 0) & np.isfinite(apart)]
     if not len(apart):
         return 1.0
-    return float(np.quantile(apart, rng.random())) * 10.0 ** rng.normal(0, 0.7)
+    length = float(apart[int(len(apart) ** rng.random()) - 1])
+    far = rng.choice([0.0, 1.0, -1.0], p=[0.75, 0.17, 0.08])
+    return length * 10.0 ** (rng.normal(0, 0.5) + far * rng.uniform(1, 5))
 
 
 def gamma_of(rng, rows, power):

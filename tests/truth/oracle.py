@@ -138,10 +138,11 @@ class Kernel:
         return Spectrum(self.A)
 
     def held_by_vectors(self, U):
-        """Variance in the span of Σ_i u_i Φ̃(x_i)√w_i for the columns u: tr (UᵀAU)⁻¹UᵀA²U."""
+        """Variance in the span of Σ_i u_i Φ̃(x_i)√w_i for the columns u, and the slack of it."""
         Q = orthonormal(U)
         product = self.A @ Q
-        return _trace(Q.T @ product, product.T @ product)
+        largest = norms(product).max(initial=0)
+        return _held(Q.T @ product, product, 64 * EPS * largest, 64 * EPS * largest)
 
     def quotients(self, U):
         """tr UᵀAU of the orthonormalised columns: what an indefinite matrix has along them."""
@@ -186,15 +187,14 @@ class Axes:
         off = norms((np.abs(H) @ np.abs(A)) * truth.root[:, None]) / np.sqrt(truth.count - 1)
         lost = np.abs(A * (np.abs(G) @ np.abs(A))).sum(axis=0)
         self.variances = (weighed**2).sum(axis=0)
-        self.slack = noise * (2 * off * np.sqrt(self.variances) + lost * self.variances).sum()
+        self.off, self.lost = (noise * np.max(x, initial=0) for x in (off, lost))
         self.weighed = weighed
-        self.angle_slack = float(np.max(noise * lost, initial=0.0))
 
     @cached_property
     def held(self):
-        """Variance in the span of the components."""
+        """Variance in the span of the components, and the slack of it."""
         G = self.overlaps / np.outer(self.lengths, self.lengths)
-        return _trace(G, self.weighed.T @ self.weighed)
+        return _held(G, self.weighed, self.lost, self.off)
 
     def residuals(self, values):
         """‖Cv − λv‖ in feature space of each component v, made of length one; and the slack.
@@ -236,21 +236,25 @@ def _same(X, basis):
     return bool(np.abs(X - basis).max(initial=0) <= 4 * EPS64 * np.abs(X).max(initial=0))
 
 
-def _trace(G, S):
-    """tr G†S of a matrix of overlaps G, by pivoted Cholesky in longdouble."""
-    G, S = G.copy(), S.copy()
-    k, total = len(G), LD(0)
+def _held(G, Y, lost, off):
+    """tr G†YᵀY of overlaps G and scores Y, and its slack, by pivoted Cholesky in longdouble.
+
+    The scores are eliminated themselves, not their products, which would square their range.
+    `lost` and `off` bound the errors of the entries of G and of the columns of Y.
+    """
+    G, Y = G.copy(), Y.copy()
+    total = slack = LD(0)
     start = max(np.diag(G).max(initial=0), LD(0))
-    for _ in range(k):
+    for _ in range(len(G)):
         i = int(np.argmax(np.diag(G)))
         pivot = G[i, i]
         if not pivot > 1e-15 * start:
             break
         g = G[:, i] / pivot
-        s = S[i, i]
-        total += s / pivot
-        row = S[i].copy()
+        s = (Y[:, i] ** 2).sum() / pivot
+        total += s
+        slack += s * lost / pivot + 2 * np.sqrt(s / pivot) * off
+        Y = Y - np.outer(Y[:, i], g)
         G = G - np.outer(g, g) * pivot
-        S = S - np.outer(g, row) - np.outer(row, g) + np.outer(g, g) * s
         G[i, :] = G[:, i] = 0
-    return total
+    return total, slack

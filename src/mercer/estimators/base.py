@@ -40,6 +40,7 @@ from mercer.sources import (
     known_rows,
     lazily,
     placed,
+    require_present,
     resident,
     write_npy,
 )
@@ -211,6 +212,7 @@ class Projecting(
             source = as_source(X)
         else:
             kinds = [np.float64, np.float32]
+            require_present(X)
             checked = check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_features=0)
             source = ArraySource(checked)
         if source.shape[1] != self.n_components_:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_foreign
+from mercer.sources import require_present
 
 
 def shape_of(X: Any) -> tuple[int, ...]:
@@ -48,6 +49,7 @@ def as_rows(X: Any, image_shape: Any) -> Any:
         )
     if shape[1:] != wanted:
         return X
+    require_present(X)
     return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
 
 

@@ -18,6 +18,7 @@ from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
+from mercer.sources import require_present
 
 
 class NearestProjection(Labelled, Around):
@@ -213,6 +214,7 @@ class NearestProjection(Labelled, Around):
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+        require_present(y, "y")
         y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)

@@ -26,7 +26,15 @@ from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import check_rows, check_strings
-from mercer.sources import Block, Source, at_home, check_weights, fingerprint, known_rows
+from mercer.sources import (
+    Block,
+    Source,
+    at_home,
+    check_weights,
+    fingerprint,
+    known_rows,
+    require_present,
+)
 
 
 class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
@@ -128,6 +136,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
         [2, 2, 2]
         """
         with self._all_or_nothing(), checkpoint.run(), progress.session():
+            require_present(y, "y")
             y = np.asarray(validate_data(self, X="no_validation", y=y))
             check_classification_targets(y)
             source = self._rows(X, reset=True)

@@ -24,6 +24,7 @@ from mercer.sources import (
     lazily,
     placed,
     require_finite_entries,
+    require_present,
 )
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
@@ -45,6 +46,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     least : int
         The fewest rows that will do.
     """
+    require_present(X)
     if isinstance(X, (Source, os.PathLike, str)):
         source = as_source(X)
         if isinstance(source, StringSource):

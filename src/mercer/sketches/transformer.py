@@ -25,6 +25,7 @@ from mercer.sources import (
     as_source,
     lazily,
     require_finite_entries,
+    require_present,
 )
 
 
@@ -127,6 +128,7 @@ class Transformer(Params, ABC):
                 raise ValueError(f"{self!r} takes rows of numbers, and was given strings.")
             self._check_columns(source, reset)
             return source
+        require_present(X)
         checked = _sklearn("utils.validation").validate_data(
             self,
             X,

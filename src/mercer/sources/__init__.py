@@ -23,7 +23,12 @@ from mercer.sources.fold import Block, Collect, Fold
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
 from mercer.sources.scaled import Levelled, Scaled, Stored
-from mercer.sources.search import Search, not_finite, require_finite_entries
+from mercer.sources.search import (
+    Search,
+    not_finite,
+    require_finite_entries,
+    require_present,
+)
 from mercer.sources.seen import Seen
 from mercer.sources.sparse import SparseSource
 from mercer.sources.strings import StringSource
@@ -57,6 +62,7 @@ __all__ = [
     "not_finite",
     "placed",
     "require_finite_entries",
+    "require_present",
     "resident",
     "write_npy",
 ]
@@ -86,6 +92,7 @@ def as_source(X: Any) -> Source:
     """
     if isinstance(X, Source):
         return X
+    require_present(X)
     if isinstance(X, (str, os.PathLike)):
         from mercer.sources.files import read_source
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, is_finite, to_numpy
+from mercer.arrays import Array, is_dask, is_finite, to_numpy
 from mercer.sources.base import Source
 from mercer.sources.fold import Block, Fold
+
+# What the indices of an array of so many dimensions count.
+_PLACES: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("row",),
+    2: ("row", "column"),
+    3: ("row", "line", "column"),
+    4: ("row", "line", "column", "channel"),
+}
 
 
 def not_finite(
@@ -36,6 +45,53 @@ def require_finite_entries(source: Source, called: str = "X") -> None:
     found = source.fold(Search()).found
     if found is not None:
         raise not_finite(found, source, called)
+
+
+def require_present(X: Any, called: str = "X") -> None:
+    """Refuse masked entries, and dates that are missing, which NumPy would make numbers of."""
+    if isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X):
+        X = np.ma.stack(X)
+    if isinstance(X, np.ma.MaskedArray):
+        missing, what = np.ma.getmaskarray(X), ("masked entry", "masked entries")
+        remedy = f"{called}.filled(numpy.nan)"
+    else:
+        dates = X if isinstance(X, np.ndarray) else _dates(X)
+        if dates is None or dates.dtype.kind not in "mMO":
+            return
+        missing, what = _not_a_time(dates), ("missing date (NaT)", "missing dates (NaT)")
+        remedy = "dates as numbers, NaN for NaT,"
+    at = np.argwhere(missing)
+    if not len(at):
+        return
+    one = len(at) == 1
+    names = _PLACES.get(at.shape[1], ("row", *(f"index {i}" for i in range(1, at.shape[1]))))
+    places = ", ".join(f"{name} {i}" for name, i in zip(names, at[0], strict=True))
+    raise ValueError(
+        f"{called} has {len(at)} {what[not one]}, {'' if one else 'the first '}in {places}. Fill "
+        f"{'it' if one else 'them'} in, for example with {remedy} and "
+        f"sklearn.impute.SimpleImputer, or drop those rows."
+    )
+
+
+def _dates(X: Any) -> np.ndarray[Any, Any] | None:
+    """Return a table without a column of numbers, which may hold dates; None of others.
+
+    Dates beside numbers are refused, whether they are missing or not.
+    """
+    if is_dask(X) or not all(hasattr(X, name) for name in ("columns", "dtypes", "to_numpy")):
+        return None
+    for kind in X.dtypes:
+        if getattr(kind, "kind", "M") in "fiub" or getattr(kind, "is_numeric", lambda: False)():
+            return None
+    return np.asarray(X)
+
+
+def _not_a_time(dates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if dates.dtype.kind != "O":
+        return np.asarray(np.isnat(dates))
+    times = (np.datetime64, np.timedelta64)
+    flat = [isinstance(entry, times) and bool(np.isnat(entry)) for entry in dates.ravel()]
+    return np.reshape(np.array(flat, bool), dates.shape)
 
 
 class Search(Fold):

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.arrays import Vector, to_numpy
 from mercer.sources.base import Source
+from mercer.sources.search import require_present
 
 # Shares that sum to one may do so from above: the variance would be divided by rounding.
 _ROUNDING = 1e-6
@@ -22,6 +23,7 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
     if weights is None:
         return None
     n = source.shape[0]
+    require_present(weights, "sample_weight")
     try:
         w = np.asarray(to_numpy(weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
