@@ -211,11 +211,18 @@ class Certificate:
     def rounded(self, dtype: Any, total: float) -> Certificate:
         """Return the certificate of the same axes and variances, rounded to a precision.
 
-        ‖Cv − λv‖ of a unit vector v changes by u λ₁ at most, and by u λ for the variance.
+        ‖Cv − λv‖ of a unit vector v changes by u λ₁ at most, and by u λ for the variance; what
+        the axes hold, by 2u‖Cv − λv‖ and u² λ₁ for each.
         """
         most = total * (float(self.optimum_upper) if self.optimum_upper.kind == "bound" else 1.0)
         unit = float(np.finfo(dtype).eps) / 2
-        return replace(self, residuals=self.residuals + unit * (most + np.abs(self.eigenvalues)))
+        captured = self.captured
+        if total > 0.0 and not np.isnan(self.residuals).any():
+            lost = 2.0 * unit * (float(self.residuals.sum()) + len(self.residuals) * unit * most)
+            value = max(0.0, float(captured) - lost / total)
+            captured = Figure(value, captured.kind, captured.confidence)
+        residuals = self.residuals + unit * (most + np.abs(self.eigenvalues))
+        return replace(self, captured=captured, residuals=residuals)
 
     @property
     def gap_estimate(self) -> Figure:

@@ -55,7 +55,7 @@ class FourierMap:
                 raise _too_far(made, block)
             return made
 
-        d = 0 if source.sparse else source.shape[1]
+        d = 0 if source.sparse and self.shift is None else source.shape[1]
         return source.map(waves, self.width, kind, self.row_bytes(d, kind))
 
     def row_bytes(self, d: int, dtype: Any) -> int:
@@ -97,7 +97,8 @@ def _angles(rows: Any, omega: Array, shift: Array) -> Array:
     """Return ωᵀ(x − s) of every row."""
     if shift is None:
         return rows @ omega
-    return rows @ omega - shift @ omega if hasattr(rows, "tocsr") else (rows - shift) @ omega
+    # Sparse rows are shifted where they lie far from zero: afterwards it would be too late.
+    return ((rows.toarray() if hasattr(rows, "tocsr") else rows) - shift) @ omega
 
 
 def _too_far(made: Array, block: Block) -> ValueError:

@@ -30,6 +30,10 @@ from mercer.kernels.far import sums_over
 from mercer.kernels.points import Points
 from mercer.sources import Block, Mapped, Search, Source, not_finite
 
+# Sparse rows whose squared mean is so many times their variance lose digits when they are
+# centred after a product.
+_FAR = 100.0
+
 
 @dataclass(frozen=True)
 class Projection(ABC):
@@ -95,6 +99,12 @@ class LinearProjection(Projection):
 
     deviation: Vector
 
+    @property
+    def _far(self) -> bool:
+        """Whether rows lie far from zero beside their spread."""
+        total = self.total_variance
+        return bool(np.sum((self.mean / self.deviation) ** 2) > _FAR * total)
+
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         kind = source.dtype if dtype is None else np.dtype(dtype)
         weights = to_numpy(self.components) / self.deviation[:, None]
@@ -105,10 +115,14 @@ class LinearProjection(Projection):
         rest = self.mean - to_numpy(centre.mean).astype(np.float64)
         shift = like(rest @ weights, source.reference, kind)
 
-        def project(block: Block) -> Array:
-            return _finite(centre.times(centre(block.rows), V) - shift, block, source)
+        # Sparse rows are centred after the product, unless their mean would cost digits.
+        early = source.sparse and self._far
 
-        extra = 0 if source.sparse else source.shape[1] * kind.itemsize
+        def project(block: Block) -> Array:
+            rows = centre(block.dense(kind) if early else block.rows)
+            return _finite(centre.times(rows, V) - shift, block, source)
+
+        extra = 0 if source.sparse and not early else 2 * source.shape[1] * kind.itemsize
         return source.map(project, int(V.shape[1]), kind, extra_bytes=extra)
 
     def rows(self, source: Source, multiply: Vector | None = None) -> Source:

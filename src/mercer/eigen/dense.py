@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh, eigvalsh, lapack_threads, like
-from mercer.eigen.spectrum import Spectrum
+from mercer.eigen.spectrum import Spectrum, lengths
 from mercer.operators import Operator
 
 _CHUNK = 256
@@ -104,7 +104,7 @@ def decomposed(operator: Operator, A: Matrix, k: int, values: Vector, V: Matrix)
     residuals = np.empty(k)
     for start in range(0, k, _CHUNK):  # not as large as A all at once
         part = slice(start, min(k, start + _CHUNK))
-        residuals[part] = np.linalg.norm(A @ V[:, part] - V[:, part] * values[part], axis=0)
+        residuals[part] = lengths(A @ V[:, part] - V[:, part] * values[part])
     return Spectrum(
         values=values[:k],
         vectors=basis[:, :k],

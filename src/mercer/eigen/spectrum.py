@@ -91,11 +91,12 @@ def settled(spectrum: Spectrum, k: int) -> Spectrum:
     values, vectors, coupling = spectrum.values[:k], spectrum.vectors[:, :k], spectrum.coupling
     if coupling is None or not k or not values[-1] > 0.0:
         return spectrum.head(k)
-    off = coupling[:k, :k] / np.sqrt(np.outer(values, values))
+    roots = np.sqrt(values)
+    off = coupling[:k, :k] / roots / roots[:, None]
     if np.max(np.diag(off) / values) < _CONVERGED:
         return spectrum.head(k)
     kappa, Y = eigh(np.diag(values) + off)
-    Z = Y / np.sqrt(values)[:, None] * np.sqrt(kappa)
+    Z = Y / roots[:, None] * np.sqrt(kappa)
     sizes = lengths(Z)
     # Of (κ, Vz): AVz − κVz = V(Θ − κ)z + Rz.
     inside = lengths((values[:, None] - kappa) * Z)

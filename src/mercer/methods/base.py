@@ -227,9 +227,7 @@ def certify(
     total = operator.trace
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]
     slack = operator.rounding * k**0.5
-    # Axes are handed out in the data's precision, which turns them by as much.
-    turned = float(np.finfo(operator.dtype).eps) * float(residuals.sum() + slack)
-    held = max(0.0, float(values.sum()) - slack - turned)
+    held = max(0.0, float(values.sum()) - slack)
     if spectrum.complete:
         error = float(np.linalg.norm(residuals)) * k**0.5
         upper = Figure(float(values.sum()) + slack + error, "bound", operator.confidence)

@@ -20,7 +20,7 @@ from mercer.methods.base import (
     find_solver,
     solve,
 )
-from mercer.operators import Gram, combined
+from mercer.operators import Gram, Operator, combined
 from mercer.operators.gram import WIDE, strip_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
@@ -187,10 +187,10 @@ def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
         )
 
 
-def positive(gram: Gram, spectrum: Spectrum, k: int) -> int:
+def positive(operator: Operator, spectrum: Spectrum, k: int) -> int:
     """Return how many of the first k eigenvalues are more than rounding."""
     values = spectrum.values[:k]
-    least = max(_ZERO * float(np.max(values, initial=0.0)), gram.rounding)
+    least = max(_ZERO * float(np.max(values, initial=0.0)), operator.rounding)
     return int((values > least).sum())
 
 

@@ -18,7 +18,7 @@ from mercer.kernels.points import Points
 from mercer.kernels.rounding import summed
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import certify, within_gap
-from mercer.methods.exact import Exact, in_memory, projected
+from mercer.methods.exact import Exact, in_memory, positive, projected
 from mercer.methods.sampled import Sample, pairs_needed
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned
 from mercer.operators import Coarse, Gram
@@ -113,6 +113,7 @@ def by_products(
 
     spectrum = krylov(operator, k, tol=problem.tol, rng=problem.rng, start=start, enough=enough)
     if certificate is None and go_on:
+        k = positive(operator, spectrum, k)
         judged = certify(operator, spectrum, k, problem.rng)
         return projected(held, gram, spectrum, k, judged)
     if certificate is None:  # the gap was missed: say by how much
