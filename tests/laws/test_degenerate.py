@@ -112,7 +112,7 @@ def matrix():
     return A @ A.T
 
 
-@pytest.mark.parametrize("broken", [{"evr"}, {"evr", "evd"}, {"evr", "evd", "ev"}], ids=str)
+@pytest.mark.parametrize("broken", [("evr",), ("evr", "evd"), ("evr", "evd", "ev")], ids=str)
 @pytest.mark.parametrize("k", [3, 40])
 def test_another_driver_is_tried(monkeypatch, matrix, broken, k):
     own = scipy.linalg.eigh
