@@ -258,7 +258,7 @@ class KernelProblem(Problem):
         is so far from zero that products lose it: then they become dense, where there is room.
         """
         source, kernel = self.source, self.kernel
-        movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
+        movable = self.center and kernel is not None and kernel.moves and kernel.far
         size = 8 * source.shape[0] * source.shape[-1]
         room = not source.sparse or size <= get_config().budget // 4
         if not room or not (movable or always):

@@ -94,6 +94,16 @@ class Scaled(Composed):
         """Whether the centred matrix stays the same when all rows are shifted."""
         return self.kernel.moves
 
+    @property
+    def far(self) -> bool:  # type: ignore[override]
+        """Whether rows far from zero cost its values digits."""
+        return self.kernel.far
+
+    @property
+    def steepest(self) -> float:  # type: ignore[override]
+        """Bound on its slope by the distance of two rows, over k(x, x)."""
+        return self.kernel.steepest
+
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 

@@ -48,8 +48,12 @@ class Kernel(Params, ABC):
     """What rows must be: "vectors", "strings" or "anything"."""
 
     moves = False
-    """Whether rows may be shifted by their mean: the centred matrix stays the same, and keeps
-    digits. Not for distances: `Pair.sqdist` keeps theirs, and a shift would round close rows."""
+    """Whether the centred matrix stays the same when all rows are shifted."""
+    far = False
+    """Whether rows far from zero cost its values digits, so that a shift gains some. Not those
+    of a distance: `Pair.sqdist` keeps them, and a shift would round rows that are close."""
+    steepest = 0.0
+    """Bound on its slope by the distance of two rows, over k(x, x)."""
 
     @abstractmethod
     def on(self, pair: Either) -> Any:

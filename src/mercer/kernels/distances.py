@@ -29,6 +29,8 @@ _BESSEL = 4096.0
 class Stationary(Kernel):
     """A kernel of x − y, which is 1 at zero."""
 
+    moves = True
+
     def on_itself(self, points: Points) -> Array:
         return ones(points.norms)
 
@@ -105,6 +107,11 @@ class RBF(Stationary):
     def apart(self, pair: Either) -> Any:
         return -2.0 * namespace(pair.sqdist).expm1(-self.gamma * pair.sqdist)
 
+    @property
+    def steepest(self) -> float:  # type: ignore[override]
+        """√(2γ/e), at √(2γ) times the distance = 1."""
+        return math.sqrt(2.0 * self.gamma / math.e)
+
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         """An error δ of the squared distance s costs γδ e^{−γs}; t e^{−t} ≤ 1/e."""
         relative, absolute = distances(x, y, dtype)
@@ -177,6 +184,11 @@ class Laplacian(Stationary):
     def apart(self, pair: Either) -> Any:
         apart = self._distance(pair)
         return -2.0 * namespace(apart).expm1(-self.gamma * apart)
+
+    @property
+    def steepest(self) -> float:  # type: ignore[override]
+        """γ, at zero; the city block's distance is at most √d times the Euclidean."""
+        return math.inf if self.norm == "l1" else float(self.gamma)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         if self.norm == "l1":
@@ -257,6 +269,11 @@ class Matern(Stationary):
             return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
         return bessel(z, self.nu)
 
+    @property
+    def steepest(self) -> float:  # type: ignore[override]
+        """Infinite at zero for ν < 1/2."""
+        return math.inf if self.nu < 0.5 else math.sqrt(2.0 * self.nu) / self.length
+
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         """The profile f has z|f′(z)| ≤ 1, and |f′| ≤ 1 for ν ≥ 1/2."""
         relative, absolute = distances(x, y, dtype)
@@ -336,6 +353,11 @@ class RationalQuadratic(Stationary):
     def apart(self, pair: Either) -> Any:
         share = self._share(pair)
         return -2.0 * namespace(share).expm1(-self.alpha * namespace(share).log1p(share))
+
+    @property
+    def steepest(self) -> float:  # type: ignore[override]
+        """√(2α/(α + 1)) √e^{-1} / ℓ at most: below 1/ℓ."""
+        return 1.0 / self.length
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         relative, absolute = distances(x, y, dtype)

@@ -27,6 +27,7 @@ class Linear(Kernel):
     """
 
     moves = True
+    far = True
 
     def on(self, pair: Either) -> Any:
         return pair.dot

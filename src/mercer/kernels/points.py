@@ -65,9 +65,12 @@ class Points:
         """Whether these are float32 rows whose squares are too large, or too small, for float32."""
         if isinstance(self.rows, list) or numpy_dtype(self.rows) != np.float32 or not len(self):
             return False
+        xp = namespace(self.norms)
         with np.errstate(over="ignore"):
-            largest = float(self.norms.max())
-        return largest != 0.0 and not _SMALL < largest < _LARGE
+            largest = float(xp.max(self.norms))
+        if _SMALL < largest < _LARGE:
+            return False
+        return bool(self.rows.count_nonzero()) if self.sparse else bool(xp.any(self.rows != 0))
 
     @lazy
     def double(self) -> Points:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.arrays import to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import not_negative, require
 from mercer.kernels.points import Points
@@ -126,9 +127,17 @@ class Sum(Composed):
         return _total([term.apart(pair) for term in self.terms])
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """Each term's relative to its √(k(x,x)k(y,y)); those add up to no more than the sum's."""
+        """Each term's relative to its √(k(x,x)k(y,y)); those add up to no more than the sum's.
+
+        Rows that were shifted for one term are rounded, which moves the distances of the others.
+        """
         terms = self.terms
         largest = functools.reduce(np.maximum, (term.roundings(x, y, dtype) for term in terms))
+        steepest = max(term.steepest for term in terms)
+        if self.moves and self.far and steepest > 0.0:
+            lengths = (np.sqrt(to_numpy(points.norms).astype(np.float64)) for points in (x, y))
+            left, right = lengths
+            largest = largest + 2.0 * steepest * (left + np.max(right, initial=0.0))
         return largest + len(terms)
 
     def sqdist_of(self, apart: Any) -> Any:
@@ -140,6 +149,12 @@ class Sum(Composed):
     def moves(self) -> bool:  # type: ignore[override]
         """Whether the centred matrix stays the same when all rows are shifted."""
         return all(term.moves for term in self.terms)
+
+    @property
+    def far(self) -> bool:  # type: ignore[override]
+        """Whether rows far from zero cost a term its digits, none of which a shift would spoil."""
+        terms = self.terms
+        return any(term.far for term in terms) and all(math.isfinite(t.steepest) for t in terms)
 
     @property
     def terms(self) -> list[Kernel]:

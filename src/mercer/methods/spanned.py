@@ -225,13 +225,15 @@ class Spanned:
         values, U = eigh(G / lengths[there] / lengths[there][:, None])
         apart = values > 1e-12
         A = A @ (U[:, apart] / np.sqrt(values[apart]))
-        width = float(eigh(A.T @ A, 1)[0][0]) if A.size else 0.0
+        # Orthonormal axes, those of the smallest coefficients first: rounding costs them least.
+        # The span holds no less than any number of them.
+        width, turn = eigh(A.T @ A) if A.size else (np.zeros(0), np.zeros((0, 0)))
+        width, A = np.maximum(width[::-1], 0.0), A @ turn[:, ::-1]
+        held = np.cumsum(np.einsum("ij,ij->j", A, self.covariance @ A))
         share = self.span.error * width
-        if not share < 0.5:
-            return 0.0
-        held = max(0.0, float(np.einsum("ij,ij->", A, self.covariance @ A)))
-        products = self._rounding * float((A**2).sum())
-        return max(0.0, float(self._certain(held, share, width)) - products)
+        share = np.where(share < 0.5, share, np.inf)
+        certain = self._certain(held, share, width) - self._rounding * np.cumsum(width)
+        return float(np.max(certain, initial=0.0))
 
     def optimum(self, k: int, sample: Sample | None = None) -> Figure:
         """Return the most variance that any k axes can hold."""

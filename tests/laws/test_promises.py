@@ -1,0 +1,201 @@
+"""What certificates say, on data that once made them say what is not true."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mercer import PCA, KernelPCA
+from mercer.kernels import RBF, Polynomial
+from mercer.methods import (
+    Cholesky,
+    ConvergenceWarning,
+    Greedy,
+    Nystrom,
+    RandomFeatures,
+    Reduced,
+    Sketch,
+    Subset,
+    Within,
+)
+from mercer.sketches import Gaussian
+
+LD = np.longdouble
+
+
+def centred(K):
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+def gram(kernel, X):
+    """The centred kernel matrix over n − 1, its formula in longdouble."""
+    X = np.asarray(X, LD)
+    if isinstance(kernel, RBF):
+        K = np.exp(-LD(kernel.gamma) * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    elif isinstance(kernel, Polynomial):
+        K = (LD(kernel.gamma) * (X @ X.T) + LD(kernel.coef0)) ** int(kernel.degree)
+    else:
+        K = X @ X.T
+    return centred(K).astype(np.float64) / (len(X) - 1)
+
+
+def share(A, k):
+    values = np.linalg.eigvalsh(A)[::-1]
+    return values[:k].sum() / np.trace(A)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kernel", ["linear", "cosine", Polynomial(2), RBF(1.0)], ids=str)
+@pytest.mark.parametrize("n", [30, 120])
+def test_krylov_on_a_matrix_of_low_rank(kernel, n):
+    """A breakdown must not shrink what is left of the product: the bound would be too low."""
+    for seed in range(6):
+        X = np.random.default_rng(seed).normal(size=(n, 2))
+        X = X[np.arange(n) % 5] if isinstance(kernel, RBF) else X
+        model = KernelPCA(1, kernel=kernel, eigen_solver="krylov", gap=0.1, random_state=0).fit(X)
+        rows = X / np.linalg.norm(X, axis=1)[:, None] if kernel == "cosine" else X
+        assert model.certificate_.optimum_upper >= share(gram(kernel, rows), 1) * (1 - 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", ["exact", Subset(700), Reduced(300), Within(100)], ids=str)
+def test_float32_rows_that_hide_a_cluster(method):
+    """15 close rows near zero beside others at 1e4: no sample of rows shows them."""
+    rng = np.random.default_rng(0)
+    x = 1e4 + 300 * rng.standard_normal(1500)
+    at = rng.choice(1500, 15, replace=False)
+    x[at] = rng.uniform(0, 0.02, 15)
+    x[rng.choice(np.setdiff1d(np.arange(1500), at), 2, replace=False)] = [1e6, -1e6]
+    X, kernel = x.astype(np.float32)[:, None], RBF(1e4)
+    model = KernelPCA(1, kernel=kernel, method=method, random_state=0).fit(X)
+    truth = share(gram(kernel, X), 1)
+    assert model.certificate_.captured <= truth * (1 + 1e-6)
+    assert model.certificate_.optimum_upper >= truth * (1 - 1e-6)
+    assert np.abs(model.fit_transform(X) - model.transform(X)).max() < 1e-4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", ["exact", Subset(400), Subset(100), Nystrom(50)], ids=str)
+def test_a_cluster_in_a_wide_column_far_from_zero(method):
+    x = 1.7e9 + 3e4 * np.random.default_rng(0).standard_normal((400, 1))
+    x[:60] = 1.7e9 + 3 * np.random.default_rng(1).random((60, 1))
+    model = KernelPCA(3, kernel=RBF(1.0), method=method, random_state=0).fit(x)
+    truth, found = share(gram(RBF(1.0), x), 3), model.certificate_
+    assert found.captured <= truth * (1 + 1e-11)
+    assert found.optimum_upper >= truth * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("method", [Within(30), Subset(30), Greedy(6), "exact"], ids=str)
+@pytest.mark.parametrize("kernel", [RBF(1e-9), "cosine"], ids=str)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_total_within_its_rounding_bounds_nothing(method, kernel):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    X = X if isinstance(kernel, RBF) else (1e8 + X).astype(np.float32)
+    model = KernelPCA(1, kernel=kernel, method=method, gap=0.01, random_state=0).fit(X)
+    found = model.certificate_
+    assert 0.0 <= found.captured <= found.optimum_upper <= 1.0
+    assert model.projection_.total_variance >= 0.0
+    if isinstance(kernel, RBF) and model.n_components_:
+        assert found.optimum_upper >= share(gram(kernel, X), 1) * (1 - 1e-6)
+
+
+def noisy():
+    return np.random.default_rng(0).standard_normal((400, 200))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(10, svd_solver=Sketch(Gaussian(10, random_state=0), polish=False), gap=0.05),
+        KernelPCA(10, method=RandomFeatures(20), kernel="rbf", gap=0.9, gamma=1e-3),
+        KernelPCA(3, kernel="precomputed", method=Subset(100), gap=0.9),
+    ],
+    ids=["sketch", "features", "matrix"],
+)
+def test_a_gap_that_only_an_estimate_meets_warns(model, monkeypatch):
+    monkeypatch.setattr("mercer.methods.judged.AFFORDABLE", 0.0)
+    X = noisy()
+    X = X @ X.T if getattr(model, "kernel", None) == "precomputed" else X
+    with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was asked for, .* is an estimate"):
+        model.set_params(random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("solver", ["full", "covariance_eigh", "krylov", "arpack", "dot"])
+@pytest.mark.parametrize("shape", [(300, 20), (30, 200)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_residuals_are_those_of_the_components_returned(solver, shape, dtype):
+    rng = np.random.default_rng(1)
+    X = (rng.standard_normal(shape) * 10.0 ** rng.uniform(-2, 2, shape[1]) + 30.0).astype(dtype)
+    model = PCA(5, svd_solver=solver, random_state=0).fit(X)
+    A = X.astype(LD) - X.astype(LD).mean(axis=0)
+    V = model.components_.astype(LD).T
+    CV = A.T @ (A @ V) / (len(X) - 1)
+    true = np.sqrt(((CV - V * model.explained_variance_.astype(LD)) ** 2).sum(axis=0))
+    assert np.all(model.certificate_.residuals >= true.astype(float))
+    assert np.all(model.certificate_.residuals <= 1e-3 * model.explained_variance_[0])
+
+
+@pytest.mark.parametrize("method", [Nystrom(20), Cholesky(20, on="rows")], ids=str)
+def test_residuals_of_pairs_over_all_rows(method):
+    """Those of the variances returned and their scores, not of better pairs nearby."""
+    X, kernel = np.random.default_rng(2).standard_normal((150, 4)), RBF(0.3)
+    model = KernelPCA(4, kernel=kernel, method=method, random_state=0).fit(X)
+    A, values = gram(kernel, X), model.explained_variance_
+    scores = model.transform(X)
+    v = (scores - scores.mean(axis=0)) / np.linalg.norm(scores - scores.mean(axis=0), axis=0)
+    true = np.linalg.norm(A @ v - v * values, axis=0)
+    found = model.certificate_.residuals
+    assert np.allclose(found, true, rtol=1e-6, atol=1e-12)
+    nearest = np.abs(np.linalg.eigvalsh(A)[:, None] - values).min(axis=0)
+    assert np.all(found >= nearest * (1 - 1e-9))
+
+
+@pytest.mark.parametrize("solver", ["full", "dot", "krylov"])
+def test_wide_sparse_rows_with_a_large_mean(solver):
+    rng = np.random.default_rng(3)
+    dense = 1e8 + rng.standard_normal((20, 60)) * 10.0 ** rng.uniform(-1, 1, 60)
+    model = PCA(3, svd_solver=solver, random_state=0).fit(scipy.sparse.csr_array(dense))
+    A = dense.astype(LD) - dense.astype(LD).mean(axis=0)
+    V = model.components_.astype(LD).T
+    true = A.T @ (A @ V) / (len(A) - 1) - V * model.explained_variance_.astype(LD)
+    true = np.sqrt((true**2).sum(axis=0)).astype(float)
+    assert np.all(model.certificate_.residuals >= true)
+    if solver == "full":
+        assert np.all(true < 1e-11 * model.explained_variance_[0])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", [Subset, Reduced, Greedy, Nystrom], ids=lambda m: m.__name__)
+def test_shares_on_a_basis_are_of_the_total_itself(method):
+    """A basis knows the total within a bracket: no share may be of the wrong end of it."""
+    rng = np.random.default_rng(4)
+    for kernel in (RBF(50.0), Polynomial(2)):
+        X = rng.standard_normal((80, 2)) * 10.0 ** rng.uniform(-1, 1, (80, 1))
+        X = np.c_[X, np.full(80, 30.0)] if isinstance(kernel, Polynomial) else X
+        for k in (1, 3):
+            model = KernelPCA(k, kernel=kernel, method=method(4), random_state=0).fit(X)
+            A = gram(kernel, X)
+            k = model.n_components_
+            assert model.certificate_.optimum_upper >= share(A, k) * (1 - 1e-9)
+            assert model.certificate_.captured <= share(A, k) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("gap", [0.3, 0.1])
+def test_components_that_have_not_converged_have_the_variance_of_their_scores(gap):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        models = (
+            KernelPCA(6, kernel="rbf", gamma=0.05, gap=gap, random_state=0, method="exact"),
+            KernelPCA(6, kernel="rbf", gamma=0.05, random_state=0, tol=0.5, method="exact"),
+            PCA(6, svd_solver="krylov", gap=gap, random_state=0),
+        )
+        for model in models:
+            rows = X.T if isinstance(model, PCA) else X
+            scores = model.fit(rows).transform(rows)
+            covariance = np.cov(scores.T)
+            assert np.allclose(np.diag(covariance), model.explained_variance_, rtol=1e-8)
+            assert np.allclose(model.fit_transform(rows), scores, atol=1e-8)
