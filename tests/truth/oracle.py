@@ -95,7 +95,7 @@ class Linear:
 class Kernel:
     """Kernel PCA of rows."""
 
-    def __init__(self, kernel, rows, weights, center):
+    def __init__(self, kernel, rows, weights, center, sparse=False):
         self.kernel, self.rows = kernel, rows
         self.weights = np.ones(len(rows), LD) if weights is None else np.asarray(weights, LD)
         self.count, self.center = self.weights.sum(), center
@@ -106,9 +106,12 @@ class Kernel:
         self.A = (self.A + self.A.T) / 2
         self.total = np.trace(self.A)
         own = np.abs(np.diag(self.K))
+        if sparse and kernel.bilinear:  # sparse rows are not moved before products
+            own = (rows**2).sum(axis=1)
         self.amount = (self.weights * own).sum() / (self.count - 1)
         """Σ w k(x, x) over the divisor: what roundings are relative to."""
-        self.error = kernel.roundings * EPS * self.amount * 4
+        self.error = kernel.roundings * EPS * 4 * (self.weights * np.abs(np.diag(self.K))).sum()
+        self.error /= self.count - 1
         self.floor = 0.0
 
     @property
