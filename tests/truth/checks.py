@@ -338,6 +338,7 @@ _REFUSALS = (
     r"must be between \d and min\(n_samples, n_features\)",
     r"are negative|negative entries|not be negative|has negative",
     r"sample_weight sums to",
+    r"All entries of sample_weight are zero",  # of a batch
     r"its square, which",
     r"asks for \d+ axes or more",
     r"too far from zero for Fourier",
@@ -350,6 +351,7 @@ _REFUSALS = (
     r"needs more rows than|n_samples >= n_features|as many rows as columns",
     r"Fourier features",
     r"leaves no point",
+    r"memory budget",
     r"rows can be drawn",
     r"in fsum",  # raised by the function that a kernel was made of
 )
