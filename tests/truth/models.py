@@ -327,8 +327,8 @@ def draw(rng, way, data, kernel_settings):
     config = {}
     if rng.random() < 0.4:
         config["block_rows"] = block(rng, n)
-    if rng.random() < 0.04:
-        config["memory"] = str(rng.choice(["200KiB", "2MiB", "8MiB"]))
+    if not way.kernel and rng.random() < 0.06:  # a basis takes 64 MiB in any case
+        config["memory"] = str(rng.choice(["200KiB", "2MiB"]))
     batch = int(rng.integers(max(2, size.k, n // 4), n + 1)) if way.batches and n > 2 else 0
     estimator = (KernelPCA if way.kernel else PCA)(**settings)
     again = block(rng, n) if rng.random() < 0.15 else 0

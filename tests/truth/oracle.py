@@ -65,11 +65,12 @@ class Linear:
         self.count = w.sum()
         self.Z = Z * np.sqrt(w)[:, None] / np.sqrt(self.count - 1)
         self.total = (self.Z**2).sum()
-        # Means are exact to a longdouble rounding of the entries, which the squares feel doubly.
-        offset = np.abs(rows).max(axis=0, initial=0) * (1 if center else 0)
-        offset = offset if deviation is None else offset / np.asarray(deviation, LD)
-        self.error = 64 * EPS * (self.total + np.sqrt(self.total) * norms(offset[:, None])[0])
-        self.floor = float(((4 * EPS64 * offset) ** 2).sum() * self.count / (self.count - 1))
+        # Columns are centred about their first entry, then their mean, in longdouble.
+        divide = LD(1) if deviation is None else np.asarray(deviation, LD)
+        spread = norms((np.abs(rows - rows[0]).max(axis=0, initial=0) / divide)[:, None])[0]
+        self.error = 64 * EPS * (self.total + center * np.sqrt(self.total) * spread)
+        rounded = (4 * EPS64 * center * np.abs(rows).max(axis=0, initial=0) / divide) ** 2
+        self.floor = float(np.minimum((self.Z**2).sum(axis=0), rounded).sum())
         """Variance that float64 may take for rounding of the mean."""
 
     @cached_property
