@@ -69,7 +69,10 @@ class Linear:
         divide = LD(1) if deviation is None else np.asarray(deviation, LD)
         spread = norms((np.abs(rows - rows[0]).max(axis=0, initial=0) / divide)[:, None])[0]
         self.error = 64 * EPS * (self.total + center * np.sqrt(self.total) * spread)
-        rounded = (4 * EPS64 * center * np.abs(rows).max(axis=0, initial=0) / divide) ** 2
+        sizes = np.abs(rows).max(axis=0, initial=0) / divide
+        self.offset = norms(sizes[:, None])[0]
+        """Length of a row of the largest entries."""
+        rounded = (4 * EPS64 * center * sizes) ** 2
         self.floor = float(np.minimum((self.Z**2).sum(axis=0), rounded).sum())
         """Variance that float64 may take for rounding of the mean."""
 
