@@ -160,7 +160,7 @@ def known(model, found, kernel):
         deviation = estimator.projection_.deviation if model.settings["scale"] else None
         return oracle.Linear(found.rows, found.weights, center, deviation), None
     rows, weights, X = weighing(found, kernel)
-    truth = oracle.Kernel(kernel, rows, weights, center)
+    truth = oracle.Kernel(kernel, rows, weights, center, scipy.sparse.issparse(found.X))
     if not truth.finite:
         return None, None
     truth.psd = kernel.name != "precomputed" and estimator.kernel_.psd is True

@@ -75,7 +75,7 @@ def _iterative(rng, size):
 
 def _frequent(rng, size):
     rows = int(rng.integers(max(1, size.k), max(size.k + 1, min(size.n, size.d) + 3)))
-    return {"svd_solver": methods.FrequentDirections(rows)}
+    return {"svd_solver": methods.FrequentDirections(rows), "scale": False}
 
 
 def _grouped(rng, size):
@@ -207,8 +207,8 @@ def _sparse_l1(rng, size):
 
 
 def _kernel_stream(rng, size):
-    m = int(rng.integers(size.k, size.k + 12))
-    return {"method": methods.Subset(m)}
+    first = max(2, size.k, size.n // 4)  # rows of the first batch, at least
+    return {"method": methods.Subset(int(rng.integers(size.k, min(size.k + 12, first) + 1)))}
 
 
 _SOLVERS = ("dense", "arpack", "randomized", "krylov", "power", "jacobi")
@@ -295,7 +295,7 @@ def rule(rng, size, *, kernel):
         rules.BrokenStick(),
     ]
     if not kernel:
-        choices += ["mle", rules.GavishDonoho(), rules.ParallelAnalysis(trials=5)]
+        choices += [0, "mle", rules.GavishDonoho(), rules.ParallelAnalysis(trials=5)]
     return choices[rng.integers(len(choices))]
 
 
@@ -327,6 +327,8 @@ def draw(rng, way, data, kernel_settings):
     config = {}
     if rng.random() < 0.4:
         config["block_rows"] = block(rng, n)
+    if not way.kernel and rng.random() < 0.06:  # a basis takes 64 MiB in any case
+        config["memory"] = str(rng.choice(["200KiB", "2MiB"]))
     batch = int(rng.integers(max(2, size.k, n // 4), n + 1)) if way.batches and n > 2 else 0
     estimator = (KernelPCA if way.kernel else PCA)(**settings)
     again = block(rng, n) if rng.random() < 0.15 else 0

@@ -65,11 +65,15 @@ class Linear:
         self.count = w.sum()
         self.Z = Z * np.sqrt(w)[:, None] / np.sqrt(self.count - 1)
         self.total = (self.Z**2).sum()
-        # Means are exact to a longdouble rounding of the entries, which the squares feel doubly.
-        offset = np.abs(rows).max(axis=0, initial=0) * (1 if center else 0)
-        offset = offset if deviation is None else offset / np.asarray(deviation, LD)
-        self.error = 64 * EPS * (self.total + np.sqrt(self.total) * norms(offset[:, None])[0])
-        self.floor = float(((4 * EPS64 * offset) ** 2).sum() * self.count / (self.count - 1))
+        # Columns are centred about their first entry, then their mean, in longdouble.
+        divide = LD(1) if deviation is None else np.asarray(deviation, LD)
+        spread = norms((np.abs(rows - rows[0]).max(axis=0, initial=0) / divide)[:, None])[0]
+        self.error = 64 * EPS * (self.total + center * np.sqrt(self.total) * spread)
+        sizes = np.abs(rows).max(axis=0, initial=0) / divide
+        self.offset = norms(sizes[:, None])[0]
+        """Length of a row of the largest entries."""
+        rounded = (4 * EPS64 * center * sizes) ** 2
+        self.floor = float(np.minimum((self.Z**2).sum(axis=0), rounded).sum())
         """Variance that float64 may take for rounding of the mean."""
 
     @cached_property
@@ -95,7 +99,7 @@ class Linear:
 class Kernel:
     """Kernel PCA of rows."""
 
-    def __init__(self, kernel, rows, weights, center):
+    def __init__(self, kernel, rows, weights, center, sparse=False):
         self.kernel, self.rows = kernel, rows
         self.weights = np.ones(len(rows), LD) if weights is None else np.asarray(weights, LD)
         self.count, self.center = self.weights.sum(), center
@@ -106,9 +110,12 @@ class Kernel:
         self.A = (self.A + self.A.T) / 2
         self.total = np.trace(self.A)
         own = np.abs(np.diag(self.K))
+        if sparse and kernel.bilinear:  # sparse rows are not moved before products
+            own = (rows**2).sum(axis=1)
         self.amount = (self.weights * own).sum() / (self.count - 1)
         """Σ w k(x, x) over the divisor: what roundings are relative to."""
-        self.error = kernel.roundings * EPS * self.amount * 4
+        self.error = kernel.roundings * EPS * 4 * (self.weights * np.abs(np.diag(self.K))).sum()
+        self.error /= self.count - 1
         self.floor = 0.0
 
     @property
