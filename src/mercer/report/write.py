@@ -61,7 +61,8 @@ def write_report(
         Where rows are images.
     title : str, optional
     origin : mapping, optional
-        Where the model came from: "command" and whatever else should be told.
+        Where the model came from: "command" and whatever else should be told. "notes", a list of
+        sentences about the data, are shown in the summary.
     sample : int
         The most rows that are drawn. Where there are more, they are chosen at random, with some
         of every class and the furthest from the axes, and the page says so.
@@ -114,6 +115,7 @@ def write_report(
         "command": reproduce.command(origin),
         "lines": reproduce.lines(subject, given, Path(path).name),
         "facts": reproduce.facts(subject, origin),
+        "notes": [clean(note) for note in (origin or {}).get("notes") or ()],
     }
     data = charts(subject, found, colours, labels is not None, cuts, name, image)
     written = html.page(context, data)

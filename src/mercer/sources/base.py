@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -75,6 +75,8 @@ class Source(ABC):
     """Where the rows lie and passes over them run, when that is not this process."""
     folder: Any = None
     """What must live as long as the rows: the temporary folder they lie in."""
+    extra_columns: Mapping[str, Any] | None = None
+    """Columns of the file that are no features, such as row names: written beside scores."""
     waits = False
     """Whether a read waits for a disk: then the next block is read while one is worked on."""
 

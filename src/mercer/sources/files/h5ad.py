@@ -18,8 +18,9 @@ from mercer.sources.files import hdf5
 from mercer.sources.files.arrays import compressed, real_sparse, require_room
 from mercer.sources.files.compressed import H5Rows
 from mercer.sources.files.extra import extra
+from mercer.sources.files.labels import Column
 from mercer.sources.files.roles import Ask, assign, find
-from mercer.sources.files.table import Table, chosen, counted, finished
+from mercer.sources.files.table import Table, chosen, finished
 from mercer.sources.sparse import SparseSource
 
 Values = npt.NDArray[Any]
@@ -38,16 +39,45 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
         X = hdf5.inner(file, "X", ask)
         n, d = _shape(X, ask)
         names = _names(file, "var", d, ask)
-        only = Ask(ask.path, columns=ask.columns)
-        features = assign(names, only).features if ask.columns is not None else range(d)
-        source = _matrix(path, X, (n, d), None if ask.columns is None else features, ask)
-        beside = {name: _obs(file, name, n, ask) for name in ask.beside}
+        features = _features(names, ask)
+        every = list(features) == list(range(d))
+        source = _matrix(path, X, (n, d), None if every else features, ask)
+        own = ask.id if ask.id is not None else _index(file, ask)
+        wanted = _beside(file, own, ask)
+        beside = {name: Column.of_numbers(_obs(file, name, n, ask)) for name in wanted}
         weights = None if ask.weights is None else _obs(file, ask.weights, n, ask)
         if weights is not None and weights.dtype.kind not in "fiub":
             raise FileError(f"{ask.path}: {ask.weights!r} of obs is not numbers.")
     tick(path.stat().st_size)
-    own = [names[i] for i in features]
-    return finished(ask, source, own, counted(ask, source), extra=beside, weights=weights)
+    kept = [names[i] for i in features]
+    return finished(ask, source, kept, None, beside=beside, weights=weights, id=own)
+
+
+def _features(names: list[str], ask: Ask) -> Sequence[int]:
+    if ask.columns is None and not ask.drop:
+        return range(len(names))
+    return assign(names, Ask(ask.path, columns=ask.columns, drop=ask.drop)).features
+
+
+def _beside(file: Any, own: str | None, ask: Ask) -> list[str]:
+    """Return the columns of obs that are wanted: names of the rows, labels, those kept."""
+    wanted = [name for name in (own, ask.label, *ask.keep) if name is not None]
+    if ask.optional and "obs" in file:
+        obs = hdf5.inner(file, "obs", ask)
+        there = (obs.dtype.names or ()) if hasattr(obs, "shape") else obs
+        wanted += [name for name in ask.optional if name in there]
+    return list(dict.fromkeys(wanted))
+
+
+def _index(file: Any, ask: Ask) -> str | None:
+    """Return the column of obs that names the rows, where there is one."""
+    if "obs" not in file:
+        return None
+    obs = hdf5.inner(file, "obs", ask)
+    if hasattr(obs, "shape"):  # a table of old: the first field is the index
+        return str(obs.dtype.names[0]) if obs.dtype.names else None
+    name = _string(obs.attrs.get("_index", "_index"))
+    return name if name in obs else None
 
 
 def _shape(X: Any, ask: Ask) -> tuple[int, int]:
