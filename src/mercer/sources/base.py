@@ -262,9 +262,9 @@ class Source(ABC):
         if room < alive:
             needed = format_bytes(held + 2 * parts * alive)
             raise BudgetError(
-                f"{type(self).__name__} of shape {self.shape}: one row at a time needs {needed}, "
-                f"the memory budget is {format_bytes(settings.budget)}. "
-                f"Raise it with config_context(memory=...)."
+                f"The memory budget of {format_bytes(settings.budget)} is too small: to work on "
+                f"{_size(self.shape)}, one row at a time, takes {needed}. Raise it with "
+                f"config_context(memory=...)."
             )
         rows = int(min(n, wanted, room // alive))
         # An equal number of blocks for every worker; of uneven rows, four.
@@ -302,6 +302,10 @@ class Source(ABC):
             raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
         self.fold(Collect(out, label))
         return out
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]} rows" + (f" × {shape[1]} columns" if len(shape) > 1 else "")
 
 
 class Mapped(Source):

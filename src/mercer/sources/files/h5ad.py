@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mercer.config import get_config
 from mercer.notices import warn
 from mercer.sources.base import Source
-from mercer.sources.errors import FileError, decoding
+from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files import hdf5
 from mercer.sources.files.arrays import compressed, real_sparse, require_room
 from mercer.sources.files.compressed import H5Rows
@@ -27,18 +27,15 @@ Values = npt.NDArray[Any]
 
 
 def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
-    """Read X; label, weights and kept columns come from obs."""
+    """Read X, or a layer (`x.h5ad::layers/counts`); labels and other columns come from obs."""
     h5py = extra("h5py", "AnnData")
-    if ask.part:
+    part = ask.part.strip("/")
+    if part and not part.startswith("layers/") and part not in ("X", "raw/X"):
         return hdf5.read(path, ask, tick)
     with decoding(ask.path, "AnnData"), h5py.File(path, "r") as file:
-        if "X" not in file:
-            raise FileError(
-                f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
-            )
-        X = hdf5.inner(file, "X", ask)
+        X = _member(file, part or "X", ask)
         n, d = _shape(X, ask)
-        names = _names(file, "var", d, ask)
+        names = _names(hdf5.inner(file, "raw", ask) if part == "raw/X" else file, "var", d, ask)
         features = _features(names, ask)
         every = list(features) == list(range(d))
         source = _matrix(path, X, (n, d), None if every else features, ask)
@@ -51,6 +48,22 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
     tick(path.stat().st_size)
     kept = [names[i] for i in features]
     return finished(ask, source, kept, None, beside=beside, weights=weights, id=own)
+
+
+def _member(file: Any, part: str, ask: Ask) -> Any:
+    """Return the matrix of that name, or say which there are."""
+    if "X" not in file and "var" not in file:
+        raise FileError(
+            f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
+        )
+    if part not in file:
+        layers = sorted(file["layers"]) if "layers" in file else []
+        there = [*(["X"] if "X" in file else []), *(f"layers/{name}" for name in layers)]
+        raise FileError(f"{ask.path}: there is no {part!r}. Its matrices are {listed(there)}.")
+    group = file
+    for name in part.split("/"):
+        group = hdf5.inner(group, name, ask)
+    return group
 
 
 def _features(names: list[str], ask: Ask) -> Sequence[int]:
