@@ -138,7 +138,6 @@ class Projecting(
         check_is_fitted(self)
         if out is not None:
             X = from_file(self, collected(X))
-            X = as_source(X) if isinstance(X, (str, os.PathLike)) else X
             return self._written(self._scores(self._rows(X, reset=False)), out, row_names(X))
         return self._handed(X, self._scores(self._rows(X, reset=False)))
 

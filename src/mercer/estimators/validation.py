@@ -27,7 +27,7 @@ from mercer.sources import (
     placed,
     require_finite_entries,
 )
-from mercer.sources.files import NAMELESS, read_source, split
+from mercer.sources.files import NAMELESS, as_array, read_source, split
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -50,7 +50,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     """
     X = collected(X)
     if isinstance(X, (Source, os.PathLike, str)):
-        source = as_source(from_file(estimator, X) if not reset else X)
+        source = as_source(X if reset else from_file(estimator, X))
         if isinstance(source, StringSource):
             raise ValueError(
                 f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
@@ -75,10 +75,10 @@ def from_file(estimator: Any, X: Any) -> Any:
     Columns that the fit did not have are not read, save those that name the rows.
     """
     names = getattr(estimator, "feature_names_in_", None)
-    if names is None or not isinstance(X, (os.PathLike, str)):
+    if not isinstance(X, (os.PathLike, str)):
         return X
-    if split(X)[0].suffix.lower() in NAMELESS:
-        return X
+    if names is None or split(X)[0].suffix.lower() in NAMELESS:
+        return as_source(X)
     return read_source(X, columns=[str(name) for name in names], quiet=True)
 
 
@@ -95,6 +95,15 @@ def row_names(X: Any) -> dict[str, Any]:
         return {str(index.names[0] or "index"): index.to_numpy()}
     levels = enumerate(index.names)
     return {str(name or f"level{i}"): index.get_level_values(i).to_numpy() for i, name in levels}
+
+
+def default_ids(X: Any) -> Any:
+    """Return the names of rows that a Source or the index of a DataFrame has; else None."""
+    if isinstance(X, Source):
+        known = (X.extra_columns or {}).get(X.id) if X.id is not None else None
+        return None if known is None else as_array(known)
+    named = row_names(X)
+    return next(iter(named.values())) if len(named) == 1 else None
 
 
 def held(source: Source, *, copy_rows: bool) -> Source:

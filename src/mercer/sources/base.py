@@ -77,6 +77,8 @@ class Source(ABC):
     """What must live as long as the rows: the temporary folder they lie in."""
     extra_columns: Mapping[str, Any] | None = None
     """Columns of the file that are no features, such as row names: written beside scores."""
+    id: str | None = None
+    """The one of them that names the rows."""
     waits = False
     """Whether a read waits for a disk: then the next block is read while one is worked on."""
 

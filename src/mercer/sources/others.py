@@ -49,5 +49,6 @@ def _anndata(data: Any) -> ArraySource | SparseSource:
         if hasattr(rows, "tocsr")
         else ArraySource(np.asarray(rows), names)
     )
-    source.extra_columns = {"obs_names": np.asarray(data.obs_names, dtype=object)}
+    source.id = "obs_names"
+    source.extra_columns = {source.id: np.asarray(data.obs_names, dtype=object)}
     return source

@@ -118,15 +118,13 @@ class Columns:
             self.gather.add(rows)
         if self.roles.weights is not None:
             self.weights.append(self._numbers(found, self.roles.weights))
-        self._add_beside(piece, found)
+        self._add_beside(found)
         self.count += len(found)
 
-    def _add_beside(self, piece: Piece, found: Any) -> None:
+    def _add_beside(self, found: Any) -> None:
         """Keep the text of columns beside the rows; of those that may name them, while they do."""
-        both = dict.fromkeys((i for i in self.beside if i in self.kinds), "string")
-        again = self._parsed(piece, both) if both else None
         for i in list(self.beside):
-            column = (found if again is None or i not in both else again)[str(i)]
+            column = found[f"text {i}" if i in self.kinds else str(i)]
             if i in self.roles.beside or identifies(column, whole=i in self.kinds):
                 self.beside[i].append(column)
             else:
@@ -213,22 +211,46 @@ class Columns:
             return None
         pa = extra("pyarrow", "CSV")
         try:
-            return self._parsed(piece, self._types())
+            return self._both(piece)
         except pa.ArrowInvalid:
             self._check_lengths(piece)
         self._judge(piece)
         try:
-            return self._parsed(piece, self._types())
+            return self._both(piece)
         except pa.ArrowInvalid as error:
             if "UTF8" not in str(error):
                 raise FileError(f"{self.ask.path}, from line {piece.line}: {error}") from error
         # Nobody asked for the columns that may name the rows.
         self.beside = {i: parts for i, parts in self.beside.items() if i in self.roles.beside}
         try:
-            return self._parsed(piece, self._types())
+            return self._both(piece)
         except pa.ArrowInvalid:
             beside = listed([self.roles.names[i] for i in self.beside])
             raise FileError(not_utf8(self.ask.path, f"one of the columns {beside}")) from None
+
+    def _both(self, piece: Piece) -> Any:
+        """Parse numbers and texts; of a column that is both, the text is named so."""
+        types = self._types()
+        both = [i for i in self.beside if i in self.kinds]
+        found = self._parsed(piece, types | dict.fromkeys(both, "string"))
+        for i in both:
+            text = found[str(i)]
+            number = self._converted_text(text, types[i])
+            at = found.schema.get_field_index(str(i))
+            found = found.set_column(at, str(i), number).append_column(f"text {i}", text)
+        return found
+
+    def _converted_text(self, text: Any, kind: str) -> Any:
+        """Return text as numbers or flags, as reading it as such would."""
+        pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+        text = pc.utf8_trim_whitespace(text)
+        lacking = pc.is_in(text, value_set=pa.array(self.missing, pa.string()))
+        known = pc.if_else(lacking, pa.scalar(None, pa.string()), text)
+        if kind == "bool":
+            flags = pa.array([*_TRUE, *_FALSE], pa.string())
+            if not pc.all(pc.is_in(known.drop_null(), value_set=flags)).as_py():
+                raise pa.ArrowInvalid("not true or false")
+        return known.cast(kind)
 
     def _types(self) -> dict[int, str]:
         texts = dict.fromkeys(self.beside, "string")

@@ -94,6 +94,15 @@ class Column:
         return cls(pa.chunked_array(parts), from_arrow(parts))
 
 
+def as_array(stored: Any) -> Values:
+    """Return a column of a source, as it is stored, as an array."""
+    if isinstance(stored, Text):
+        return Column.of_text([stored.column], stored.na).values
+    if hasattr(stored, "chunks"):
+        return from_arrow(stored.chunks)
+    return np.asarray(stored)
+
+
 def identifies(column: Any, *, whole: bool) -> bool:
     """Tell whether a column tells all rows apart, with `whole` by non-negative whole numbers."""
     pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +16,8 @@ from mercer.sources.fold import Block
 
 Values = npt.NDArray[Any]
 
-# Rows, evenly spaced, that variances are estimated from.
-_ROWS = 20_000
+# Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
+_VALUES, _ROWS = 500_000, 500
 # First and last values of blocks that are kept to tell whether a column increases.
 _ENDS = 2**20
 # Whole numbers from here on are identifiers or times, and seldom measurements.
@@ -27,7 +27,7 @@ DOMINATES = 0.95
 
 
 class Profile(Missing):
-    """Missing values of every column, and whether it is constant, whole numbers, increasing.
+    """Missing values and variance of every column; which are constant, increasing, or long numbers.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ class Profile(Missing):
         self.n = n
         self.first: Values | None = None
         self.constant = np.arange(width)
-        self.whole = np.arange(width)
-        self.least = np.full(width, np.inf)
+        self.long = np.arange(width)
+        self.order = np.arange(width)
         self.ends: dict[int, tuple[Values, Values, Values]] | None = {}
         # Numbers, sums and sums of squares of the values, less those of the first row.
         self.sums = np.zeros((3, width))
 
     def add(self, block: Block) -> None:
         super().add(block)
-        step = max(1, math.ceil(self.n / _ROWS))
+        step = math.ceil(self.n / max(_ROWS, _VALUES // len(self.count)))
         some = block.rows[-block.start % step :: step]
         if hasattr(some, "tocsr"):
             self._add_sparse(block.rows, some)
@@ -64,19 +64,14 @@ class Profile(Missing):
             self._spread(np.asarray(some, np.float64), self.first)
 
     def _look(self, rows: Values, first: Values, start: int) -> None:
-        """Narrow down which columns are constant, and which are whole numbers that increase."""
-        same = rows[:, self.constant] == first[self.constant]
-        self.constant = self.constant[same.all(axis=0)]
-        few = rows[:64, self.whole]  # most columns are settled by a few rows
-        self.whole = self.whole[(few == np.floor(few)).all(axis=0)]
-        whole = rows[:, self.whole]
-        fits = (whole == np.floor(whole)).all(axis=0)
-        self.whole, whole = self.whole[fits], whole[:, fits]
-        self.least[self.whole] = np.minimum(self.least[self.whole], np.abs(whole).min(axis=0))
+        """Narrow down which columns are constant, long whole numbers, or increase."""
+        self.constant = _narrowed(rows, self.constant, lambda r, at: r == first[at])
+        self.long = _narrowed(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) & _whole(r))
         if self.ends is None:
             return
-        up = (np.diff(whole, axis=0) > 0).all(axis=0)
-        self.ends[start] = (self.whole[up], whole[0, up], whole[-1, up])
+        order = _narrowed(rows, self.order, lambda r, _: np.diff(r, axis=0) > 0)
+        self.order = _narrowed(rows, order, lambda r, _: _whole(r))
+        self.ends[start] = (self.order, rows[0, self.order], rows[-1, self.order])
         if sum(len(at) for at, _, _ in self.ends.values()) > _ENDS:
             self.ends = None
 
@@ -87,7 +82,7 @@ class Profile(Missing):
 
     def _add_sparse(self, rows: Any, some: Any) -> None:
         self.first = np.zeros(rows.shape[1])
-        self.whole, self.ends = self.whole[:0], None
+        self.long, self.ends = self.long[:0], None
         stored = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
         self.constant = self.constant[stored[self.constant] == 0]
         for i, power in ((1, some.data), (2, some.data * some.data)):
@@ -108,8 +103,8 @@ class Profile(Missing):
         self.sums += np.stack([count, *moved])
         both = np.intersect1d(self.constant, other.constant)
         self.constant = both[self.first[both] == other.first[both]]
-        self.whole = np.intersect1d(self.whole, other.whole)
-        self.least = np.minimum(self.least, other.least)
+        self.long = np.intersect1d(self.long, other.long)
+        self.order = np.intersect1d(self.order, other.order)
         ends = self.ends is not None and other.ends is not None
         self.ends = {**(self.ends or {}), **(other.ends or {})} if ends else None
 
@@ -121,7 +116,7 @@ class Profile(Missing):
         """Columns of whole numbers, each larger than the one before."""
         if not self.ends:
             return []
-        found = set(self.whole.tolist())
+        found = set(self.order.tolist())
         last: dict[int, float] = {}
         for _, (at, first, end) in sorted(self.ends.items()):
             now = dict(zip(at.tolist(), zip(first, end, strict=True), strict=True))
@@ -141,9 +136,9 @@ class Profile(Missing):
 def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Say what is unusual about columns that are used as features."""
     found, constant = [], set(profile.constant.tolist())
-    order = [i for i in profile.increasing if i not in constant] if profile.n > 2 else []
-    counting = [i for i in order if profile.least[i] < _LONG]
-    long = [i for i in profile.whole.tolist() if profile.least[i] >= _LONG and i not in constant]
+    long = [i for i in profile.long.tolist() if i not in constant]
+    order = profile.increasing if profile.n > 2 else []
+    counting = [i for i in order if i not in constant and i not in long]
     if counting:
         which = listed([names[i] for i in counting])
         found.append(
@@ -182,6 +177,16 @@ def dominating(profile: Profile, names: Sequence[str]) -> str | None:
 
 def _leave(name: str) -> str:
     return f"drop={name!r} leaves it out; id={name!r} names the rows by it."
+
+
+def _whole(rows: Values) -> Any:
+    return rows == np.floor(rows)
+
+
+def _narrowed(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> Values:
+    """Return the columns of which something holds in all rows; most are settled by a few rows."""
+    at = at[holds(rows[:64, at], at).all(axis=0)]
+    return at[holds(rows[:, at], at).all(axis=0)] if len(at) else at
 
 
 def profiled(source: Source) -> Profile:

@@ -102,6 +102,7 @@ def finished(
     if names is not None:
         source.names = list(names)
     source.extra_columns = {name: column.stored for name, column in (beside or {}).items()}
+    source.id = id
     return Table(
         source,
         {name: column.values for name, column in (beside or {}).items()},
