@@ -412,7 +412,9 @@ def test_a_file_that_is_not_an_array(tmp_path):
 def test_a_file_of_another_kind(tmp_path):
     refused(str(tmp_path / "x.xlsx"), "x.xlsx", "there is no file", ".parquet")
     (tmp_path / "x.xlsx").touch()
-    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "not known. What can be read:", ".parquet")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "Save the sheet as CSV")
+    (tmp_path / "x.abc").touch()
+    refused(str(tmp_path / "x.abc"), "x.abc", "not known. What can be read:", ".parquet")
 
 
 def test_a_truncated_file(tmp_path):

@@ -318,7 +318,7 @@ def test_an_extra_that_is_missing(tmp_path, monkeypatch):
 
 def test_rows_are_named_by_the_index_or_the_id_column(tmp_path):
     wine = load_wine(as_frame=True).data.iloc[:40]
-    ids = [10**17 + 3 * i for i in range(40)]
+    ids = [10**17 + 3 * i * i for i in range(40)]
     named = wine.set_index(pd.Index(ids, name="bottle"))
     named.to_csv(tmp_path / "wine.csv", index_label="id")
     named.to_parquet(tmp_path / "wine.parquet")

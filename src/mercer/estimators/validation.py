@@ -89,7 +89,8 @@ def row_names(X: Any) -> dict[str, Any]:
     index = getattr(X, "index", None)
     if not hasattr(X, "columns") or index is None or not hasattr(index, "names"):
         return {}
-    if type(index).__name__ == "RangeIndex":
+    plain = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    if plain and index.name is None:
         return {}
     if len(index.names) == 1:
         return {str(index.names[0] or "index"): index.to_numpy()}
