@@ -557,7 +557,7 @@ def test_interrupted_batch_leaves_the_state(monkeypatch):
 def test_out_of_memory_says_what_would_do(tmp_path):
     path = saved(rows((20, 2000)), tmp_path)
     with config_context(memory="4KiB"):
-        refused(path, "budget is 4.0 KiB", "config_context(memory=", error=MemoryError)
+        refused(path, "budget of 4.0 KiB", "config_context(memory=", error=MemoryError)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

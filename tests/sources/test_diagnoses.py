@@ -57,6 +57,11 @@ def test_every_format_may_be_compressed(tmp_path, suffix):
         assert_array_equal(as_source(packed).collect(), X)
 
 
+def test_text_that_begins_as_a_compressed_file_does(tmp_path):
+    (tmp_path / "x.csv").write_text(TABLE.replace("a", "BZh9"))
+    assert read_table(tmp_path / "x.csv").source.names == ["BZh9", "b"]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -135,6 +140,12 @@ def test_comments(tmp_path, text):
     assert_array_equal(table.source.collect(), ROWS)
 
 
+def test_comments_and_no_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("# made\na,b\n# the end")
+    with pytest.raises(FileError, match="has a header, and no rows"):
+        read_table(tmp_path / "x.csv")
+
+
 def test_a_number_sign_is_a_comment_only_below_others(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('tag,a,b\n#1,1,2\n#2,3,5\n"x\n#y",4,4\n')
@@ -171,11 +182,16 @@ def test_layers(tmp_path, form, part):
             file[var]["_index"] = names
         file.create_group("obs").attrs["_index"] = "_index"
         file["obs"]["_index"] = [f"cell{i}".encode() for i in range(30)]
+        file["obs"]["n_counts"] = np.arange(30) + 2**60
     table = read_table(f"{path}::{part}")
     found = table.source.collect()
     assert_array_equal(found.toarray() if hasattr(found, "toarray") else found, X)
     assert table.source.names == ["g0", "g1", "g2", "g3", "g4"]
     assert table.extra[table.id][:2].tolist() == ["cell0", "cell1"]
+    some = read_table(f"{path}::{part}", keep=["n_*"], drop=["g[02]"])
+    assert some.source.names == ["g1", "g3", "g4"]
+    assert some.dropped == ("g0", "g2")
+    assert_array_equal(some.extra["n_counts"], np.arange(30) + 2**60)
     with pytest.raises(FileError, match=r"no 'layers/none'.*'X', 'layers/counts'"):
         read_table(f"{path}::layers/none")
 

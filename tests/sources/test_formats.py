@@ -649,6 +649,6 @@ def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp
 def test_a_budget_too_small_is_not_blamed_on_the_file(name, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((9, 3)))
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
-    with config_context(memory=10), pytest.raises(MemoryError, match="budget is 10 B") as refused:
+    with config_context(memory=10), pytest.raises(MemoryError, match="budget of 10 B") as refused:
         PCA(1).fit(tmp_path / name)
     assert "Write it again" not in str(refused.value)

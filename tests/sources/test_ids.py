@@ -264,3 +264,13 @@ def test_ids_of_a_file_beyond_memory(tmp_path):
         assert table.source.waits, "the rows are read where they lie"
         assert table.source.shape == (n, d)
         assert_array_equal(table.extra["id"], ids)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_table_of_identifiers_alone(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    table = pd.DataFrame({"id": [1, 2, 4], "t": ["x", "y", "y"]})
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    with pytest.raises(FileError, match="'id' names the rows; columns= makes it a feature"):
+        read_table(path)
+    assert read_table(path, columns=["id"]).source.names == ["id"]

@@ -48,6 +48,7 @@ _WORDS = (
     (r"\bmercer\.save\b", "mercer fit"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
     (r"\bformat='(\w+)'", r"--format \1"),
+    (r"\bcolumns= makes", "--columns makes"),
     (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
     (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),
     # A file is called by its own name, not by that which it has while it is written.

@@ -20,7 +20,7 @@ from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows, side_by_side
 from mercer.sources.files.groups import ArrowRows, Grouped, ParquetRows, open_batches, values
 from mercer.sources.files.labels import Column, identifies, is_name, is_number
-from mercer.sources.files.roles import Ask, Roles, assign
+from mercer.sources.files.roles import Ask, Roles, assign, only_ids
 from mercer.sources.files.table import Table, finished
 
 # Bytes of the rows of a batch.
@@ -227,7 +227,8 @@ def _read(parts: Parts, ask: Ask, tick: Any) -> Table:
     ids = _identifiers(parts, roles)
     numbers = [i for i in roles.features if is_number(schema.field(i).type) and i not in ids]
     if not numbers:
-        raise FileError(f"{ask.path} has no column of numbers. Its columns are {listed(names)}.")
+        there = f"Its columns are {listed(names)}.{only_ids(ids, names)}"
+        raise FileError(f"{ask.path} has no column of numbers. {there}")
     single = all(str(s.field(names[i]).type) == "float" for s in parts.schemas for i in numbers)
     dtype = np.dtype(np.float32 if single else np.float64)
     own = roles.id if roles.id is not None else next(iter(ids), None)

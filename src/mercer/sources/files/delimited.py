@@ -20,7 +20,7 @@ from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows
 from mercer.sources.files.labels import Column, identifies
-from mercer.sources.files.roles import Ask, Roles, assign
+from mercer.sources.files.roles import Ask, Roles, assign, only_ids
 from mercer.sources.files.table import Table, finished
 from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pieces, not_utf8
 
@@ -146,7 +146,7 @@ class Columns:
         if not used:
             raise FileError(
                 f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
-                f"fields. Its columns are {listed(list(names))}."
+                f"fields. Its columns are {listed(list(names))}.{only_ids(ids, names)}"
             )
         own = self.roles.id if self.roles.id is not None else next(iter(ids), None)
         shown = dict.fromkeys([*_some(own), *self.roles.beside])
@@ -207,7 +207,7 @@ class Columns:
 
     def _converted(self, piece: Piece) -> Any:
         """Return a piece as a pyarrow table; columns that turn out to be text are let go."""
-        if bytes(piece.data[:64]).isspace() and not bytes(piece.data).strip(b"\r\n"):
+        if not bytes(piece.data[:64]).strip() and not bytes(piece.data).strip(b"\r\n"):
             return None
         pa = extra("pyarrow", "CSV")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,11 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
             raise FileError(f"{ask.path}: {ask.weights!r} of obs is not numbers.")
     tick(path.stat().st_size)
     kept = [names[i] for i in features]
-    return finished(ask, source, kept, None, beside=beside, weights=weights, id=own)
+    used = set(kept)
+    dropped = [name for name in names if name not in used]
+    return finished(
+        ask, source, kept, None, beside=beside, weights=weights, dropped=dropped, id=own
+    )
 
 
 def _member(file: Any, part: str, ask: Ask) -> Any:
@@ -74,11 +79,15 @@ def _features(names: list[str], ask: Ask) -> Sequence[int]:
 
 def _beside(file: Any, own: str | None, ask: Ask) -> list[str]:
     """Return the columns of obs that are wanted: names of the rows, labels, those kept."""
-    wanted = [name for name in (own, ask.label, *ask.keep) if name is not None]
-    if ask.optional and "obs" in file:
+    there: list[str] = []
+    if "obs" in file:
         obs = hdf5.inner(file, "obs", ask)
-        there = (obs.dtype.names or ()) if hasattr(obs, "shape") else obs
-        wanted += [name for name in ask.optional if name in there]
+        there = list((obs.dtype.names or ()) if hasattr(obs, "shape") else obs)
+    wanted = [name for name in (own, ask.label) if name is not None]
+    for name in ask.keep:
+        matches = [other for other in there if fnmatchcase(other, name)]
+        wanted += [name] if name in there or not matches else matches
+    wanted += [name for name in ask.optional if name in there]
     return list(dict.fromkeys(wanted))
 
 

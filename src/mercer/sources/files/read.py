@@ -273,9 +273,13 @@ def _read_packed(path: Path, ask: Ask, format: str) -> Table:
 def _unpacked(path: Path) -> Any:
     """Open a compressed file, or return None where it is not compressed."""
     with path.open("rb") as file:
-        start = file.read(6)
-    for magic, name in ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "lzma")):
-        if start.startswith(magic):
+        start = file.read(16)
+    for magic, name in (
+        (rb"\x1f\x8b", "gzip"),
+        (rb"BZh[1-9]1AY&SY", "bz2"),
+        (rb"\xfd7zXZ\x00", "lzma"),
+    ):
+        if re.match(magic, start):
             return importlib.import_module(name).open(path, "rb")
     return None
 

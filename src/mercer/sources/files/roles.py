@@ -161,6 +161,12 @@ def says_id(name: str) -> bool:
     return _ID_NAME.fullmatch(name) is not None
 
 
+def only_ids(ids: Sequence[int], names: Sequence[str]) -> str:
+    """Say which columns name the rows, where no others are left."""
+    which = listed([names[i] for i in ids])
+    return f" {which} names the rows; columns= makes it a feature." if ids else ""
+
+
 def find(name: str, place: dict[str, int], ask: Ask, named: bool = True) -> int:
     """Return where a column is, or name those that are nearest."""
     if name in place:
