@@ -141,6 +141,14 @@ def test_every_command_takes_them(mercer, survey):
     assert "--drop site,day,batch" in command
 
 
+def test_an_id_that_is_a_feature_by_request_is_kept_exactly(mercer, survey, ids):
+    mercer("fit", survey, "--columns", "sample_id,length", "-o", "m.mercer")
+    assert list(load("m.mercer").feature_names_in_) == ["sample_id", "length"]
+    for suffix in ("csv", "parquet"):
+        mercer("transform", "m.mercer", survey, "--keep", "sample_id", "-o", f"s.{suffix}")
+        assert read_table(f"s.{suffix}").extra["sample_id"].tolist() == ids
+
+
 # What is refused, and how.
 
 

@@ -93,3 +93,11 @@ def test_what_is_said(tmp_path):
     assert "drop='n'" in said[0]
     assert said[2].endswith("'c'.")
     assert said[3].endswith("'flag'.")
+
+
+def test_the_name_of_an_identifier_with_repeats(tmp_path):
+    (tmp_path / "x.csv").write_text("user_id,a\n1,2.5\n1,3.5\n2,1.5\n")
+    (said,) = read_table(tmp_path / "x.csv", remarks=True).remarks
+    assert said.startswith("'user_id' has the name of an identifier")
+    assert "drop='user_id'" in said
+    assert read_table(tmp_path / "x.csv", remarks=True, columns=["user_id", "a"]).remarks == ()

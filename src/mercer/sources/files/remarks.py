@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mercer.sources.base import Source
 from mercer.sources.errors import listed
 from mercer.sources.files.missing import Missing
+from mercer.sources.files.roles import says_id
 from mercer.sources.fold import Block
 
 Values = npt.NDArray[Any]
@@ -157,6 +158,17 @@ def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> lis
     if flags:
         found.append(f"true and false are used as 1 and 0: {listed(flags)}.")
     return found
+
+
+def suspects(names: Sequence[str]) -> list[str]:
+    """Say which features have names of identifiers, though they do not tell the rows apart."""
+    found = [name for name in names if says_id(name)]
+    if not found:
+        return []
+    return [
+        f"{listed(found)} has the name of an identifier, and not a different whole number or text "
+        f"in every row. Used as a feature. {_leave(found[0])}"
+    ]
 
 
 def dominating(profile: Profile, names: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from mercer.sources.base import Source
 from mercer.sources.errors import FileError, MissingValues, listed
 from mercer.sources.files.labels import Column
 from mercer.sources.files.missing import Missing
-from mercer.sources.files.remarks import dominating, profiled, remarks
+from mercer.sources.files.remarks import dominating, profiled, remarks, suspects
 from mercer.sources.files.roles import Ask, Roles
 from mercer.sources.npy import NpySource
 
@@ -94,6 +94,7 @@ def finished(
         profile = profiled(source)
         missing = profile.count
         said, dominant = remarks(profile, known, flags), dominating(profile, known)
+        said = suspects([name for name in names or () if name not in (ask.columns or ())]) + said
     elif missing is None:
         missing = counted(ask, source)
     counts = {known[i]: int(missing[i]) for i in np.flatnonzero(missing).tolist()}
