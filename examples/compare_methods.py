@@ -51,6 +51,7 @@ from mercer.methods import (
 )
 from mercer.metrics import empirical_error, kernel_axes, operator_distance
 from mercer.sketches import Gaussian
+from mercer.sources.files import read_table
 
 ON_BASIS = {"Subset": Subset, "Reduced": Reduced, "Nyström": Nystrom, "Improved": Improved}
 # Methods that choose their points themselves, or need none, and what their size counts.
@@ -229,23 +230,10 @@ def rows_of(name: str) -> np.ndarray:
     if path.suffix == ".npy":
         X = np.asarray(np.load(path), np.float64)
     else:
-        first = path.read_text(encoding="utf-8").split("\n", 1)[0]
-        try:
-            X = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=int(named(first)))
-        except ValueError as error:
-            raise ValueError(f"{name} should hold numbers between commas: {error}") from None
+        X = np.asarray(read_table(path).source.collect(), np.float64)
     if X.ndim != 2:
         raise ValueError(f"{name} has shape {X.shape}: rows and columns are needed.")
     return X
-
-
-def named(line: str) -> bool:
-    """Tell whether a line holds the names of columns."""
-    try:
-        [float(cell) for cell in line.split(",")]
-    except ValueError:
-        return True
-    return False
 
 
 def sizes_of(asked: list[float], axes: int, n: int) -> list[int]:

@@ -22,6 +22,14 @@ def rows(tmp_path, rng):
     return path
 
 
+def test_compare_methods_of_a_table_with_text(plane, tmp_path, capsys):
+    lines = plane.read_text().splitlines()
+    rows = ["id,kind," + lines[0], *(f"{i},k{i % 3},{row}" for i, row in enumerate(lines[1:]))]
+    plane.write_text("\n".join(rows))
+    compare([str(plane), *FEW, "--rules", "uniform", "-o", str(tmp_path / "out.png")])
+    assert "60 rows of 2 columns" in capsys.readouterr().out
+
+
 def test_compare_methods_of_a_plane(plane, tmp_path, capsys):
     picture = tmp_path / "out.png"
     compare([str(plane), *FEW, "--rules", "uniform", "kmeans", "-o", str(picture)])
@@ -92,7 +100,7 @@ def test_the_words_of_a_picture_fit(tables):
         (["{line}"], "rows and columns are needed"),
         (["{plane}", "--kernel", "rbf("], r"rbf\("),
         (["{plane}", "-o", "nowhere/out.png"], "there is no folder nowhere"),
-        (["{words}"], "should hold numbers between commas"),
+        (["{words}"], "has no column of numbers"),
     ],
 )
 def test_compare_methods_refuses(plane, tmp_path, arguments, match):

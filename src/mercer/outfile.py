@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk, a quota or a file that is full."""
 
 
 @contextlib.contextmanager
@@ -32,5 +37,11 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield part
         part.replace(path)
+    except OSError as error:
+        if error.errno not in FULL or "no room" in str(error):
+            raise
+        free = shutil.disk_usage(path.parent).free / 2**20
+        text = f"no room to write the file ({free:.0f} MiB free). Free some, or name another folder"
+        raise OSError(error.errno, text, str(path)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -186,8 +186,7 @@ def test_columns_are_those_asked_for(mercer, iris, X):
 
 def test_what_is_said(mercer, iris):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer")
-    assert "note: left out, as not every entry is a number, or" in done.err
-    assert "number the rows: 'species'." in done.err
+    assert "note: left out: 'species' (text)." in done.err
     for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of the best", "m.mercer"):
         assert text in done.out
     assert "\x1b" not in done.out + done.err

@@ -156,7 +156,7 @@ def test_missing_values_are_counted_by_column(mercer, tmp_path):
     write_csv(tmp_path / "gaps.csv", X, "abc")
     done = mercer("fit", "gaps.csv", "-o", "m.mercer", code=1)
     assert "2 of 'c', 1 of 'a'" in done.err
-    assert "(--impute mean)" in done.err
+    assert "Use --impute mean" in done.err
     assert "SimpleImputer" not in done.err
 
 

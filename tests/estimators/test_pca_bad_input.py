@@ -412,7 +412,9 @@ def test_a_file_that_is_not_an_array(tmp_path):
 def test_a_file_of_another_kind(tmp_path):
     refused(str(tmp_path / "x.xlsx"), "x.xlsx", "there is no file", ".parquet")
     (tmp_path / "x.xlsx").touch()
-    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "not known. What can be read:", ".parquet")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "Save the sheet as CSV")
+    (tmp_path / "x.abc").touch()
+    refused(str(tmp_path / "x.abc"), "x.abc", "not known. What can be read:", ".parquet")
 
 
 def test_a_truncated_file(tmp_path):
@@ -555,7 +557,7 @@ def test_interrupted_batch_leaves_the_state(monkeypatch):
 def test_out_of_memory_says_what_would_do(tmp_path):
     path = saved(rows((20, 2000)), tmp_path)
     with config_context(memory="4KiB"):
-        refused(path, "budget is 4.0 KiB", "config_context(memory=", error=MemoryError)
+        refused(path, "budget of 4.0 KiB", "config_context(memory=", error=MemoryError)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")

@@ -314,3 +314,17 @@ def test_an_extra_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ImportError, match=r"pip install 'mercer\[report\]'"):
         write_report(tmp_path / "r.html", PCA(2).fit(X))
+
+
+def test_rows_are_named_by_the_index_or_the_id_column(tmp_path):
+    wine = load_wine(as_frame=True).data.iloc[:40]
+    ids = [10**17 + 3 * i * i for i in range(40)]
+    named = wine.set_index(pd.Index(ids, name="bottle"))
+    named.to_csv(tmp_path / "wine.csv", index_label="id")
+    named.to_parquet(tmp_path / "wine.parquet")
+    model = PCA(2).fit(wine)
+    for X in (named, tmp_path / "wine.csv", tmp_path / "wine.parquet"):
+        write_report(tmp_path / "r.html", model, X)
+        assert Page(tmp_path / "r.html").data["points"]["ids"] == [str(i) for i in ids]
+    write_report(tmp_path / "r.html", model, wine)
+    assert Page(tmp_path / "r.html").data["points"]["ids"] is None

@@ -24,7 +24,7 @@ _RULES = {
     "parallel": rules.ParallelAnalysis,
     "gavish-donoho": rules.GavishDonoho,
 }
-_COUNTS = ("all", "mle", *_RULES)
+COUNTS = ("all", "mle", *_RULES)
 SCALES = ("zscore", "none")
 _FEW = 10
 _SHARE = 0.95
@@ -84,9 +84,13 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return "mle"
     if text in _RULES:
         return _RULES[text]()
+    if text.endswith("%") and (percent := _number(text[:-1])) is not None:
+        if not 0 < percent < 100:
+            raise UsageError(f"--components {text} must be between 0% and 100%.")
+        return percent / 100
     number = _number(text)
     if number is None:
-        unknown("--components", text, _COUNTS)
+        unknown("--components", text, COUNTS)
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:

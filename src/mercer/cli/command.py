@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 import typer
 
 from mercer.cli import errors
+from mercer.cli.completion import complete
 from mercer.cli.say import Result, Voice
 
 Work = Callable[[Any, Voice], Result]
@@ -33,6 +34,7 @@ def command(
                 lambda: _done(work, asked, bars),
                 called,
                 debug=asked.debug,
+                json=asked.json,
                 kept=getattr(asked, "checkpoint", None),
             )
             if code:
@@ -59,6 +61,8 @@ def _parameters(options: type) -> list[inspect.Parameter]:
     """Return the fields as parameters: arguments, then options, a class's before its bases'."""
     hints = get_type_hints(options, include_extras=True)
     defaults = {one.name: one.default for one in fields(options)}
+    for name, annotation in hints.items():
+        complete(name, annotation)
     names = [name for name in ("model", "data") if name in defaults]
     for kind in options.__mro__:
         names += [name for name in vars(kind).get("__annotations__", {}) if name not in names]

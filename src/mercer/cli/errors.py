@@ -47,11 +47,14 @@ _WORDS = (
     ),
     (r"\bmercer\.save\b", "mercer fit"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
-    (r"\bformat=('\w+')", r"--format \1"),
+    (r"\bformat='(\w+)'", r"--format \1"),
+    (r"\bcolumns= makes", "--columns makes"),
+    (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
+    (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
-    (r"\(missing='keep' and sklearn\.impute\.SimpleImputer; (--impute mean) on .*?\)", r"(\1)"),
+    (r"Impute them, for example.*--impute mean\. Or drop", "Use --impute mean, or drop"),
 )
 
 
@@ -64,7 +67,12 @@ class UsageError(Exception):
 
 
 def guarded(
-    work: Callable[[], None], command: str, *, debug: bool, kept: Path | None = None
+    work: Callable[[], None],
+    command: str,
+    *,
+    debug: bool,
+    json: bool = False,
+    kept: Path | None = None,
 ) -> int:
     """Do the work and return the exit code; say what went wrong, and what is `kept`."""
     try:
@@ -76,12 +84,22 @@ def guarded(
     except (KeyboardInterrupt, Exception) as error:
         # An interrupted import may end in any error.
         if isinstance(error, KeyboardInterrupt) or stopped() is not None:
-            complain(f"Stopped: no file was written.{_rest(kept)}")
-            return stopped() or 130
+            return failed(f"Stopped: no file was written.{_rest(kept)}", stopped() or 130, json)
         if debug:
             traceback.print_exc()
-        complain(f"{command}: {sentence(error)}")
-        return USAGE if isinstance(error, UsageError) else FAILED
+        code = USAGE if isinstance(error, UsageError) else FAILED
+        return failed(f"{command}: {sentence(error)}", code, json)
+
+
+def failed(text: str, code: int, json: bool) -> int:
+    """Say on stderr what went wrong, and on stdout where JSON was asked for; return the code."""
+    complain(text)
+    if json:
+        from json import dumps
+
+        with contextlib.suppress(OSError):
+            print(dumps({"error": text, "exit_code": code}), flush=True)
+    return code
 
 
 def _rest(folder: Path | None) -> str:

@@ -90,7 +90,8 @@ def command_line(name: str, asked: Any) -> str:
         if field.name in (*positional, *_ASIDE) or value == default:
             continue
         option = "-o" if field.name == "output" else f"--{field.name.replace('_', '-')}"
-        given += [option] if value is True else [option, str(value)]
+        values = value if isinstance(value, list) else [value]
+        given += [option] if value is True else [w for v in values for w in (option, str(v))]
     return shlex.join(["mercer", *name.split(), *given])
 
 

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import say
+from mercer.cli.columns import Keep
 from mercer.cli.options import Kept, Model, Output, Rows
 from mercer.outfile import whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Rows, Model, Kept, Output):
+class Options(Keep, Rows, Model, Kept, Output):
     """What fit takes."""
 
     output: Annotated[
@@ -69,7 +70,7 @@ def fit(asked: Options, voice: say.Voice) -> say.Result:
             _write_scores(files.enter_context(whole(asked.scores)), model, table)
         if asked.report is not None:
             _write_page(files.enter_context(whole(asked.report)), model, table, asked)
-        keep("fit", model, asked)
+        keep("fit", model, asked, table)
     return told(asked, model, table, time.perf_counter() - start)
 
 
@@ -96,15 +97,21 @@ def _claim(asked: Options) -> None:
 def _write_scores(path: Path, model: Any, table: Any) -> None:
     from mercer.cli import tables
 
-    extra = {} if path.suffix.lower() == ".npy" else dict(table.extra)
+    extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
     tables.write(tables.scores_of(model, table.source), path, extra)
 
 
 def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
     from mercer.report import write_report
 
-    labels = None if asked.label is None else table.extra[asked.label]
-    write_report(path, model, table.source, labels=labels, origin=origin("fit", asked))
+    known = dict(table.extra)
+    labels = None if asked.label is None else known[asked.label]
+    ids = None if table.id is None else known[table.id]
+    others = {name: known[name] for name in known if name not in (asked.label, table.id)}
+    told = origin("fit", asked, table)
+    write_report(
+        path, model, table.source, labels=labels, ids=ids, columns=others or None, origin=told
+    )
 
 
 @contextlib.contextmanager
@@ -134,9 +141,9 @@ def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     return steps.joined(before, made.fit(source))
 
 
-def origin(name: str, asked: Any) -> dict[str, Any]:
+def origin(name: str, asked: Any, table: Any) -> dict[str, Any]:
     """Return where a model comes from."""
-    from mercer.cli import facts
+    from mercer.cli import facts, rows
 
     return {
         "command": facts.command_line(name, asked),
@@ -144,15 +151,19 @@ def origin(name: str, asked: Any) -> dict[str, Any]:
         "label": asked.label,
         "weights": asked.weights,
         "columns": asked.names,
+        "id": table.id,
+        "drop": asked.left or None,
+        "na": list(asked.na) if asked.na else None,
+        "notes": [*rows.notes(asked, table), *rows.imputed(table)] or None,
         "seed": asked.seed,
     }
 
 
-def keep(name: str, model: Any, asked: Any) -> None:
+def keep(name: str, model: Any, asked: Any, table: Any) -> None:
     """Write the model, with what it was asked for."""
     from mercer import save
 
-    save(model, asked.output, origin=origin(name, asked))
+    save(model, asked.output, origin=origin(name, asked, table))
 
 
 def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
@@ -166,6 +177,7 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
     written = [facts.written(path) for path in files.values() if path is not None]
     result = {
         **rows.size(table.source),
+        "id": table.id,
         "dropped": table.dropped,
         "imputed": table.missing,
         **found,

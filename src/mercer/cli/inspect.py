@@ -57,7 +57,7 @@ def _shown(path: Path, header: Any) -> list[Any]:
     if sentence:
         shown += ["", str(sentence).replace("\n", " ")]
     about = [
-        *((key, _text(value)) for key, value in (header.origin or {}).items() if value is not None),
+        *((key, _told(key, value)) for key, value in (header.origin or {}).items()),
         ("fingerprint", header.fingerprint),
         ("made", header.created),
         ("versions", ", ".join(f"{key} {text}" for key, text in header.versions.items())),
@@ -89,6 +89,12 @@ def _columns(d: int | None, names: list[str] | None) -> str:
 def _shares(spectrum: Any) -> list[float]:
     found = spectrum.get("shares", ()) if isinstance(spectrum, dict) else ()
     return [float(share) for share in found if isinstance(share, int | float)]
+
+
+def _told(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    return "\n".join(value) if key == "notes" and isinstance(value, list) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -91,7 +91,7 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
     with fits.resumed(asked, voice):
         table = rows.learning(asked, voice)
         model = fits.fitted(made, table, asked)
-        fits.keep("novelty fit", model, asked)
+        fits.keep("novelty fit", model, asked, table)
     return fits.told(asked, model, table, time.perf_counter() - start)
 
 
@@ -107,6 +107,7 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     from mercer.cli.errors import UsageError, WorkError
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pipeline import parts, through
+    from mercer.modelfile import read_header
     from mercer.sources import ArraySource
 
     start = time.perf_counter()
@@ -122,16 +123,18 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
             f"{asked.model} holds a {type(detector).__name__}, and no threshold. Make one with "
             f"mercer novelty fit."
         )
-    table = rows.fitted(model, asked.data, voice, keep=asked.kept, format=asked.format)
+    origin = read_header(asked.model).origin or {}
+    table = rows.fitted(model, asked, voice, origin, keep=asked.kept)
     distance = -np.asarray(
         detector.score_samples(through(before, table.source, table.source.shape[1]))
     )
     threshold = -float(detector.offset_)
     novel = distance > threshold
-    extra = {name: table.extra[name] for name in asked.kept}
+    stored = rows.beside(table, asked.kept)
+    extra = {name: table.extra[name] for name in stored}
     if asked.output is not None:
         made = np.column_stack([distance, novel.astype(distance.dtype)])
-        tables.write((ArraySource(made), ["novelty", "novel"]), asked.output, extra)
+        tables.write((ArraySource(made), ["novelty", "novel"]), asked.output, stored)
         if str(asked.output) == outputs.STDOUT:
             return say.Result({})
     found: dict[str, Any] = {
@@ -143,6 +146,8 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     }
     if asked.output is None:
         found |= {"novelty": distance, "novel_rows": np.flatnonzero(novel)}
+        if table.id is not None:
+            found["novel_ids"] = table.extra[table.id][novel]
     return say.Result(found, _shown(asked, table, distance, novel, threshold, extra))
 
 

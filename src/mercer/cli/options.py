@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mercer.cli.columns import Columns, Keep, between_commas
 from mercer.config import parse_bytes
 
 _DATA, _MODEL, _OUT = "Data", "Model", "Output"
@@ -26,13 +27,6 @@ def _interval(seconds: float) -> float:
     if not 0 < seconds < float("inf"):
         raise typer.BadParameter(f"{seconds:g} is not a number of seconds above 0.")
     return seconds
-
-
-def between_commas(text: str | None) -> list[str] | None:
-    """Return names between commas; a comma within quotes is part of a name."""
-    import csv
-
-    return None if text is None else [name.strip() for name in next(csv.reader([text]), [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +113,7 @@ class Format(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Format, Memory):
+class Rows(Columns, Format, Memory):
     """Rows to learn from."""
 
     data: Annotated[
@@ -135,7 +129,8 @@ class Rows(Format, Memory):
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns to use. All that hold numbers, if not given.",
+            help="Columns to use: names, or patterns such as 'gene*'. All that hold numbers, if "
+            "not given.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -257,23 +252,10 @@ class Model(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted(Format, Memory):
+class Fitted(Keep, Columns, Format, Memory):
     """A model, and rows to use it on."""
 
     model: Annotated[Path, typer.Argument(help="Model file, as fit writes it.", show_default=False)]
     data: Annotated[
         str, typer.Argument(help="Rows, in any format fit reads, or -.", show_default=False)
     ]
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="Columns to copy to the output, as of ids or labels.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None
-
-    @property
-    def kept(self) -> list[str]:
-        """The columns to copy."""
-        return between_commas(self.keep) or []

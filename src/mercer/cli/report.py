@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import say
-from mercer.cli.options import Format, Memory, Output, between_commas
+from mercer.cli.columns import Columns, Keep
+from mercer.cli.options import Format, Memory, Output
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Format, Memory, Output):
+class Options(Keep, Columns, Format, Memory, Output):
     """What report takes."""
 
     model: Annotated[Path, typer.Argument(help="Model file, as fit writes it.", show_default=False)]
@@ -36,16 +37,6 @@ class Options(Format, Memory, Output):
             metavar="COLUMN",
             help="Column of labels to colour the rows by. That of the fit, if not given.",
             rich_help_panel="Data",
-        ),
-    ] = None
-    id: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the rows' names.", rich_help_panel="Data"),
-    ] = None
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…", help="More columns to colour the rows by.", rich_help_panel="Data"
         ),
     ] = None
     images: Annotated[
@@ -98,7 +89,7 @@ def _require_rows(asked: Options) -> None:
 
     if asked.data is not None:
         return
-    for name in ("label", "id", "keep"):
+    for name in ("label", "id", "keep", "drop", "na"):
         if getattr(asked, name) is not None:
             raise UsageError(f"--{name} names columns of DATA, which is not given.")
 
@@ -106,28 +97,19 @@ def _require_rows(asked: Options) -> None:
 def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) -> dict[str, Any]:
     """Return the rows to show, and what is known of each."""
     from mercer.cli import rows
-    from mercer.sources.files import FileError
 
-    columns = between_commas(asked.keep) or []
-    label, usual = asked.label, origin.get("label")
-    wanted = [name for name in (label, asked.id, *columns) if name is not None]
-
-    def read(*names: str) -> Any:
-        keep = list(dict.fromkeys(names))
-        return rows.fitted(model, asked.data or "", voice, keep=keep, format=asked.format)
-
-    if label is None and usual is not None:
-        try:
-            table, label = read(*wanted, usual), usual
-        except FileError:  # other rows may well have no labels
-            table = read(*wanted)
-    else:
-        table = read(*wanted)
+    usual = origin.get("label")
+    label = asked.label if asked.label is not None else usual
+    wanted = [*([asked.label] if asked.label is not None else []), *asked.kept]
+    optional = [] if usual is None else [usual]  # other rows may well have no labels
+    table = rows.fitted(model, asked, voice, origin, keep=wanted, optional=optional)
+    known = table.extra
+    columns = [name for name in rows.beside(table, asked.kept) if name not in (label, table.id)]
     return {
         "X": table.source,
-        "labels": None if label is None else table.extra[label],
-        "ids": None if asked.id is None else table.extra[asked.id],
-        "columns": {name: table.extra[name] for name in columns} or None,
+        "labels": known.get(label) if label is not None else None,
+        "ids": None if table.id is None else known[table.id],
+        "columns": {name: known[name] for name in columns} or None,
     }
 
 

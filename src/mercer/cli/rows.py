@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from mercer.cli import say
-from mercer.cli.errors import UsageError, WorkError
+from mercer.cli.errors import UsageError, WorkError, spoken
 from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice
 from mercer.estimators.pipeline import parts
 from mercer.sources import Source, StringSource
 from mercer.sources.errors import listed
-from mercer.sources.files import MissingValues, Table, read_table, split
-
-# Formats without names of columns: these are taken in the order they have.
-_NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
+from mercer.sources.files import NAMELESS, MissingValues, Table, is_url, read_table, split
 
 
 def learning(asked: Rows, voice: Voice) -> Table:
-    """Read the rows of a fit; say what was left out."""
+    """Read the rows of a fit; say what was left out, and what is unusual about the columns."""
     if asked.impute not in (None, "mean"):
         raise UsageError(f"--impute {asked.impute!r} is not known; there is mean.")
     table = read_table(
@@ -29,19 +29,63 @@ def learning(asked: Rows, voice: Voice) -> Table:
         columns=asked.names,
         label=asked.label,
         weights=asked.weights,
+        id=asked.id,
+        drop=asked.left,
+        na=asked.na or (),
+        keep=getattr(asked, "kept", ()),
         missing="refuse" if asked.impute is None else "keep",
+        remarks=True,
         format=asked.format,
     )
-    if table.dropped and asked.columns is None:
-        voice.note(f"left out, as {table.left_out}")
+    for text in notes(asked, table):
+        voice.note(text)
     return table
 
 
-def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
+def notes(asked: Rows, table: Table) -> list[str]:
+    """Return what should be known about the columns that a model is fitted to."""
+    found = []
+    suffix = split(asked.data)[0].suffix.lower()
+    if asked.id is None and table.id is not None and suffix != ".h5ad":
+        found.append(
+            f"column {table.id!r} names the rows and is not a feature; naming it in --columns "
+            f"makes it one."
+        )
+    if table.reasons:
+        found.append(f"left out: {table.left_out}.")
+    dropped = [name for name in table.dropped if _matches(name, asked.left)]
+    if dropped:
+        found.append(f"left out by --drop: {listed(dropped)}.")
+    found += table.remarks
+    if table.dominant and getattr(asked, "scale", "none") == "none":
+        found.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
+    return [spoken(text) for text in found]
+
+
+def imputed(table: Table) -> list[str]:
+    """Say which missing values were imputed."""
+    if not table.missing:
+        return []
+    most = sorted(table.missing.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
+    more = f", and more in {len(most) - 10} other columns" if len(most) > 10 else ""
+    return [f"missing values imputed with the mean of their column: {shown}{more}."]
+
+
+def fitted(
+    model: Any,
+    asked: Any,
+    voice: Voice,
+    origin: Mapping[str, Any],
+    *,
+    keep: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> Table:
     """Read the rows that a model is used on: the columns it was fitted to."""
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
+    names = feature_names(model)
     try:
-        return _named(feature_names(model), data, voice, keep, format, missing=imputes)
+        return _named(names, asked, voice, origin, keep, optional, missing=imputes)
     except MissingValues as error:
         lost = say.count(sum(error.missing.values()), "missing value")
         raise WorkError(
@@ -50,36 +94,66 @@ def fitted(model: Any, data: str, voice: Voice, *, keep: list[str], format: str 
         ) from error
 
 
-def scored(model: Any, data: str, voice: Voice, *, keep: list[str], format: str | None) -> Table:
+def scored(model: Any, asked: Any, voice: Voice, origin: Mapping[str, Any]) -> Table:
     """Read scores: the columns that a model calls them by."""
-    return _named(score_names(model), data, voice, keep, format, missing=False)
+    return _named(score_names(model), asked, voice, origin, asked.kept, (), missing=False)
 
 
 def _named(
     names: list[str] | None,
-    data: str,
+    asked: Any,
     voice: Voice,
-    keep: list[str],
-    format: str | None,
+    origin: Mapping[str, Any],
+    keep: Sequence[str],
+    optional: Sequence[str],
     *,
     missing: bool,
 ) -> Table:
     """Read the columns of these names; say which others are not used."""
-    suffix = split(data)[0].suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    path, format = split(asked.data)[0], asked.format
+    suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    columns, drop, others = names, asked.left, [origin.get("id"), *optional]
+    if names is None:  # columns go by their numbers, as in the fit
+        columns, drop = origin.get("columns"), asked.left or origin.get("drop") or ()
+        others += [origin.get("label"), origin.get("weights")]
+    elif suffix in NAMELESS:
+        columns = None
     table = read_table(
-        present(data),
-        columns=None if suffix in _NAMELESS else names,
+        present(asked.data),
+        columns=columns,
         keep=keep,
+        optional=[name for name in others if name is not None],
+        id=asked.id,
+        drop=drop,
+        na=[*(origin.get("na") or ()), *(asked.na or ())],
         missing="keep" if missing else "refuse",
         format=format,
     )
-    if table.dropped:
-        voice.note(f"not used, as the model has no such columns: {listed(table.dropped)}.")
-    return table
+    if names is not None and columns is not None and table.source.names != names:
+        lost = [name for name in names if name not in (table.source.names or ())]
+        raise WorkError(f"{asked.data} has no columns {listed(lost)}, which the model needs.")
+    dropped = [name for name in table.dropped if not _matches(name, drop)]
+    if dropped and names is not None:
+        voice.note(f"not used, as the model has no such columns: {listed(dropped)}.")
+    usual = origin.get("id")
+    return replace(table, id=usual) if asked.id is None and usual in table.extra else table
+
+
+def beside(table: Table, kept: Sequence[str]) -> dict[str, Any]:
+    """Return the columns to write beside the scores: the names of the rows, and those kept."""
+    stored = table.source.extra_columns or {}
+    wanted = [name for name in stored if name == table.id or _matches(name, kept)]
+    return {name: stored[name] for name in sorted(wanted, key=lambda name: name != table.id)}
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def present(data: str) -> str:
     """Return a path that can be read; say what it is where it cannot."""
+    if is_url(data):
+        raise WorkError(f"{data} is a URL. Download it first, for example: curl -LO {data}")
     path = split(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is a folder, and empty. Name a file of rows.")

@@ -9,6 +9,7 @@ from typing import Any
 from mercer import load
 from mercer.cli import facts, outputs, rows, say, tables
 from mercer.cli.errors import UsageError
+from mercer.modelfile import read_header
 from mercer.sources import Source
 
 
@@ -25,17 +26,19 @@ def written(
     stdout = str(asked.output) == outputs.STDOUT
     if stdout and asked.json:
         raise UsageError("--json and -o - both want stdout: name a file for one of them.")
-    if asked.kept and asked.output.suffix.lower() == ".npy":
-        raise UsageError("--keep is for tables, and a .npy file holds numbers alone.")
+    plain = asked.output.suffix.lower() == ".npy"
+    for option, wanted in (("--keep", asked.kept), ("--id", asked.id)):
+        if wanted and plain:
+            raise UsageError(f"{option} is for tables, and a .npy file holds numbers alone.")
     tables.claim(asked.output, force=asked.force, inputs=(asked.data, asked.model))
+    origin = read_header(asked.model).origin or {}
     model = load(asked.model)
     if scores:
-        table = rows.scored(model, asked.data, voice, keep=asked.kept, format=asked.format)
+        table = rows.scored(model, asked, voice, origin)
     else:
-        table = rows.fitted(model, asked.data, voice, keep=asked.kept, format=asked.format)
+        table = rows.fitted(model, asked, voice, origin, keep=asked.kept)
     made, names = make(model, table.source)
-    extra = {name: table.extra[name] for name in asked.kept}
-    tables.write((made, names), asked.output, extra)
+    tables.write((made, names), asked.output, {} if plain else rows.beside(table, asked.kept))
     if stdout:
         return say.Result({})
     seconds = time.perf_counter() - start
@@ -44,6 +47,7 @@ def written(
         "rows": made.shape[0],
         "columns": made.shape[1],
         "names": names,
+        "id": table.id,
         "seconds": seconds,
         "output": str(asked.output),
     }

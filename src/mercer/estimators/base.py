@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from mercer.certificate import Certificate
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.home import bring_home
-from mercer.estimators.validation import check_rows
+from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
 from mercer.plan import Plan
@@ -36,6 +37,7 @@ from mercer.sources import (
     at_home,
     at_work,
     check_weights,
+    collected,
     fingerprint,
     known_rows,
     lazily,
@@ -116,7 +118,9 @@ class Projecting(
             kernel between them and the rows of the fit.
         out : path of a file, optional
             Where to write the scores, block by block: a ``.npy``, ``.parquet``, ``.arrow``,
-            ``.csv`` or ``.tsv`` file. They are returned as a Source.
+            ``.csv`` or ``.tsv`` file. They are returned as a Source. A table gets the names of
+            the rows too: the id column of a file and what `read_table` kept of it, the index of
+            a DataFrame.
 
         Returns
         -------
@@ -133,8 +137,10 @@ class Projecting(
         array([[-2.68,  0.32]])
         """
         check_is_fitted(self)
-        scores = self._scores(self._rows(X, reset=False))
-        return self._handed(X, scores) if out is None else self._written(scores, out)
+        if out is not None:
+            X = from_file(self, collected(X))
+            return self._written(self._scores(self._rows(X, reset=False)), out, row_names(X))
+        return self._handed(X, self._scores(self._rows(X, reset=False)))
 
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
@@ -222,7 +228,7 @@ class Projecting(
             )
         return placed(source)
 
-    def _written(self, rows: Source, out: Any) -> Source:
+    def _written(self, rows: Source, out: Any, beside: Mapping[str, Any] | None = None) -> Source:
         """Write rows to a file and return them: as they lie there, or as they are computed."""
         if _get_output_config("transform", self)["dense"] != "default":
             raise ValueError("set_output asks for a table, and out for a file: use one of them.")
@@ -230,7 +236,7 @@ class Projecting(
         with progress.session():
             if Path(out).suffix.lower() == ".npy":
                 return write_npy(rows, out)
-            write_table(rows, out, self.get_feature_names_out())
+            write_table(rows, out, self.get_feature_names_out(), beside)
         return rows  # to read them back would take another pass
 
     def _handed(self, X: Any, rows: Source) -> Any:

@@ -20,12 +20,15 @@ from mercer.sources import (
     SparseSource,
     StringSource,
     as_source,
+    collected,
     in_place_of,
+    is_lazy,
     lazily,
     placed,
     require_finite_entries,
     require_present,
 )
+from mercer.sources.files import NAMELESS, as_array, read_source, split
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -46,9 +49,10 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     least : int
         The fewest rows that will do.
     """
+    X = collected(X)
     require_present(X)
     if isinstance(X, (Source, os.PathLike, str)):
-        source = as_source(X)
+        source = as_source(X if reset else from_file(estimator, X))
         if isinstance(source, StringSource):
             raise ValueError(
                 f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
@@ -65,6 +69,44 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
     return placed(source)
+
+
+def from_file(estimator: Any, X: Any) -> Any:
+    """Return the rows of a file with the columns of the fit, by name; X where it is no path.
+
+    Columns that the fit did not have are not read, save those that name the rows.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if not isinstance(X, (os.PathLike, str)):
+        return X
+    if names is None or split(X)[0].suffix.lower() in NAMELESS:
+        return as_source(X)
+    return read_source(X, columns=[str(name) for name in names], quiet=True)
+
+
+def row_names(X: Any) -> dict[str, Any]:
+    """Return the columns that name rows: those beside a Source, or the index of a DataFrame."""
+    if isinstance(X, Source):
+        return dict(X.extra_columns or {})
+    index = getattr(X, "index", None)
+    if not hasattr(X, "columns") or index is None or not hasattr(index, "names"):
+        return {}
+    plain = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    if plain and index.name is None:
+        return {}
+    if len(index.names) == 1:
+        return {str(index.names[0] or "index"): index.to_numpy()}
+    levels = enumerate(index.names)
+    return {str(name or f"level{i}"): index.get_level_values(i).to_numpy() for i, name in levels}
+
+
+def default_ids(X: Any) -> Any:
+    """Return the names of rows that a Source or the index of a DataFrame has; else None."""
+    if isinstance(X, Source):
+        known = (X.extra_columns or {}).get(X.id) if X.id is not None else None
+        return None if known is None else as_array(known)
+    named = row_names(X)
+    return next(iter(named.values())) if len(named) == 1 else None
 
 
 def held(source: Source, *, copy_rows: bool) -> Source:
@@ -114,6 +156,8 @@ def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
 
 def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
     """Return strings as a source; None where X holds something else."""
+    if is_lazy(X):
+        return None
     if isinstance(X, (os.PathLike, str)) and os.fspath(X).lower().endswith(".txt"):
         X = as_source(X)
     if isinstance(X, (os.PathLike, str)) or getattr(X, "ndim", 1) != 1:

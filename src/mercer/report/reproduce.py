@@ -56,7 +56,7 @@ def facts(subject: Subject, origin: Mapping[str, Any] | None) -> list[tuple[str,
     """Return the seed, the fingerprint of the data, versions, and where all came from."""
     found: list[tuple[str, str]] = []
     for name, value in (origin or {}).items():
-        if name == "command" or value is None:
+        if name in ("command", "notes") or value is None:
             continue
         text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         found.append((clean(name, 60), clean(text, 2000)))

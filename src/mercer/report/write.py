@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer import outfile
+from mercer.estimators.validation import default_ids, from_file
 from mercer.report import html, reproduce, spectrum, summary, tables
 from mercer.report.colours import Colour, coloured, column
 from mercer.report.gallery import gallery
@@ -20,6 +21,7 @@ from mercer.report.sample import FURTHEST, chosen, furthest
 from mercer.report.subject import Subject, taken_apart
 from mercer.report.survey import Found, rows_of, surveyed
 from mercer.report.text import clean, count, percent, short
+from mercer.sources import collected
 
 
 def write_report(
@@ -53,7 +55,8 @@ def write_report(
     labels : array of shape (n,), optional
         Classes of the rows, or numbers.
     ids : array of shape (n,), optional
-        Names of the rows; by default they are counted from 0.
+        Names of the rows; by default the id column of a file or the index of a DataFrame, else
+        they are counted from 0.
     columns : mapping of str to array of shape (n,), optional
         What points can be coloured by, besides the label, the distance from the axes and, where
         they are few, the columns of X.
@@ -61,7 +64,8 @@ def write_report(
         Where rows are images.
     title : str, optional
     origin : mapping, optional
-        Where the model came from: "command" and whatever else should be told.
+        Where the model came from: "command" and whatever else should be told. "notes", a list of
+        sentences about the data, are shown in the summary.
     sample : int
         The most rows that are drawn. Where there are more, they are chosen at random, with some
         of every class and the furthest from the axes, and the page says so.
@@ -92,10 +96,12 @@ def write_report(
     elif image_shape is not None:
         raise ValueError("image_shape is given, and the rows of this model are not images.")
     if X is not None:
+        X = from_file(subject.first, collected(X))
         rows = rows_of(subject, X, image_shape)
         n = rows.raw.shape[0]
         colours = _colours(labels, columns, n)
-        name = None if ids is None else column(ids, n, "ids").__getitem__
+        names = default_ids(X) if ids is None else ids
+        name = None if names is None else column(names, n, "ids").__getitem__
         codes = colours[0].codes if labels is not None else None
         found = surveyed(
             rows,
@@ -114,6 +120,7 @@ def write_report(
         "command": reproduce.command(origin),
         "lines": reproduce.lines(subject, given, Path(path).name),
         "facts": reproduce.facts(subject, origin),
+        "notes": [clean(note) for note in (origin or {}).get("notes") or ()],
     }
     data = charts(subject, found, colours, labels is not None, cuts, name, image)
     written = html.page(context, data)

@@ -22,6 +22,7 @@ from mercer.sources.fingerprint import fingerprint, joint_fingerprint
 from mercer.sources.fold import Block, Collect, Fold
 from mercer.sources.memory import ArraySource
 from mercer.sources.npy import NpySource, write_npy
+from mercer.sources.others import collected, is_lazy
 from mercer.sources.scaled import Levelled, Scaled, Stored
 from mercer.sources.search import (
     Search,
@@ -54,8 +55,10 @@ __all__ = [
     "at_home",
     "at_work",
     "check_weights",
+    "collected",
     "fingerprint",
     "in_place_of",
+    "is_lazy",
     "joint_fingerprint",
     "known_rows",
     "lazily",
@@ -75,9 +78,10 @@ def as_source(X: Any) -> Source:
     ----------
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
         Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
-        polars DataFrame, an array that follows the array API standard, a Dask array or
-        DataFrame, the path of a file that `mercer.sources.files.read_table` reads, or a
-        `Source`. A list or array of `str` gives rows of strings; a lone `str` is a path.
+        polars DataFrame or LazyFrame, a pyarrow table, dataset or reader, an AnnData object, an
+        array that follows the array API standard, a Dask array or DataFrame, the path of a file
+        that `mercer.sources.files.read_table` reads, or a `Source`. A list or array of `str`
+        gives rows of strings; a lone `str` is a path.
 
     Returns
     -------
@@ -90,6 +94,7 @@ def as_source(X: Any) -> Source:
     >>> as_source(np.ones((3, 2))).shape
     (3, 2)
     """
+    X = collected(X)
     if isinstance(X, Source):
         return X
     require_present(X)

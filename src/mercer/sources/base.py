@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -75,6 +75,10 @@ class Source(ABC):
     """Where the rows lie and passes over them run, when that is not this process."""
     folder: Any = None
     """What must live as long as the rows: the temporary folder they lie in."""
+    extra_columns: Mapping[str, Any] | None = None
+    """Columns of the file that are no features, such as row names: written beside scores."""
+    id: str | None = None
+    """The one of them that names the rows."""
     waits = False
     """Whether a read waits for a disk: then the next block is read while one is worked on."""
 
@@ -260,9 +264,9 @@ class Source(ABC):
         if room < alive:
             needed = format_bytes(held + 2 * parts * alive)
             raise BudgetError(
-                f"{type(self).__name__} of shape {self.shape}: one row at a time needs {needed}, "
-                f"the memory budget is {format_bytes(settings.budget)}. "
-                f"Raise it with config_context(memory=...)."
+                f"The memory budget of {format_bytes(settings.budget)} is too small: to work on "
+                f"{_size(self.shape)}, one row at a time, takes {needed}. Raise it with "
+                f"config_context(memory=...)."
             )
         rows = int(min(n, wanted, room // alive))
         # An equal number of blocks for every worker; of uneven rows, four.
@@ -300,6 +304,10 @@ class Source(ABC):
             raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
         self.fold(Collect(out, label))
         return out
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]} rows" + (f" × {shape[1]} columns" if len(shape) > 1 else "")
 
 
 class Mapped(Source):

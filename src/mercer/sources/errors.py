@@ -31,8 +31,8 @@ class MissingValues(ValueError):  # noqa: N818
     Examples
     --------
     >>> from mercer.sources.files import MissingValues
-    >>> str(MissingValues("rows.csv", {"age": 3}))[:46]
-    "rows.csv: 3 values are missing: 3 of 'age'. Fi"
+    >>> str(MissingValues("rows.csv", {"age": 3}))[:43]
+    "rows.csv: 3 values are missing: 3 of 'age'."
     """
 
     def __init__(self, path: object, missing: Mapping[str, int]) -> None:
@@ -44,9 +44,10 @@ class MissingValues(ValueError):  # noqa: N818
         total = sum(missing.values())
         super().__init__(
             f"{path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}. "
-            f"Fill them in, for example with the mean of their column (missing='keep' and "
-            f"sklearn.impute.SimpleImputer; --impute mean on the command line), or drop those "
-            f"rows or columns."
+            f"Impute them, for example with the mean of their column: "
+            f"X = read_table(path, missing='keep').source.collect(), then "
+            f"make_pipeline(SimpleImputer(), PCA()).fit(X); on the command line --impute mean. "
+            f"Or drop those rows or columns."
         )
 
     def __reduce__(self) -> tuple[type, tuple[object, dict[str, int]]]:

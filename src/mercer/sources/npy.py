@@ -46,6 +46,20 @@ class NpySource(Source):
         rows = self._lines(start, stop, d) if self.contiguous else self._strips(start, stop, n, d)
         return rows.astype(self.dtype, copy=False)
 
+    def column(self, j: int) -> Any:
+        """Return a column in the precision it is stored in: long integers keep their digits."""
+        n, d = self.shape
+        out = np.empty(n, self.stored)
+        rows = self.block_rows(0, held=out.nbytes, parts=1)
+        for start in range(0, n, rows):
+            stop = min(n, start + rows)
+            if self.contiguous:
+                out[start:stop] = self._lines(start, stop, d)[:, j]
+            else:
+                with self._open() as file:
+                    self._fill(file, out[start:stop], j * n + start)
+        return out.astype(self.stored.newbyteorder("="), copy=False)
+
     def transposed(self) -> NpySource:
         other = object.__new__(NpySource)
         other.__dict__ = {

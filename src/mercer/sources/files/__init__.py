@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from mercer.sources.errors import FileError, MissingValues
-from mercer.sources.files.read import READERS, read_source, read_table, split
+from mercer.sources.files.labels import as_array
+from mercer.sources.files.read import NAMELESS, READERS, is_url, read_source, read_table, split
 from mercer.sources.files.table import Table
 from mercer.sources.files.write import WRITERS, write_table
 
 __all__ = [
+    "NAMELESS",
     "READERS",
     "WRITERS",
     "FileError",
     "MissingValues",
     "Table",
+    "as_array",
+    "is_url",
     "read_source",
     "read_table",
     "split",

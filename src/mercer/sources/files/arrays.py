@@ -39,11 +39,10 @@ def numbered(ask: Ask, source: Source) -> Table:
         raise FileError(
             f"{ask.path} holds an array of shape {source.shape}: no rows, or no columns."
         )
-    plain = ask.columns is None and not ask.beside and ask.weights is None
     width = source.shape[1]
-    names = [str(i) for i in range(width)] if width < 2**24 or not plain else []
+    names = [str(i) for i in range(width)] if width < 2**24 or not ask.plain else []
     roles = assign(names, ask, named=False)
-    return from_numbers(ask, source, roles, None)
+    return from_numbers(ask, source, roles)
 
 
 def read_npz(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
@@ -59,7 +58,7 @@ def read_npz(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
         if members.keys() >= _SPARSE:
             source: Source = SparseSource(_sparse(ask, archive, members))
         elif len(members) == 1:
-            source = _extracted(archive, *members.values())
+            source = _extracted(archive, *members.values(), collect=ask.plain)
         else:
             raise FileError(
                 f"{ask.path} holds {len(members)} arrays ({listed(list(members))}), and one is "
@@ -79,13 +78,15 @@ def _check_size(ask: Ask, path: Path, entry: zipfile.ZipInfo) -> None:
         )
 
 
-def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Source:
+def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, *, collect: bool) -> Source:
+    """Return the rows of a member: in memory if `collect` and they fit, else in a file."""
     folder = Folder()
     path = folder.path / "rows.npy"
     with folder.room(), archive.open(entry) as packed, path.open("wb") as plain:
         shutil.copyfileobj(packed, plain, 2**20)
     source = NpySource(path)
-    if np.prod(source.shape, dtype=object) * source.dtype.itemsize <= get_config().budget // 4:
+    size = np.prod(source.shape, dtype=object) * source.dtype.itemsize
+    if collect and size <= get_config().budget // 4:
         with progress.quiet():
             return ArraySource(source.collect())
     source.folder = folder

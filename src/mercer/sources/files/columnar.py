@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from mercer.sources.files.banded import in_place
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows, side_by_side
 from mercer.sources.files.groups import ArrowRows, Grouped, ParquetRows, open_batches, values
-from mercer.sources.files.labels import from_arrow, is_number
-from mercer.sources.files.roles import Ask, Roles, assign
-from mercer.sources.files.table import Table, counted, finished
+from mercer.sources.files.labels import Column, identifies, is_name, is_number
+from mercer.sources.files.roles import Ask, Roles, assign, only_ids
+from mercer.sources.files.table import Table, finished
 
 # Bytes of the rows of a batch.
 _BATCH = 2 * 2**20
@@ -221,35 +222,81 @@ def _read(parts: Parts, ask: Ask, tick: Any) -> Table:
     names = [str(name) for name in schema.names]
     if not names:
         raise FileError(f"{ask.path} has no columns.")
-    index = [i for i, name in enumerate(names) if name.startswith("__index_level_")]
-    roles = assign(names, ask, skipped=index)
+    roles = assign(names, ask, skipped=_index(schema))
     _check_types(schema, roles, ask)
-    numbers = [i for i in roles.features if is_number(schema.field(i).type)]
+    ids = _identifiers(parts, roles)
+    numbers = [i for i in roles.features if is_number(schema.field(i).type) and i not in ids]
     if not numbers:
-        raise FileError(f"{ask.path} has no column of numbers. Its columns are {listed(names)}.")
+        there = f"Its columns are {listed(names)}.{only_ids(ids, names)}"
+        raise FileError(f"{ask.path} has no column of numbers. {there}")
     single = all(str(s.field(names[i]).type) == "float" for s in parts.schemas for i in numbers)
     dtype = np.dtype(np.float32 if single else np.float64)
-    beside: dict[int, list[Any]] = {i: [] for i in (*roles.beside, *_some(roles.weights))}
+    own = roles.id if roles.id is not None else next(iter(ids), None)
+    shown = dict.fromkeys([*_some(own), *roles.beside])
+    beside: dict[int, list[Any]] = {i: [] for i in (*shown, *_some(roles.weights))}
     placed = _place(parts, [names[i] for i in numbers], dtype, ask)
+    source: Source
     if placed is None:
         source, missing = _gather(parts, names, numbers, dtype, beside, ask, tick)
     else:
-        source, missing = placed, counted(ask, placed)
+        source, missing = placed, None
         if beside:
             _pass(parts.batches, names, [], None, beside, tick)
     weights = None
     if roles.weights is not None:
         weights = np.concatenate([values(part, np.float64) for part in beside[roles.weights]])
-    spoken = {*numbers, *beside}
+    dropped = [i for i in range(len(names)) if i not in {*numbers, *beside}]
     return finished(
         ask,
         source,
         [names[i] for i in numbers],
         missing,
-        extra={names[i]: from_arrow(beside[i]) for i in roles.beside},
+        beside={names[i]: Column.of_arrow(beside[i]) for i in shown},
         weights=weights,
-        dropped=[name for i, name in enumerate(names) if i not in spoken],
+        dropped=[names[i] for i in dropped],
+        reasons={names[i]: why for i in dropped if (why := _reason(i, schema, roles, ids, ask))},
+        id=None if own is None else names[own],
+        flags=[names[i] for i in numbers if str(schema.field(i).type) == "bool"],
     )
+
+
+def _index(schema: Any) -> list[int]:
+    """Return the columns that were the index of a pandas DataFrame."""
+    found = [i for i, name in enumerate(schema.names) if name.startswith("__index_level_")]
+    about = (schema.metadata or {}).get(b"pandas")
+    try:
+        known = json.loads(about)["index_columns"] if about else []
+    except (ValueError, KeyError, TypeError):
+        known = []
+    named = [name for name in known if isinstance(name, str)] if isinstance(known, list) else []
+    found += [schema.get_field_index(name) for name in named]
+    return sorted({i for i in found if i >= 0})
+
+
+def _identifiers(parts: Parts, roles: Roles) -> list[int]:
+    """Return the candidates that name the rows; of the file, only their columns are read."""
+    schema = parts.schemas[0]
+    kept: dict[int, list[Any]] = {i: [] for i in roles.candidates if is_name(schema.field(i).type)}
+    if not kept:
+        return []
+    _pass(parts.batches, roles.names, [], None, kept, lambda _: None)
+    pa = extra("pyarrow", "Parquet")
+    return [
+        i
+        for i, chunks in kept.items()
+        if chunks and identifies(pa.chunked_array(chunks), whole=False)
+    ]
+
+
+def _reason(i: int, schema: Any, roles: Roles, ids: Sequence[int], ask: Ask) -> str | None:
+    """Say why a column is left out; None where the user wanted that."""
+    kind = schema.field(i).type
+    if i in ids and i in roles.features:
+        return "an identifier"
+    if i not in roles.features:
+        return "an index" if i in roles.candidates and ask.columns is None else None
+    text = is_name(kind) or str(kind) in ("string", "large_string")
+    return "text" if text else "dates" if str(kind).startswith(("date", "time")) else str(kind)
 
 
 def _place(parts: Parts, names: list[str], dtype: np.dtype[Any], ask: Ask) -> Grouped | None:

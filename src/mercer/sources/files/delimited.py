@@ -19,8 +19,8 @@ from mercer.notices import warn
 from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows
-from mercer.sources.files.labels import from_text
-from mercer.sources.files.roles import Ask, Roles, assign
+from mercer.sources.files.labels import Column, identifies
+from mercer.sources.files.roles import Ask, Roles, assign, only_ids
 from mercer.sources.files.table import Table, finished
 from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pieces, not_utf8
 
@@ -43,6 +43,8 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None], delimiter: str | Non
         pieces.size = max(size, min(budget // 32, _PIECE_ROWS * len(pieces.head.data)))
         names = header_names(fields, ask.path)
         if names is not None:
+            if pieces.row_width() == len(fields) + 1:  # R: the first column has the row names
+                fields, names = ["", *fields], ["Unnamed: 0", *names]
             pieces.drop_header()
         known = names or [str(i) for i in range(len(fields))]
         unnamed = [0] if names and not fields[0].strip() else []
@@ -86,8 +88,10 @@ class Columns:
             [*roles.features, *([] if roles.weights is None else [roles.weights])]
         )
         self.kinds: dict[int, str] = dict.fromkeys(numbers, "empty")
-        self.texts = [i for i in roles.beside if i not in numbers]
-        self.beside: dict[int, list[Any]] = {i: [] for i in roles.beside}
+        self.missing = [*MISSING, *ask.na]
+        self.reasons: dict[int, str] = {}
+        # Whatever comes beside the rows is read as text, which keeps every digit.
+        self.beside: dict[int, list[Any]] = {i: [] for i in (*roles.beside, *roles.candidates)}
         self.weights: list[Rows] = []
         self.gather: Gather | None = None
         self.placed: list[int] = []
@@ -114,9 +118,17 @@ class Columns:
             self.gather.add(rows)
         if self.roles.weights is not None:
             self.weights.append(self._numbers(found, self.roles.weights))
-        for i, parts in self.beside.items():
-            parts.append(found[str(i)] if i in self.texts else self._numbers(found, i))
+        self._add_beside(found)
         self.count += len(found)
+
+    def _add_beside(self, found: Any) -> None:
+        """Keep the text of columns beside the rows; of those that may name them, while they do."""
+        for i in list(self.beside):
+            column = found[f"text {i}" if i in self.kinds else str(i)]
+            if i in self.roles.beside or identifies(column, whole=i in self.kinds):
+                self.beside[i].append(column)
+            else:
+                del self.beside[i]
 
     def table(self, named: bool) -> Table:
         """Return what all pieces hold."""
@@ -124,27 +136,54 @@ class Columns:
             raise FileError(f"{self.ask.path} has a header, and no rows below it.")
         gather, placed = self.gather or Gather(0), self.placed
         empty = {i for j, i in enumerate(placed) if gather.missing[j] == self.count}
+        ids = self._identifiers()
         used = [
             j
             for j, i in enumerate(placed)
-            if i in self.kinds and (self.roles.chosen or i not in empty)
+            if i in self.kinds and (i in self.roles.named or i not in empty) and i not in ids
         ]
         names = self.roles.names
         if not used:
             raise FileError(
                 f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
-                f"fields. Its columns are {listed(list(names))}."
+                f"fields. Its columns are {listed(list(names))}.{only_ids(ids, names)}"
             )
-        spoken = {placed[j] for j in used} | set(self.beside) | {self.roles.weights}
+        own = self.roles.id if self.roles.id is not None else next(iter(ids), None)
+        shown = dict.fromkeys([*_some(own), *self.roles.beside])
+        spoken = {placed[j] for j in used} | set(shown) | {self.roles.weights}
+        dropped = [i for i in range(self.width) if i not in spoken]
         return finished(
             self.ask,
             gather.finish(used),
             [names[placed[j]] for j in used] if named else None,
             gather.missing[used],
-            extra={names[i]: from_text(parts) for i, parts in self.beside.items()},
+            beside={names[i]: Column.of_text(self.beside[i], self.ask.na) for i in shown},
             weights=np.concatenate(self.weights) if self.weights else None,
-            dropped=[name for i, name in enumerate(names) if i not in spoken],
+            dropped=[names[i] for i in dropped],
+            reasons={names[i]: why for i in dropped if (why := self._reason(i, ids, empty))},
+            id=None if own is None else names[own],
+            flags=[names[placed[j]] for j in used if self.kinds[placed[j]] == "flag"],
         )
+
+    def _identifiers(self) -> list[int]:
+        """Return the candidates that name the rows."""
+        pa = extra("pyarrow", "CSV")
+        found = []
+        for i in self.roles.candidates:
+            chunks = [chunk for part in self.beside.get(i, ()) for chunk in part.chunks]
+            if identifies(pa.chunked_array(chunks, pa.string()), whole=i in self.kinds):
+                found.append(i)
+        return found
+
+    def _reason(self, i: int, ids: Sequence[int], empty: set[int]) -> str | None:
+        """Say why a column is left out; None where the user wanted that."""
+        if i in ids and i in self.roles.features:
+            return "an identifier"
+        if i in empty:
+            return "no values"
+        if i in self.roles.candidates and i not in self.roles.features:
+            return "no name" if self.ask.columns is None else None
+        return self.reasons.get(i)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -168,25 +207,56 @@ class Columns:
 
     def _converted(self, piece: Piece) -> Any:
         """Return a piece as a pyarrow table; columns that turn out to be text are let go."""
-        if bytes(piece.data[:64]).isspace() and not bytes(piece.data).strip(b"\r\n"):
+        if not bytes(piece.data[:64]).strip() and not bytes(piece.data).strip(b"\r\n"):
             return None
         pa = extra("pyarrow", "CSV")
         try:
-            return self._parsed(piece, self._types())
+            return self._both(piece)
         except pa.ArrowInvalid:
             self._check_lengths(piece)
         self._judge(piece)
         try:
-            return self._parsed(piece, self._types())
+            return self._both(piece)
         except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                beside = listed([self.roles.names[i] for i in self.texts])
-                raise FileError(not_utf8(self.ask.path, f"one of the columns {beside}")) from None
-            raise FileError(f"{self.ask.path}, from line {piece.line}: {error}") from error
+            if "UTF8" not in str(error):
+                raise FileError(f"{self.ask.path}, from line {piece.line}: {error}") from error
+        # Nobody asked for the columns that may name the rows.
+        self.beside = {i: parts for i, parts in self.beside.items() if i in self.roles.beside}
+        try:
+            return self._both(piece)
+        except pa.ArrowInvalid:
+            beside = listed([self.roles.names[i] for i in self.beside])
+            raise FileError(not_utf8(self.ask.path, f"one of the columns {beside}")) from None
+
+    def _both(self, piece: Piece) -> Any:
+        """Parse numbers and texts; of a column that is both, the text is named so."""
+        types = self._types()
+        both = [i for i in self.beside if i in self.kinds]
+        found = self._parsed(piece, types | dict.fromkeys(both, "string"))
+        for i in both:
+            text = found[str(i)]
+            number = self._converted_text(text, types[i])
+            at = found.schema.get_field_index(str(i))
+            found = found.set_column(at, str(i), number).append_column(f"text {i}", text)
+        return found
+
+    def _converted_text(self, text: Any, kind: str) -> Any:
+        """Return text as numbers or flags, as reading it as such would."""
+        pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+        text = pc.utf8_trim_whitespace(text)
+        lacking = pc.is_in(text, value_set=pa.array(self.missing, pa.string()))
+        known = pc.if_else(lacking, pa.scalar(None, pa.string()), text)
+        if kind == "bool":
+            flags = pa.array([*_TRUE, *_FALSE], pa.string())
+            if not pc.all(pc.is_in(known.drop_null(), value_set=flags)).as_py():
+                raise pa.ArrowInvalid("not true or false")
+        return known.cast(kind)
 
     def _types(self) -> dict[int, str]:
-        flags = {i: "bool" if kind == "flag" else "float64" for i, kind in self.kinds.items()}
-        return {**flags, **dict.fromkeys(self.texts, "string")}
+        texts = dict.fromkeys(self.beside, "string")
+        return texts | {
+            i: "bool" if kind == "flag" else "float64" for i, kind in self.kinds.items()
+        }
 
     def _parsed(self, piece: Piece, types: Mapping[int, str | None]) -> Any:
         """Parse the named columns of a piece; a type of None is inferred."""
@@ -205,7 +275,7 @@ class Columns:
             convert_options=pa_csv.ConvertOptions(
                 include_columns=[str(i) for i in types],
                 column_types=known,
-                null_values=list(MISSING),
+                null_values=self.missing,
                 true_values=_TRUE,
                 false_values=_FALSE,
             ),
@@ -238,6 +308,7 @@ class Columns:
         if kind == "bool" and before != "number":
             self.kinds[i] = "flag"
             return
+        self.reasons[i] = "dates" if kind.startswith(("date", "timestamp")) else "text"
         self._let_go(i, piece)
 
     def _fits(self, piece: Piece, columns: list[int]) -> bool:
@@ -251,6 +322,7 @@ class Columns:
     def _let_go(self, i: int, piece: Piece) -> None:
         """Leave a column out, and say so where it looked like numbers at first."""
         line, text, above = self._first_text(i, piece)
+        numbers = above or self._mostly_numbers(i, piece)
         name = self.roles.names[i]
         here = f"{self.ask.path}, line {line}: column {name!r} holds {text!r}"
         if self.delimiter != "," and DECIMAL_COMMA.fullmatch(text):
@@ -258,21 +330,39 @@ class Columns:
                 f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
                 f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
+        remedy = f"If that stands for a missing value, pass na=[{text!r}]." if numbers else ""
         if i in self.roles.required:
-            raise FileError(f"{here}, which is not a number, and every entry must be one.")
-        if above:
-            warn(f"{here}, where numbers stand above: the column is not used.")
+            raise FileError(
+                f"{here}, which is not a number, and every entry must be one. {remedy}".rstrip()
+            )
+        if numbers:
+            warn(f"{here}, where other entries are numbers: the column is not used. {remedy}")
         del self.kinds[i]
+
+    def _mostly_numbers(self, i: int, piece: Piece) -> bool:
+        """Tell whether at least half of the entries of a column in this piece are numbers."""
+        pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+        try:
+            column = self._parsed(piece, {i: "string"})[str(i)]
+        except pa.ArrowInvalid:
+            return False
+        there = pc.invert(pc.is_in(column, value_set=pa.array(self.missing, pa.string())))
+        numbers = pc.match_substring_regex(column.filter(there), f"^({NUMBER.pattern})$")
+        return bool(2 * (pc.sum(numbers).as_py() or 0) >= max(1, len(numbers)))
 
     def _first_text(self, i: int, piece: Piece) -> tuple[int, str, bool]:
         """Return line and text of the first entry that is no number, and if numbers are above."""
         above = self.kinds[i] == "number"
         try:
             for line, record in piece.records(self.delimiter):
-                if record[i] not in MISSING:
+                if record[i] not in self.missing:
                     if not NUMBER.fullmatch(record[i]):
                         return line, record[i][:60], above
                     above = True
         except (csv.Error, IndexError):
             pass
         return piece.line, "something else", above
+
+
+def _some(number: int | None) -> tuple[int, ...]:
+    return () if number is None else (number,)

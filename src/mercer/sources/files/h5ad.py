@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +14,92 @@ import numpy.typing as npt
 from mercer.config import get_config
 from mercer.notices import warn
 from mercer.sources.base import Source
-from mercer.sources.errors import FileError, decoding
+from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files import hdf5
 from mercer.sources.files.arrays import compressed, real_sparse, require_room
 from mercer.sources.files.compressed import H5Rows
 from mercer.sources.files.extra import extra
+from mercer.sources.files.labels import Column
 from mercer.sources.files.roles import Ask, assign, find
-from mercer.sources.files.table import Table, chosen, counted, finished
+from mercer.sources.files.table import Table, chosen, finished
 from mercer.sources.sparse import SparseSource
 
 Values = npt.NDArray[Any]
 
 
 def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
-    """Read X; label, weights and kept columns come from obs."""
+    """Read X, or a layer (`x.h5ad::layers/counts`); labels and other columns come from obs."""
     h5py = extra("h5py", "AnnData")
-    if ask.part:
+    part = ask.part.strip("/")
+    if part and not part.startswith("layers/") and part not in ("X", "raw/X"):
         return hdf5.read(path, ask, tick)
     with decoding(ask.path, "AnnData"), h5py.File(path, "r") as file:
-        if "X" not in file:
-            raise FileError(
-                f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
-            )
-        X = hdf5.inner(file, "X", ask)
+        X = _member(file, part or "X", ask)
         n, d = _shape(X, ask)
-        names = _names(file, "var", d, ask)
-        only = Ask(ask.path, columns=ask.columns)
-        features = assign(names, only).features if ask.columns is not None else range(d)
-        source = _matrix(path, X, (n, d), None if ask.columns is None else features, ask)
-        beside = {name: _obs(file, name, n, ask) for name in ask.beside}
+        names = _names(hdf5.inner(file, "raw", ask) if part == "raw/X" else file, "var", d, ask)
+        features = _features(names, ask)
+        every = list(features) == list(range(d))
+        source = _matrix(path, X, (n, d), None if every else features, ask)
+        own = ask.id if ask.id is not None else _index(file, ask)
+        wanted = _beside(file, own, ask)
+        beside = {name: Column.of_numbers(_obs(file, name, n, ask)) for name in wanted}
         weights = None if ask.weights is None else _obs(file, ask.weights, n, ask)
         if weights is not None and weights.dtype.kind not in "fiub":
             raise FileError(f"{ask.path}: {ask.weights!r} of obs is not numbers.")
     tick(path.stat().st_size)
-    own = [names[i] for i in features]
-    return finished(ask, source, own, counted(ask, source), extra=beside, weights=weights)
+    kept = [names[i] for i in features]
+    used = set(kept)
+    dropped = [name for name in names if name not in used]
+    return finished(
+        ask, source, kept, None, beside=beside, weights=weights, dropped=dropped, id=own
+    )
+
+
+def _member(file: Any, part: str, ask: Ask) -> Any:
+    """Return the matrix of that name, or say which there are."""
+    if "X" not in file and "var" not in file:
+        raise FileError(
+            f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
+        )
+    if part not in file:
+        layers = sorted(file["layers"]) if "layers" in file else []
+        there = [*(["X"] if "X" in file else []), *(f"layers/{name}" for name in layers)]
+        raise FileError(f"{ask.path}: there is no {part!r}. Its matrices are {listed(there)}.")
+    group = file
+    for name in part.split("/"):
+        group = hdf5.inner(group, name, ask)
+    return group
+
+
+def _features(names: list[str], ask: Ask) -> Sequence[int]:
+    if ask.columns is None and not ask.drop:
+        return range(len(names))
+    return assign(names, Ask(ask.path, columns=ask.columns, drop=ask.drop)).features
+
+
+def _beside(file: Any, own: str | None, ask: Ask) -> list[str]:
+    """Return the columns of obs that are wanted: names of the rows, labels, those kept."""
+    there: list[str] = []
+    if "obs" in file:
+        obs = hdf5.inner(file, "obs", ask)
+        there = list((obs.dtype.names or ()) if hasattr(obs, "shape") else obs)
+    wanted = [name for name in (own, ask.label) if name is not None]
+    for name in ask.keep:
+        matches = [other for other in there if fnmatchcase(other, name)]
+        wanted += [name] if name in there or not matches else matches
+    wanted += [name for name in ask.optional if name in there]
+    return list(dict.fromkeys(wanted))
+
+
+def _index(file: Any, ask: Ask) -> str | None:
+    """Return the column of obs that names the rows, where there is one."""
+    if "obs" not in file:
+        return None
+    obs = hdf5.inner(file, "obs", ask)
+    if hasattr(obs, "shape"):  # a table of old: the first field is the index
+        return str(obs.dtype.names[0]) if obs.dtype.names else None
+    name = _string(obs.attrs.get("_index", "_index"))
+    return name if name in obs else None
 
 
 def _shape(X: Any, ask: Ask) -> tuple[int, int]:

@@ -53,7 +53,9 @@ def from_dataset(path: Path, dataset: Any, ask: Ask) -> Table:
     """Return the table of a dataset without names: its columns go by their numbers."""
     check_rows(dataset, dataset.name, ask)
     roles = assign([str(i) for i in range(dataset.shape[1])], ask, named=False)
-    return from_parts(ask, roles, lambda at: dense(path, dataset, ask, at))
+    return from_parts(
+        ask, roles, lambda at: dense(path, dataset, ask, at), lambda j: np.asarray(dataset[:, j])
+    )
 
 
 def dense(path: Path, dataset: Any, ask: Ask, columns: Sequence[int] | None = None) -> Source:

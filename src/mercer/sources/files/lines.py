@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mercer.sources.errors import FileError
@@ -15,10 +16,10 @@ from mercer.sources.strings import StringSource
 
 def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
     """Read strings. A blank line is an empty string; blank lines at the end are not."""
-    if ask.columns is not None or ask.beside or ask.weights is not None:
+    if not replace(ask, optional=()).plain:
         raise FileError(
             f"{ask.path}: strings, one a line, have no columns to choose from. Leave columns, "
-            f"label, weights and keep out."
+            f"drop, id, label, weights and keep out."
         )
     size = path.stat().st_size
     require_room(ask, 2 * size)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +17,7 @@ from typing import Any
 from mercer import progress
 from mercer.notices import warn
 from mercer.sources.base import Mapped, Source
-from mercer.sources.errors import FileError
+from mercer.sources.errors import FileError, decoding
 from mercer.sources.files import arrays, columnar, delimited, h5ad, hdf5, lines, zarrs
 from mercer.sources.files import matrix_market as market
 from mercer.sources.files.columnar import files
@@ -44,6 +47,8 @@ READERS: dict[str, Reader] = {
 FOLDERS = (".parquet", ".arrow", ".feather", ".zarr")
 """Formats whose tables may be folders."""
 _LISTED = ", ".join(FOLDERS)
+NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
+"""Formats without names of columns: these are taken in the order they have."""
 PARTED = (".h5", ".hdf5", ".h5ad", ".zarr")
 """Formats of files that hold several arrays."""
 _STARTS = {
@@ -56,6 +61,21 @@ _STARTS = {
     b"%%MatrixMarket": ".mtx",
     b"\x89HDF\r\n\x1a\n": ".h5ad",
 }
+_SHEET = "Save the sheet as CSV, or read it with pandas.read_excel and pass the DataFrame."
+_REMEDIES = {
+    ".xlsx": f"An Excel file is not read. {_SHEET}",
+    ".xls": f"An Excel file is not read. {_SHEET}",
+    ".ods": f"A spreadsheet is not read. {_SHEET}",
+    ".zip": "Unpack the archive first.",
+    ".tar": "Unpack the archive first.",
+    ".zst": "Unpack it first: zstd -d.",
+    ".rds": "In R, write it as CSV: write.csv(x, 'x.csv').",
+    ".rdata": "In R, write it as CSV: write.csv(x, 'x.csv').",
+    ".pkl": "A pickle can run code, and is not read. Load it yourself and pass the rows.",
+    ".pickle": "A pickle can run code, and is not read. Load it yourself and pass the rows.",
+}
+_PACKED = (".gz", ".bz2", ".xz")
+"""Suffixes of files that are unpacked first."""
 
 
 def read_table(
@@ -65,7 +85,12 @@ def read_table(
     label: str | None = None,
     weights: str | None = None,
     keep: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    na: Sequence[str] = (),
     missing: str = "refuse",
+    remarks: bool = False,
     format: str | None = None,
 ) -> Table:
     r"""Read rows of numbers, or strings, from a file of any format that is known.
@@ -84,15 +109,31 @@ def read_table(
         the order of their names. ``"rows.h5::name"`` is one of several arrays of a file.
         ``"-"`` is the standard input.
     columns : sequence of str, optional
-        The features, in this order. Columns of a file without names go by their number,
-        ``"0"``, or by a range, ``"3-7"``.
+        The features, in this order: names, or patterns such as ``"gene*"``. Columns of a file
+        without names go by their number, ``"0"``, or by a range, ``"3-7"``.
     label, weights : str, optional
         Column of labels, and of weights of the rows. They are not features. Of an ``.h5ad``
         file these are columns of obs.
     keep : sequence of str
-        Further columns that are wanted beside the rows; features only if `columns` names them.
+        Further columns that are wanted beside the rows, or patterns; features only if `columns`
+        names them.
+    optional : sequence of str
+        As `keep`, for columns that the file may lack.
+    id : str, optional
+        Column of the names of the rows; no feature unless `columns` names it. By default the
+        index that pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column
+        that has the name of an identifier (id, sample_id, barcode, ...) and a different whole
+        number or text in every row. Such a column is a feature only if `columns` names it.
+    drop : sequence of str
+        Columns to leave out: names, or patterns.
+    na : sequence of str
+        Texts that stand for a missing value in a ``.csv`` or ``.tsv`` file, besides the usual
+        ones: ``"?"``, ``"n.d."``.
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
+    remarks : bool
+        Whether to look for features that are constant, number the rows, or have nearly all of
+        the variance; that takes a pass over the rows.
     format : str, optional
         The suffix that tells the format, where the path does not: ``"csv"``. The standard input
         is looked at, and taken for CSV where its first bytes say nothing else.
@@ -100,7 +141,8 @@ def read_table(
     Returns
     -------
     Table
-        With ``source``, ``extra``, ``dropped`` and ``missing``.
+        With ``source``, ``extra``, ``id``, ``dropped`` and ``missing``. `transform` of the source
+        writes ``extra`` beside the scores.
 
     Raises
     ------
@@ -130,6 +172,11 @@ def read_table(
         None if weights is None else str(weights),
         _texts(keep),
         missing == "refuse",
+        id=None if id is None else str(id),
+        optional=_texts(optional),
+        drop=_texts(drop),
+        na=_texts(na),
+        look=remarks,
     )
     return _table(path, ask, format)
 
@@ -137,11 +184,18 @@ def read_table(
 def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("the path of the file is empty.")
+    if is_url(path):
+        raise FileError(f"{path} is a URL. Download it first, for example: curl -LO {path}")
     with progress.session():
         if os.fspath(path) == "-" or Path(path).is_fifo():
             return _read_stream(path, ask, format)
         file, part = split(path)
         return _read(file, replace(ask, part=part), format)
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is the address of something on a network."""
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
 
 
 def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -150,19 +204,31 @@ def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
     return (Path(file), part) if mark and not Path(path).exists() else (Path(path), "")
 
 
-def read_source(path: str | os.PathLike[str]) -> Source:
+def read_source(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, quiet: bool = False
+) -> Source:
     """Return the rows of a file; says which columns are not used.
 
     What is missing in a file that is read where it lies is not looked for, which would take a
     pass: whoever fits the rows refuses it, and names its place.
     """
-    if Path(path).suffix.lower() == ".npy" and not Path(path).is_fifo():
+    if Path(path).suffix.lower() == ".npy" and not is_url(path) and not Path(path).is_fifo():
         return NpySource(path)
-    table = _table(path, Ask(str(path), count=False), None)
-    if table.dropped:
-        columns = f"{len(table.dropped)} column(s) are not used"
-        warn(f"{os.fspath(path)}: {columns}, as {table.left_out}")
+    ask = Ask(str(path), columns=None if columns is None else _texts(columns), count=False)
+    table = _table(path, ask, None)
+    if quiet:
+        return table.source
+    if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
+        warn(f"{os.fspath(path)}: {named_by(table.id)}")
+    if table.reasons:
+        columns_left = f"{len(table.reasons)} column(s) are not used"
+        warn(f"{os.fspath(path)}: {columns_left}: {table.left_out}.")
     return table.source
+
+
+def named_by(name: str) -> str:
+    """Say which column names the rows."""
+    return f"column {name!r} names the rows and is no feature, unless columns= names it."
 
 
 def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
@@ -176,15 +242,53 @@ def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> 
             with Path(path).open("rb") as stream:
                 shutil.copyfileobj(stream, file, 2**20)
     table = _read(copy, ask, format or Path(path).suffix or _by_start(copy) or ".csv")
-    source = table.source
-    while isinstance(source, Mapped):
-        source = source.source
-    if source.waits and source.folder is None:  # it is read where it lies
-        source.folder = folder
+    _hold(table.source, folder)
     return table
 
 
+def _hold(source: Source, folder: Folder) -> None:
+    """Let a temporary folder live as long as rows that are read from it."""
+    while isinstance(source, Mapped):
+        source = source.source
+    if source.waits and source.folder is None:
+        source.folder = folder
+
+
+def _read_packed(path: Path, ask: Ask, format: str) -> Table:
+    """Read a compressed file by way of a temporary one."""
+    folder = Folder()
+    plain = folder.path / "rows"
+    with (
+        decoding(ask.path, "a compressed file"),
+        folder.room(),
+        _unpacked(path) as packed,
+        plain.open("wb") as file,
+    ):
+        shutil.copyfileobj(packed, file, 2**20)
+    table = _read(plain, ask, format)
+    _hold(table.source, folder)
+    return table
+
+
+def _unpacked(path: Path) -> Any:
+    """Open a compressed file, or return None where it is not compressed."""
+    with path.open("rb") as file:
+        start = file.read(16)
+    for magic, name in (
+        (rb"\x1f\x8b", "gzip"),
+        (rb"BZh[1-9]1AY&SY", "bz2"),
+        (rb"\xfd7zXZ\x00", "lzma"),
+    ):
+        if re.match(magic, start):
+            return importlib.import_module(name).open(path, "rb")
+    return None
+
+
 def _read(path: Path, ask: Ask, format: str | None) -> Table:
+    if path.is_file() and (packed := _unpacked(path)) is not None:
+        packed.close()
+        inner = path.with_suffix("") if path.suffix.lower() in _PACKED else path
+        return _read_packed(path, ask, format or inner.suffix or ".csv")
     reader, suffix = _reader(path, ask, format)
     if ask.part and suffix not in PARTED:
         raise FileError(
@@ -196,7 +300,14 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
         return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
-        raise FileError(f"{ask.path} is not text: it begins as a {start} file does.")
+        remedy = f"Read it with format={start[1:]!r}."
+        if start == ".npz" and zipfile.is_zipfile(path):
+            inside = zipfile.ZipFile(path).namelist()
+            if "[Content_Types].xml" in inside or "mimetype" in inside:
+                start, remedy = ".xlsx", _REMEDIES[".xlsx"]
+            elif not any(name.endswith(".npy") for name in inside):
+                start, remedy = ".zip", _REMEDIES[".zip"]
+        raise FileError(f"{ask.path} is not text: it begins as a {start} file does. {remedy}")
     return _unchanged(reader, path, ask)
 
 
@@ -224,6 +335,8 @@ def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
         what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
         if not path.exists():
             what = "there is no file or folder of that name"
+        elif format is None and suffix in _REMEDIES:
+            raise FileError(f"{ask.path}: {_REMEDIES[suffix]}")
         raise FileError(f"{ask.path}: {what}. What can be read: {', '.join(READERS)}.")
     return READERS[suffix], suffix
 
@@ -236,10 +349,15 @@ def _inside(path: Path) -> str:
     if len(found) != 1:
         raise FileError(
             f"{path} is a folder with files of {len(found)} kinds ({', '.join(found)}), and the "
-            f"files of a table are of one: {_LISTED}. Give the folder a name that ends so, or say "
-            f"which to read: read_table(path, format=...)."
+            f"files of a table are of one: {_LISTED}. Give the folder a name that ends so, name "
+            f"one file in it, or say which to read: {_formats(found)}."
         )
     return found[0]
+
+
+def _formats(found: Sequence[str]) -> str:
+    able = [suffix for suffix in found if suffix in FOLDERS] or [".parquet"]
+    return " or ".join(f"format={suffix[1:]!r}" for suffix in able)
 
 
 def _by_start(path: Path) -> str | None:

@@ -12,8 +12,11 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.sources.base import Source
 from mercer.sources.errors import FileError, MissingValues, listed
+from mercer.sources.files.labels import Column
+from mercer.sources.files.missing import Missing
+from mercer.sources.files.remarks import dominating, profiled, remarks, suspects
 from mercer.sources.files.roles import Ask, Roles
-from mercer.sources.fold import Block, Fold
+from mercer.sources.npy import NpySource
 
 Values = npt.NDArray[Any]
 
@@ -27,76 +30,126 @@ class Table:
     source : Source
         The rows: numbers, with the names of their columns and their weights, or strings.
     extra : dict
-        Values of the label column and of those kept, by name.
+        Values of the id and label columns and of those kept, by name.
     dropped : tuple of str
-        Columns that are not used: they were not asked for; or, where none were, they are not
-        numbers, or hold nothing, or number the rows.
+        Columns that are neither features nor in `extra`.
     missing : dict
         How many entries are missing, of every column of `source` that lacks some.
+    id : str or None
+        The column that names the rows.
+    reasons : dict
+        Why columns were left out that nobody asked to leave out.
+    remarks : tuple of str
+        What is unusual about features: they may number the rows, are constant, and the like.
+        Looked for only where that was asked.
+    dominant : str
+        Says which feature has nearly all of the variance, where one has.
     """
 
     source: Source
     extra: Mapping[str, Values] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
+    id: str | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    dominant: str = ""
 
     @property
     def left_out(self) -> str:
-        """Why columns are not used where none were asked for, and their names; for a message."""
-        names = listed(self.dropped)
-        return f"not every entry is a number, or they only number the rows: {names}."
+        """Names of columns that were left out, and why; for a message."""
+        groups: dict[str, list[str]] = {}
+        for name, reason in self.reasons.items():
+            groups.setdefault(reason, []).append(name)
+        return "; ".join(f"{listed(names)} ({reason})" for reason, names in groups.items())
 
 
 def finished(
     ask: Ask,
     source: Source,
     names: Sequence[str] | None,
-    missing: Values,
+    missing: Values | None,
     *,
-    extra: Mapping[str, Values] | None = None,
+    beside: Mapping[str, Column] | None = None,
     weights: Values | None = None,
     dropped: Sequence[str] = (),
+    reasons: Mapping[str, str] | None = None,
+    id: str | None = None,
+    flags: Sequence[str] = (),
 ) -> Table:
     """Put a table together; refuse what is missing where the user wants that.
 
-    `missing` counts by column of the source; `names` are None where the file has none.
+    `missing` counts by column of the source, None where nobody has counted; `names` are None
+    where the file has none.
     """
     if weights is not None:
         lacking = int(np.isnan(weights).sum())
         if lacking:
             raise FileError(f"{ask.path}: {lacking} weights of column {ask.weights!r} are missing.")
         source = source.weighted(np.asarray(weights, np.float64))
-    known = names or [str(i) for i in range(len(missing))]
+    known = names or [str(i) for i in range(source.shape[1])]
+    said: list[str] = []
+    dominant = None
+    if ask.look:
+        profile = profiled(source)
+        missing = profile.count
+        said, dominant = remarks(profile, known, flags), dominating(profile, known)
+        said = suspects([name for name in names or () if name not in (ask.columns or ())]) + said
+    elif missing is None:
+        missing = counted(ask, source)
     counts = {known[i]: int(missing[i]) for i in np.flatnonzero(missing).tolist()}
     if counts and ask.refuse:
         raise MissingValues(ask.path, counts)
     if names is not None:
         source.names = list(names)
-    return Table(source, dict(extra or {}), tuple(dropped), counts)
+    source.extra_columns = {name: column.stored for name, column in (beside or {}).items()}
+    source.id = id
+    return Table(
+        source,
+        {name: column.values for name, column in (beside or {}).items()},
+        tuple(dropped),
+        counts,
+        id,
+        dict(reasons or {}),
+        tuple(said),
+        dominant or "",
+    )
 
 
-def from_numbers(ask: Ask, source: Source, roles: Roles, names: Sequence[str] | None) -> Table:
+def from_numbers(ask: Ask, source: Source, roles: Roles) -> Table:
     """Make the table of a source all of whose columns are numbers."""
-    return from_parts(ask, roles, lambda columns: chosen(source, columns), names)
+    exact = source.column if isinstance(source, NpySource) else None
+    return from_parts(ask, roles, lambda columns: chosen(source, columns), exact)
 
 
 def from_parts(
     ask: Ask,
     roles: Roles,
     rows: Callable[[Sequence[int]], Source],
-    names: Sequence[str] | None = None,
+    exact: Callable[[int], Values] | None = None,
 ) -> Table:
-    """Make the table of a file all of whose columns are numbers; `rows` reads those it is told."""
+    """Make the table of a file all of whose columns are numbers and none has a name.
+
+    `rows` reads the columns it is told, and `exact` one of them as it is stored.
+    """
 
     def column(number: int) -> Values:
         with progress.quiet():
             return np.ascontiguousarray(rows([number]).collect()[:, 0])
 
-    extra = {roles.names[i]: column(i) for i in roles.beside}
+    beside = {roles.names[i]: Column.of_numbers((exact or column)(i)) for i in roles.beside}
     weights = None if roles.weights is None else column(roles.weights)
-    source = rows(roles.features)
-    own = None if names is None else [names[i] for i in roles.features]
-    return finished(ask, source, own, counted(ask, source), extra=extra, weights=weights)
+    spoken = {*roles.features, *roles.beside, roles.weights}
+    return finished(
+        ask,
+        rows(roles.features),
+        None,
+        None,
+        beside=beside,
+        weights=weights,
+        dropped=[name for i, name in enumerate(roles.names) if i not in spoken],
+        id=None if roles.id is None else roles.names[roles.id],
+    )
 
 
 def counted(ask: Ask, source: Source) -> Values:
@@ -116,33 +169,3 @@ def chosen(source: Source, columns: Sequence[int]) -> Source:
     if isinstance(source, SparseSource):
         return SparseSource(source.csr[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
-
-
-class Missing(Fold):
-    """Counts the missing entries of every column."""
-
-    label = "missing values"
-
-    def __init__(self, width: int) -> None:
-        self.count = np.zeros(width, np.int64)
-
-    def add(self, block: Block) -> None:
-        rows = block.rows
-        if hasattr(rows, "tocsr"):
-            at = rows.indices[np.isnan(rows.data)]
-            if len(at):
-                self.count += np.bincount(at, minlength=len(self.count))
-        else:
-            self.count += np.isnan(rows).sum(axis=0)
-
-    def merge(self, other: Missing) -> None:
-        self.count += other.count
-
-    def spawn(self) -> Missing:
-        return type(self)(len(self.count))
-
-    def arrays(self) -> dict[str, Any]:
-        return {"count": self.count}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        self.count[:] = arrays["count"]

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mercer.config import format_bytes
@@ -73,7 +73,9 @@ class Pieces:
         self.file, self.path, self.size, self.limit = file, path, size, max(size, limit)
         start = file.read(size)
         self.ended = len(start) < size
-        self.rest = _without_mark(start, path).lstrip(b"\r\n")
+        text = _without_mark(start, path).lstrip(b"\r\n")
+        self.rest = _without_comments(text)
+        self.comments = self.rest != text
         self.at = len(start) - len(self.rest)  # where in the file the rest begins
         if not self.rest:
             raise FileError(f"{path} is empty: it has neither a header nor rows.")
@@ -101,6 +103,17 @@ class Pieces:
             raise FileError(f"{self.path}: the header cannot be read ({error}).") from None
         self.head = head
         return fields
+
+    def row_width(self) -> int:
+        """Return the number of fields of the first record below the header; 0 where none is."""
+        while not self.ended and self.newline not in self.rest[len(self.head.data) :].lstrip():
+            self._more()
+        below = bytes(self.rest[len(self.head.data) :])[: self.size].decode("utf-8", "replace")
+        rows = csv.reader(io.StringIO(below, newline=""), delimiter=self.delimiter)
+        try:
+            return next((len(row) for row in rows if row), 0)
+        except csv.Error:
+            return 0
 
     def drop_header(self) -> None:
         """Leave the header out of the pieces."""
@@ -134,8 +147,20 @@ class Pieces:
 
     def _take(self, end: int) -> Piece:
         piece, self.rest = self._piece(end), self.rest[end:]
+        if self.comments and b"#" in bytes(piece.data):
+            piece = replace(piece, data=memoryview(self._uncommented(bytes(piece.data))))
         self.at += end
         return piece
+
+    def _uncommented(self, data: bytes) -> bytes:
+        """Return records with lines that begin with # left blank, unless a quote spans them."""
+        spans = [match.span() for match in self.quoted.finditer(data)]
+
+        def blank(match: re.Match[bytes]) -> bytes:
+            inside = any(start < match.start() < stop for start, stop in spans)
+            return match[0] if inside else b""
+
+        return re.sub(rb"(?m)^#[^\r\n]*", blank, data)
 
     def _piece(self, end: int) -> Piece:
         return Piece(self.at, memoryview(self.rest)[:end], self.rest.find(b'"', 0, end) >= 0, self)
@@ -196,14 +221,20 @@ def find_delimiter(sample: bytes) -> str:
     lines = sample.decode("utf-8", "replace").splitlines()[: _SAMPLE_LINES + 1]
     if len(lines) > 1:
         lines = lines[:-1] if len(lines) > _SAMPLE_LINES else lines
+    lines = [line for line in lines if not line.startswith("#")] or lines
     best, most = ",", 0.0
-    for delimiter in DELIMITERS:
+    for delimiter in (*DELIMITERS, " "):
         try:
             found = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         except csv.Error:
             continue
-        if found and found[0] > 1:
+        if most == 0 and delimiter == " " and (len(found) < 2 or len(set(found[1:])) > 1):
+            continue  # a blank is a delimiter only where nothing else is, in every line
+        if found and found[0] > 1 and (most == 0 or delimiter != " "):
             alike = sum(count == found[0] for count in found) / len(found)
+            # R writes no name for its column of row names.
+            below = [count == found[0] + 1 for count in found[1:]]
+            alike = 1.0 if below and all(below) else alike
             if alike > most:
                 best, most = delimiter, alike
     return best
@@ -216,6 +247,29 @@ def not_utf8(path: str, what: str, error: UnicodeDecodeError | None = None) -> s
         f"{path}: {what} is not UTF-8{byte}; it may be latin-1 or windows-1252. Save the file as "
         f"UTF-8, for example: iconv -f latin1 -t utf-8."
     )
+
+
+def _without_comments(text: bytes) -> bytes:
+    """Return text after the lines at its start that begin with #.
+
+    The last of them is the header where it has as many fields as the line below, which is a row:
+    it holds a number.
+    """
+    if not text.startswith(b"#"):
+        return text
+    lines = re.match(rb"(?:#[^\r\n]*[\r\n]*)+", text)
+    assert lines is not None
+    rest = text[lines.end() :]
+    last = lines[0].rstrip(b"\r\n").replace(b"\r", b"\n").rsplit(b"\n", 1)[-1]
+    row = re.match(rb"[^\r\n]*", rest)
+    first = (row[0] if row else b"").decode("utf-8", "replace")
+    delimiter = find_delimiter(rest) if rest else ","
+    fields, names = first.split(delimiter), last.decode("utf-8", "replace").split(delimiter)
+    row_below = any(NUMBER.fullmatch(field.strip('"')) for field in fields)
+    if row_below and len(names) == len(fields) > 1:
+        at = lines[0].rstrip(b"\r\n").rfind(last)
+        return text[at:].lstrip(b"#").lstrip()
+    return rest
 
 
 def _without_mark(start: bytes, path: str) -> bytes:

@@ -17,6 +17,7 @@ from mercer.outfile import whole
 from mercer.sources.base import Source
 from mercer.sources.errors import FileError, listed
 from mercer.sources.files.extra import extra as module
+from mercer.sources.files.labels import Text
 from mercer.sources.npy import write_npy
 
 Opener = Callable[[str, Any], AbstractContextManager[Any]]
@@ -64,7 +65,7 @@ def write_table(
         Of the columns; by default those of the source, else component1, component2, ....
         A ``.npy`` file has none.
     extra : mapping of str to array of shape (n,), optional
-        Columns to put before the rows: labels, identifiers.
+        Columns to put before the rows: labels, identifiers. Arrays of NumPy or pyarrow, lists.
 
     Examples
     --------
@@ -106,7 +107,8 @@ def _write(
 ) -> None:
     pa = module("pyarrow", path.suffix)
     n = source.shape[0]
-    beside = {str(name): _column(values, str(name), n) for name, values in extra.items()}
+    as_text = path.suffix.lower() in (".csv", ".tsv")
+    beside = {str(name): _column(v, str(name), n, as_text) for name, v in extra.items()}
     every = [*beside, *names]
     if len(set(every)) < len(every):
         twice = sorted({name for name in every if every.count(name) > 1})
@@ -127,18 +129,56 @@ def _write(
         for block in source.blocks(rows):
             dense = np.asfortranarray(to_numpy(block.dense(source.dtype)))
             columns = [pa.array(dense[:, j]) for j in range(dense.shape[1])]
-            left = [column.slice(block.start, block.length) for column in beside.values()]
+            left = [_part(column, block.start, block.length) for column in beside.values()]
             file.write_batch(pa.record_batch([*left, *columns], schema=schema))
             tick(block.length)
 
 
-def _column(values: Any, name: str, n: int) -> Any:
+def _column(values: Any, name: str, n: int, as_text: bool) -> Any:
+    """Return a column as pyarrow has it, of a type that the file can hold."""
+    pa = module("pyarrow", "CSV")
+    if isinstance(values, Text):
+        values = values.written() if as_text else values.typed()
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        column = values
+    else:
+        column = _from_array(values, name, n)
+    if len(column) != n:
+        raise FileError(f"column {name!r} has shape ({len(column)},), where there are {n} rows.")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type) if as_text else _unified(column)
+    if as_text and pa.types.is_nested(column.type):
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        column = pa.array(texts, pa.string())
+    return column
+
+
+def _part(column: Any, start: int, length: int) -> Any:
+    """Return some values of a column as one array."""
+    part = column.slice(start, length)
+    return part.combine_chunks() if hasattr(part, "chunks") else part
+
+
+def _unified(column: Any) -> Any:
+    """Return categories whose parts have the same dictionary."""
+    return column.unify_dictionaries() if hasattr(column, "chunks") else column
+
+
+def _from_array(values: Any, name: str, n: int) -> Any:
+    """Return values in memory as a pyarrow array; those of several kinds become text."""
     pa = module("pyarrow", "CSV")
     values = np.asarray(to_numpy(values) if not isinstance(values, (list, tuple)) else values)
     if values.shape != (n,):
         raise FileError(f"column {name!r} has shape {values.shape}, where there are {n} rows.")
-    if values.dtype.kind in "fiub":
+    if values.dtype.kind in "fiubM":
         return pa.array(np.ascontiguousarray(values))
+    if values.dtype.kind == "O":
+        try:
+            found = pa.array(values.tolist())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            found = None
+        if found is not None and not pa.types.is_nested(found.type):
+            return found.cast(pa.string()) if pa.types.is_null(found.type) else found
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 

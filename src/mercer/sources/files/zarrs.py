@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mercer.sources.base import Source
 from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files.banded import Sliced, Unpack, placed
@@ -63,7 +65,7 @@ def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
             every = list(columns) == list(range(array.shape[1]))
             return placed(ZarrSource(path, array, ask, None if every else columns))
 
-        return from_parts(ask, roles, rows)
+        return from_parts(ask, roles, rows, lambda j: np.asarray(array[:, j]))
 
 
 def _array(path: Path, ask: Ask) -> Any:

@@ -1,0 +1,103 @@
+"""Remarks about columns: the same for any block size, and true."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercer import config_context
+from mercer.sources import as_source
+from mercer.sources.files import read_table
+from mercer.sources.files.remarks import dominating, profiled
+
+pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
+
+KINDS = ("normal", "constant", "counting", "increasing", "decreasing", "long", "gaps", "huge")
+
+
+def column(kind, n, rng):
+    return {
+        "normal": lambda: rng.normal(size=n),
+        "constant": lambda: np.full(n, 1e16),
+        "counting": lambda: np.arange(n) - 3.0,
+        "increasing": lambda: np.cumsum(rng.integers(1, 9, n)).astype(float),
+        "decreasing": lambda: -np.arange(n, dtype=float),
+        "long": lambda: rng.integers(10**9, 10**12, n).astype(float),
+        "gaps": lambda: np.where(np.arange(n) % 3 == 1, np.nan, rng.normal(size=n)),
+        "huge": lambda: 1e9 + rng.normal(size=n),
+    }[kind]()
+
+
+@given(
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=6),
+    st.integers(2, 50),
+    st.integers(1, 50),
+    st.integers(0, 99),
+)
+@settings(max_examples=100, deadline=None)
+def test_what_is_found_is_true_for_any_blocks(kinds, n, block, seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([column(kind, n, rng) for kind in kinds])
+    with config_context(block_rows=block):
+        found = profiled(as_source(X))
+    assert_array_equal(found.count, np.isnan(X).sum(axis=0))
+    with np.errstate(invalid="ignore"):
+        assert found.constant.tolist() == np.flatnonzero((X[0] == X).all(axis=0)).tolist()
+        whole = np.flatnonzero((np.floor(X) == X).all(axis=0))
+        up = [j for j in whole if (np.diff(X[:, j]) > 0).all()]
+        long = [j for j in whole if (np.abs(X[:, j]) >= 1e9).all()]
+    assert found.long.tolist() == long
+    assert found.increasing == up
+    assert_allclose(found.variances, np.nanvar(X, axis=0), rtol=1e-6, atol=1e-6)
+
+
+@given(st.integers(1, 30), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_sparse_rows(block, seed):
+    X = scipy.sparse.random_array((40, 6), density=0.1, rng=seed).tocsr()
+    with config_context(block_rows=block):
+        found = profiled(as_source(X))
+    dense = X.toarray()
+    assert found.constant.tolist() == np.flatnonzero((dense == 0).all(axis=0)).tolist()
+    assert_allclose(found.variances, dense.var(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1, 4, 6, 1e3, 1e8])
+def test_the_column_that_dominates(factor):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)) * [1, factor, 1]
+    share = X[:, 1].var() / X.var(axis=0).sum()
+    said = dominating(profiled(as_source(X)), ["a", "b", "c"])
+    assert (said is not None) == (share > 0.95)
+    if said:
+        assert said.startswith("'b' has about 9")
+        assert "100 %" not in said
+
+
+def test_what_is_said(tmp_path):
+    lines = ["n,t,c,flag,x,y"]
+    lines += [
+        f"{i + 1},{1700000000 + i * i},5,{str(i % 2 > 0).lower()},{i % 5},{i % 3}.5"
+        for i in range(20)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    assert read_table(tmp_path / "x.csv").remarks == ()
+    said = read_table(tmp_path / "x.csv", remarks=True).remarks
+    assert len(said) == 4
+    for text, start in zip(
+        said, ("'n' may number", "'t' may be", "constant", "true and"), strict=True
+    ):
+        assert text.startswith(start)
+    assert "drop='n'" in said[0]
+    assert said[2].endswith("'c'.")
+    assert said[3].endswith("'flag'.")
+
+
+def test_the_name_of_an_identifier_with_repeats(tmp_path):
+    (tmp_path / "x.csv").write_text("user_id,a\n1,2.5\n1,3.5\n2,1.5\n")
+    (said,) = read_table(tmp_path / "x.csv", remarks=True).remarks
+    assert said.startswith("'user_id' has the name of an identifier")
+    assert "drop='user_id'" in said
+    assert read_table(tmp_path / "x.csv", remarks=True, columns=["user_id", "a"]).remarks == ()
