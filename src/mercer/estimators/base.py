@@ -14,6 +14,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -55,11 +56,13 @@ class Projecting(
     (`_prepared`), what is set when it is solved (`_publish`), and what scores are (`_scores`).
     """
 
+    n_components: Any
     n_components_: int
     certificate_: Certificate
     fingerprint_: str
     gap: float | None
     random_state: Any
+    _seen: int
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -131,7 +134,7 @@ class Projecting(
         >>> PCA(2).fit(X).transform(X[:1]).round(2)
         array([[-2.68,  0.32]])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         scores = self._scores(self._rows(X, reset=False))
         return self._handed(X, scores) if out is None else self._written(scores, out)
 
@@ -151,6 +154,13 @@ class Projecting(
             source = self._rows(X, reset=True)
             with at_work(source.reference):
                 return self._prepared(source)[1]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of rows that calls of `partial_fit` have seen; there after the first."""
+        if "_seen" not in vars(self):
+            raise AttributeError("n_samples_seen_ is there after partial_fit only.")
+        return int(self._seen)
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         return check_rows(self, X, reset=reset, least=2 if reset else 1)
@@ -263,6 +273,16 @@ class Projecting(
                 f"certified. {remedy}",
                 ConvergenceWarning,
             )
+
+    def _require_fitted(self) -> None:
+        """Refuse to be used before there are components; say what a stream still needs."""
+        seen = vars(self).get("_seen")
+        if seen is not None and not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: partial_fit has seen "
+                f"{seen} rows, too few for n_components={self.n_components!r}. Pass more batches."
+            )
+        check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "projection_")
