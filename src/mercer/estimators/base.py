@@ -106,7 +106,8 @@ class Projecting(
         (150, 2)
         """
         with checkpoint.run():
-            return self._handed(X, self._own_scores(self._fit(X, sample_weight)))
+            source = self._fit(X, sample_weight)
+            return self._handed(X, self._own_scores(source), source)
 
     def transform(self, X: Any, out: Any = None) -> Any:
         """Return the scores of rows: an array, for a path or a Source a Source, lazy of Dask.
@@ -241,16 +242,18 @@ class Projecting(
             write_table(rows, out, self.get_feature_names_out())
         return rows  # to read them back would take another pass
 
-    def _handed(self, X: Any, rows: Source) -> Any:
+    def _handed(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
         """Return rows as X came: lazily for a path, a Source or of Dask, else as an array.
 
-        `set_output` asks for a table, which is never lazy.
+        `set_output` asks for a table, which is never lazy. Those of a fit know the sizes of their
+        chunks, which X may not.
         """
         table, rows = _get_output_config("transform", self)["dense"] != "default", at_home(rows)
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            return lazily(rows, X)
+            counted = fitted is not None and fitted.elsewhere is not None
+            return lazily(rows, fitted if counted else X)
         with progress.session():
             return rows.collect()
 
