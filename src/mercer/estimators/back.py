@@ -34,7 +34,7 @@ class _IfWayBack:
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
-        functools.update_wrapper(self, method)
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, estimator: Any, owner: Any = None) -> Callable[..., Any]:
         if estimator is None:

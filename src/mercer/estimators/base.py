@@ -56,7 +56,6 @@ class Projecting(
     (`_prepared`), what is set when it is solved (`_publish`), and what scores are (`_scores`).
     """
 
-    n_components: Any
     n_components_: int
     certificate_: Certificate
     fingerprint_: str
@@ -281,9 +280,10 @@ class Projecting(
         """Refuse to be used before there are components; say what a stream still needs."""
         seen = vars(self).get("_seen")
         if seen is not None and not self.__sklearn_is_fitted__():
+            wanted = self.get_params(deep=False)["n_components"]
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: partial_fit has seen "
-                f"{seen} rows, too few for n_components={self.n_components!r}. Pass more batches."
+                f"{seen} rows, too few for n_components={wanted!r}. Pass more batches."
             )
         check_is_fitted(self)
 

@@ -53,7 +53,8 @@ def warn_if_forgotten(estimator: Any) -> None:
 def stream_method(solver: str | Method, d: int) -> Streaming:
     """Return the method that batches of d columns go through: the most accurate that fits."""
     if isinstance(solver, Streaming):
-        return clone(solver)  # set_params changes a method where it stands
+        own: Streaming = clone(solver)  # set_params changes a method where it stands
+        return own
     needed, budget = 0.0, get_config().budget
     for method in (SVD(), Covariance()):
         needed = method.cost(Size(n=d, d=d, k=1)).memory
