@@ -5,19 +5,29 @@
 #   BENCH_ARGS   arguments of the benchmarks
 #   TRUTH_ARGS   arguments of the truth harness, for instance TRUTH_ARGS="--cases 500 --jobs 8"
 #   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
+#   LOWEST_PYTHON, LOWEST_ARGS  the Python and the arguments of pytest for make lowest
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -q -n 2 --dist loadgroup
 BENCH_ARGS ?=
 TRUTH_ARGS ?= --cases 20000 --seeds 0 1 2 3 4 --jobs 2
 PAPERS ?=
+# The lowest versions have no wheels for a newer Python.
+LOWEST_PYTHON ?= python3.11
+LOWEST_ARGS ?= -q -n 2 --dist loadgroup -m "not slow"
+# What depends on other packages; the laws of numerics are left to make test.
+LOWEST_TESTS := src tests/cli tests/estimators tests/kernels tests/metrics tests/modelfile \
+  tests/plotting tests/report tests/sketches tests/sources tests/laws/test_accuracy.py \
+  tests/laws/test_folds.py tests/laws/test_solvers.py \
+  $(filter-out tests/test_example% tests/test_papers% %benchmarks.py,$(wildcard tests/test_*.py))
 
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test truth check format bench papers images clean
+.PHONY: help env demo test truth lowest check format bench papers images clean
 # Two installs into one environment must not run at once.
 .NOTPARALLEL:
 
@@ -35,6 +45,9 @@ test: $(VENV)/.test ## run the tests and the examples in the docstrings
 
 truth: $(VENV)/.test ## attack the promises of certificates with random cases
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.truth $(TRUTH_ARGS)
+
+lowest: $(LOWEST)/.test ## run the tests that depend on other packages with their lowest versions
+	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(LOWEST_ARGS) $(LOWEST_TESTS)
 
 check: $(VENV)/.lint ## lint, format, types and layers
 	$(BIN)/ruff check
@@ -59,7 +72,7 @@ images: $(VENV)/.test ## make the pictures of the documentation
 	$(BIN)/python examples/denoise.py -o docs/images/denoise.png
 
 clean: ## remove the environment, the caches and what was built
-	rm -rf $(VENV) build dist mercer-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist mercer-demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name .git -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 # Each stamp is one set of packages, installed again when pyproject.toml changes.
@@ -73,6 +86,17 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/pyvenv.cfg
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -q -e '.[$*]'
+	@touch $@
+
+# The lowest versions of what mercer and its extras need, without torch, whose old builds are
+# large; then the newest tools of the tests that leave those alone.
+$(LOWEST)/.test: pyproject.toml
+	$(LOWEST_PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install -q uv
+	$(LOWEST)/bin/uv pip install -q --python $(LOWEST) --resolution lowest-direct \
+	  -e '.[plot,files,dask,onnx,frames,report]'
+	$(LOWEST)/bin/uv pip freeze -q --python $(LOWEST) --exclude-editable > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/uv pip install -q --python $(LOWEST) -c $(LOWEST)/lowest.txt -e '.[test]'
 	@touch $@
 
 $(VENV)/pyvenv.cfg:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from mercer import (
     PCA,
@@ -77,6 +78,13 @@ _BY_TWO = ("covariance", "svd", "krylov", "dot", "sketch", "exact", "subset", "f
 
 class Killed(BaseException):
     """Ends a fit as a signal would: nothing tidies up after it."""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """How many files a pass writes must not depend on the machine."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture

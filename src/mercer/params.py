@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Params"]
+__all__ = ["Params", "same"]
 
 # Arrays of more entries than this are shown by their shape.
 _SHOWN = 20
@@ -72,7 +72,7 @@ class Params:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, n), getattr(other, n)) for n in _arguments(type(self)))
+        return all(same(getattr(self, n), getattr(other, n)) for n in _arguments(type(self)))
 
     def __hash__(self) -> int:
         values = tuple(self.get_params(deep=False).values())
@@ -85,7 +85,7 @@ class Params:
         shown = []
         for position, (name, argument) in enumerate(_arguments(type(self)).items()):
             value = getattr(self, name)
-            if argument.default is not argument.empty and _same(value, argument.default):
+            if argument.default is not argument.empty and same(value, argument.default):
                 continue
             # np.float64(0.1) would not read back without numpy's name.
             text = _text(value.item() if isinstance(value, np.generic) else value)
@@ -115,16 +115,16 @@ def _has_params(value: object) -> bool:
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
     """Equality that is one truth value, also for arrays and for lists and dicts of them."""
     if a is b:
         return True
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     if isinstance(a, (list, tuple)) and type(a) is type(b):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     # Sparse matrices and tensors hash by identity, so they compare by it too.
     if hasattr(a, "nnz"):
         return False

@@ -7,13 +7,17 @@ blocks with a threaded BLAS, whose calls are too small to share well.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
+from mercer import progress
+
+T = TypeVar("T")
 _lock = threading.Lock()
 _worker = threading.local()
 _depth = 0
@@ -52,6 +56,20 @@ def _cores() -> int:
 def pool() -> ThreadPoolExecutor:
     """Return the threads that help the one that asks, kept: to start them costs a millisecond."""
     return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mercer")
+
+
+def submit(work: Callable[..., T], *arguments: Any) -> Future[T]:
+    """Have a helping thread do some work, with the settings of the one that asks.
+
+    Settings such as the memory budget are of a context, and a thread of the pool has another.
+    What it does is a part of a task that was announced, so it announces nothing.
+    """
+
+    def quietly() -> T:
+        with progress.quiet():
+            return work(*arguments)
+
+    return pool().submit(contextvars.copy_context().run, quietly)
 
 
 def _forked() -> None:

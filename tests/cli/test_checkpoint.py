@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from mercer import threads
 from mercer.checkpoint import folder, passes
@@ -40,9 +41,16 @@ def killed(cwd, arguments, files, number="SIGKILL"):
     """Run a command that is killed when it is about to write another file."""
     env = environment(OPENBLAS_NUM_THREADS=str(threads.workers()))
     words = [sys.executable, "-c", KILLED, str(files), number, *arguments]
-    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=600)
     assert done.stdout == ""
     return done
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """The child's passes and ours are cut alike: one worker takes all blocks."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """KernelPCA as users meet it."""
 
+import contextlib
 import pickle
 import re
 import warnings
@@ -16,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from mercer import KernelPCA, config_context
 from mercer.kernels import RBF, FromFunction, Laplacian, Polynomial, Subsequence, Tanh
@@ -319,3 +321,18 @@ def test_a_gap_ends_the_iteration_early():
     assert near.certificate_.gap <= 0.05
     assert near.explained_variance_.sum() >= 0.95 * exact.explained_variance_.sum()
     assert near.certificate_.residuals.max() > 10 * exact.certificate_.residuals.max()
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("asked", [{}, {"preimage": "ridge"}, {"fit_inverse_transform": True}])
+def test_the_way_back_is_there_where_it_was_asked_for(asked, fitted):
+    kpca = KernelPCA(2, **asked)
+    pipeline = make_pipeline(StandardScaler(), kpca)
+    if fitted:
+        pipeline.fit(X)
+    assert hasattr(kpca, "inverse_transform") == bool(asked)
+    assert hasattr(pipeline, "inverse_transform") == bool(asked)
+    with contextlib.nullcontext() if asked and fitted else pytest.raises(NotFittedError):
+        assert kpca.inverse_transform(np.zeros((3, 2))).shape == (3, 4)
+    kpca.set_params(preimage=None, fit_inverse_transform=False)
+    assert hasattr(kpca, "inverse_transform") == bool(asked and fitted)  # what was learnt stays

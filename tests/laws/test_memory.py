@@ -49,7 +49,7 @@ def growth(path, solver, k):
         str(k),
         f"{BUDGET}MiB",
     ]
-    run = subprocess.run(child, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(child, capture_output=True, text=True, timeout=1200)
     assert run.returncode == 0, run.stderr
     return float(run.stdout.split()[-1])
 

@@ -222,7 +222,7 @@ def test_images_may_be_shrunk():
 def test_too_small_a_sketch():
     with pytest.raises(ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 axes"):
         PCA(5, svd_solver=Sketch(Gaussian(3))).fit(X)
-    with pytest.raises(ValueError, match="q=100 is more than the 60 columns"):
+    with pytest.raises(ValueError, match="q=100 is more than n_features=60"):
         PCA(5, svd_solver=Sketch(Gaussian(100))).fit(X)
     with pytest.raises(ValueError, match="Take a larger q"):
         PCA(0.999, svd_solver=Sketch(Gaussian(3))).fit(RNG.standard_normal((100, 60)))

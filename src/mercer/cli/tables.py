@@ -48,7 +48,8 @@ def rows_of_scores(model: Any, source: Source) -> Made:
     if isinstance(axes, PCA):
         made = axes.inverse_transform(source)
     else:
-        made = _by_blocks(axes, axes.inverse_transform, source, _width(axes))
+        # Looked up when it is called: a model without a way back does not have it.
+        made = _by_blocks(axes, lambda x: axes.inverse_transform(x), source, _width(axes))
     return back(parts(model)[0], made), feature_names(model)
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
@@ -39,7 +38,7 @@ class Axes(Projecting):
         >>> pca.inverse_transform(pca.transform(X[:1])).round(6)
         array([[5.1, 3.5, 1.4, 0.2]])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         scores = self._check_scores(X)
         divide = self._whitening()
         return self._handed(X, self._map.rows(scores, divide))
@@ -55,7 +54,7 @@ class Axes(Projecting):
         >>> PCA(2).fit(X).reconstruct(X[:1]).round(2)
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         scores = self._map.scores(*self._typed(X))
         return self._handed(X, self._map.rows(scores))
 
@@ -72,7 +71,7 @@ class Axes(Projecting):
         >>> PCA(2).fit(X).reconstruction_error(X[:1]).round(4)
         array([0.0008])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
             return at_home(residuals).collect(label="residuals")[:, 0]
@@ -93,7 +92,7 @@ class Axes(Projecting):
         >>> PCA(2).fit(X).score_samples(X[:2]).round(2)
         array([-1.78, -2.18])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         source, kind = self._typed(X)
         fitted, d = self._map, source.shape[1]
         # Eigenvalues are float64's whatever the data; rows and axes are as coarse as either.
@@ -147,7 +146,7 @@ class Axes(Projecting):
         >>> PCA().fit(X).get_covariance()[0].round(3)
         array([ 0.686, -0.042,  1.274,  0.516])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         V, values, noise = self._model()
         C = (V.T * np.maximum(values - noise, 0.0)) @ V
         C[np.diag_indices_from(C)] += noise
@@ -165,7 +164,7 @@ class Axes(Projecting):
         >>> (pca.get_precision() @ pca.get_covariance()).trace().round(6)
         np.float64(4.0)
         """
-        check_is_fitted(self)
+        self._require_fitted()
         V, values, noise = self._model()
         if noise == 0.0:
             return self._here(np.linalg.inv(to_numpy(self.get_covariance()).astype(np.float64)))
@@ -176,7 +175,7 @@ class Axes(Projecting):
     @property
     def loadings_(self) -> Any:
         """Axes times standard deviations, d×k."""
-        check_is_fitted(self)
+        self._require_fitted()
         xp = namespace(self.components_)
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T
 

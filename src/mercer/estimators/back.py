@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,38 @@ from mercer.projection import KernelProjection
 from mercer.sources import Source, at_home
 
 
+class _IfWayBack:
+    """A method that exists only where the estimator has a way back to rows.
+
+    Like scikit-learn's `available_if`, but the error keeps its type and its remedy.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+        functools.update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Callable[..., Any]:
+        if estimator is None:
+            return self.method
+        asked = estimator.preimage is not None or estimator.fit_inverse_transform
+        if not asked and not _learnt(estimator):
+            raise _no_way_back()  # an AttributeError too: hasattr is False
+        return MethodType(self.method, estimator)
+
+
+def _learnt(estimator: Any) -> bool:
+    """Tell whether the last fit learnt a way back."""
+    return hasattr(estimator, "preimage_") or hasattr(estimator, "dual_coef_")
+
+
+def _no_way_back() -> NotFittedError:
+    return NotFittedError(
+        "The fit_inverse_transform parameter was not set to True when instantiating and "
+        'hence the inverse transform is not available; nor is preimage="fixed_point", '
+        '"gradient", "ridge" or "distances" set.'
+    )
+
+
 class Back(Projecting):
     """Pre-images: rows whose images are near what the axes keep of others."""
 
@@ -33,6 +68,7 @@ class Back(Projecting):
     alpha: float
     fit_inverse_transform: bool
 
+    @_IfWayBack
     def inverse_transform(self, X: Any) -> Any:
         """Return rows that scores stand for.
 
@@ -59,12 +95,8 @@ class Back(Projecting):
         check_is_fitted(self)
         if hasattr(self, "preimage_"):
             return like(self.preimages(X).rows, self._check_scores(X).home)
-        if not hasattr(self, "dual_coef_"):
-            raise NotFittedError(
-                "The fit_inverse_transform parameter was not set to True when instantiating and "
-                'hence the inverse transform is not available; nor is preimage="fixed_point", '
-                '"gradient", "ridge" or "distances" set.'
-            )
+        if not _learnt(self):  # set after the fit
+            raise _no_way_back()
         scores, basis, back = self._check_scores(X), self.X_transformed_fit_, self.dual_coef_
         kernel = self.kernel_
         assert kernel is not None

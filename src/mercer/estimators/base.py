@@ -15,6 +15,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -63,6 +64,7 @@ class Projecting(
     fingerprint_: str
     gap: float | None
     random_state: Any
+    _seen: int
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -106,7 +108,8 @@ class Projecting(
         (150, 2)
         """
         with checkpoint.run():
-            return self._handed(X, self._own_scores(self._fit(X, sample_weight)))
+            source = self._fit(X, sample_weight)
+            return self._handed(X, self._own_scores(source), source)
 
     def transform(self, X: Any, out: Any = None) -> Any:
         """Return the scores of rows: an array, for a path or a Source a Source, lazy of Dask.
@@ -136,11 +139,11 @@ class Projecting(
         >>> PCA(2).fit(X).transform(X[:1]).round(2)
         array([[-2.68,  0.32]])
         """
-        check_is_fitted(self)
-        if out is not None:
-            X = from_file(self, collected(X))
-            return self._written(self._scores(self._rows(X, reset=False)), out, row_names(X))
-        return self._handed(X, self._scores(self._rows(X, reset=False)))
+        self._require_fitted()
+        if out is None:
+            return self._handed(X, self._scores(self._rows(X, reset=False)))
+        X = from_file(self, collected(X))
+        return self._written(self._scores(self._rows(X, reset=False)), out, row_names(X))
 
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
@@ -158,6 +161,13 @@ class Projecting(
             source = self._rows(X, reset=True)
             with at_work(source.reference):
                 return self._prepared(source)[1]
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Number of rows that calls of `partial_fit` have seen; there after the first."""
+        if "_seen" not in vars(self):
+            raise AttributeError("n_samples_seen_ is there after partial_fit only.")
+        return int(self._seen)
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         return check_rows(self, X, reset=reset, least=2 if reset else 1)
@@ -239,16 +249,18 @@ class Projecting(
             write_table(rows, out, self.get_feature_names_out(), beside)
         return rows  # to read them back would take another pass
 
-    def _handed(self, X: Any, rows: Source) -> Any:
+    def _handed(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
         """Return rows as X came: lazily for a path, a Source or of Dask, else as an array.
 
-        `set_output` asks for a table, which is never lazy.
+        `set_output` asks for a table, which is never lazy. Those of a fit know the sizes of their
+        chunks, which X may not.
         """
         table, rows = _get_output_config("transform", self)["dense"] != "default", at_home(rows)
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            return lazily(rows, X)
+            counted = fitted is not None and fitted.elsewhere is not None
+            return lazily(rows, fitted if counted else X)
         with progress.session():
             return rows.collect()
 
@@ -277,6 +289,17 @@ class Projecting(
                 f"certified. {remedy}",
                 ConvergenceWarning,
             )
+
+    def _require_fitted(self) -> None:
+        """Refuse to be used before there are components; say what a stream still needs."""
+        seen = vars(self).get("_seen")
+        if seen is not None and not self.__sklearn_is_fitted__():
+            wanted = self.get_params(deep=False)["n_components"]
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: partial_fit has seen "
+                f"{seen} rows, too few for n_components={wanted!r}. Pass more batches."
+            )
+        check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "projection_")

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer import progress
 from mercer.estimators.back import Back
 from mercer.estimators.home import bring_home
-from mercer.estimators.stream import joined
+from mercer.estimators.stream import fixed, joined, require_fixed, warn_if_forgotten
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less
@@ -20,6 +20,8 @@ from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
+# What batches are summed by.
+_FIXED = ("center", "kernel", "method", "gamma", "degree", "coef0", "kernel_params")
 
 
 def _streams(estimator: Any) -> bool:
@@ -74,7 +76,10 @@ class Batches(Back):
         The axes lie in the span of a basis, which is chosen from the first batch, or given:
         `method=Subset(select=points)`. The same as one fit of all rows on that basis; of
         `Hebbian`, axes that have learnt from the rows in the order they came. What is found
-        inside the fit, such as gamma="median", is found from the first batch too.
+        inside the fit, such as gamma="median", is found from the first batch too. Rows of an
+        earlier `fit` are not among those seen, and a warning says so; `n_samples_seen_` counts
+        those that are. Parameters of the kernel, `center` and `method` cannot change between
+        batches.
 
         Examples
         --------
@@ -123,13 +128,10 @@ class Batches(Back):
 
     def _check_batches(self, first: bool) -> None:
         """Refuse to go on with other parameters than the first batch had."""
-        now = (self.center, self.kernel, self.method)
-        if not first:
-            if now != self._begun:
-                raise ValueError(
-                    "center, kernel and method cannot change between calls of partial_fit: the "
-                    "rows seen so far are summed already. Begin again with a clone."
-                )
-            return
-        # Copies: set_params changes a method where it stands.
-        self._begun = tuple(clone(each, safe=False) for each in now)
+        learns = isinstance(self.method, Streaming) and self.method.fixes_components
+        names = (*_FIXED, "n_components") if learns else _FIXED
+        if first:
+            warn_if_forgotten(self)
+            self._begun = fixed(self, names)
+        else:
+            require_fixed(self, names, self._begun)

@@ -98,7 +98,8 @@ class KernelPCA(Batches):
         "auto" is exact where that fits the memory, else a basis, with a warning; within a
         gap it is what is cheapest.
     center : bool
-        Subtract the mean in feature space.
+        Subtract the mean in feature space. With False every variance is about the origin of
+        feature space instead of about the mean.
     gap : float, optional
         How far below the optimum the captured variance may be, as a share of it: the cheapest
         way to axes that are certified so. Where they cannot be, a warning says what they are.
@@ -109,11 +110,12 @@ class KernelPCA(Batches):
     Attributes
     ----------
     eigenvalues_ : array of shape (k,)
-        Eigenvalues of the centred kernel matrix.
+        Eigenvalues of the centred kernel matrix; with center=False, of the kernel matrix itself.
     eigenvectors_ : array of shape (n, k)
         Its eigenvectors; there where the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
-        Variance along each axis, λ/(n−1), and its share of the total.
+        Variance along each axis, λ/(n−1), and its share of the total, the trace of the matrix
+        over n−1. With center=False both are about the origin of feature space, not the mean.
     X_fit_ : rows or None
         What the kernel of new rows is taken to; None where that is no rows. All rows of a Dask
         collection stay where they lie, as a Dask array.

@@ -15,7 +15,13 @@ from mercer.arrays import like, to_numpy
 from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.home import bring_home, wide_enough
-from mercer.estimators.stream import joined, stream_method
+from mercer.estimators.stream import (
+    fixed,
+    joined,
+    require_fixed,
+    stream_method,
+    warn_if_forgotten,
+)
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
@@ -26,6 +32,8 @@ from mercer.rules import Count, Rule, as_rule
 from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 SOLVERS = NAMES
+# What batches are summed by.
+_FIXED = ("center", "scale", "svd_solver")
 
 
 class PCA(Axes):
@@ -61,7 +69,9 @@ class PCA(Axes):
         How far below the optimum the captured variance may be: an iterative solver stops as
         soon as the certificate says so; where it cannot, a warning says how far it came.
     center : bool
-        Subtract the mean of every column.
+        Subtract the mean of every column. With False the components are those of the rows as
+        they are (as in `sklearn.decomposition.TruncatedSVD`), and every variance is the mean
+        square about zero instead of about the mean; see `explained_variance_`.
     scale : bool
         Divide every column by its standard deviation inside the fit, with the divisor n − 1 of
         the variances, as R's `prcomp(scale.=TRUE)`: the total variance is the number of columns
@@ -76,6 +86,11 @@ class PCA(Axes):
         The axes, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
         Variance along each axis; its share of the total; singular values of the centred rows.
+        With center=False all three are about zero: σ²/(n−1) of the singular values σ of the rows
+        as they are, and its share of their sum of squares, so that the ratios of all components
+        add up to 1. `sklearn.decomposition.TruncatedSVD` reports the variance of the scores
+        about their mean instead: for that, take ``scores.var(axis=0)`` of
+        ``scores = pca.transform(X)``, and divide it by ``X.var(axis=0).sum()`` for the ratio.
     mean_, scale_ : array of shape (d,)
         What was subtracted from each column, and what it was divided by.
     noise_variance_ : float
@@ -168,8 +183,11 @@ class PCA(Axes):
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
         Beyond it the rows go through a sketch that fits, a warning says so, and the
-        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen. The
-        estimator stays unfitted until it has seen as many rows as it is to have axes.
+        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen, and a
+        warning says so. The estimator stays unfitted until it has seen as many rows as it is to
+        have components; `n_samples_seen_` counts them. Between batches every parameter may
+        change except `center`, `scale` and `svd_solver`; n_components too, since all components
+        are found anew from the sums.
 
         Examples
         --------
@@ -208,16 +226,12 @@ class PCA(Axes):
         return self
 
     def _check_stream(self, first: bool) -> None:
-        """Refuse to go on with other parameters than the stream was begun with."""
-        now = (self.center, self.scale, self.svd_solver)
         if first:
-            self._begun = now
+            warn_if_forgotten(self)
+            self._begun = fixed(self, _FIXED)
             self._coarse = np.dtype(np.float32)
-        elif now != self._begun:
-            raise ValueError(
-                "center, scale and svd_solver cannot change between calls of partial_fit: the "
-                "rows seen so far are summed already. Begin again with a clone."
-            )
+        else:
+            require_fixed(self, _FIXED, self._begun)
 
     def _least_rows(self, d: int) -> int:
         """Return how many rows must be seen before there are axes to publish."""

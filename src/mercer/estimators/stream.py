@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import clone
+
 from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.methods import (
@@ -16,14 +18,43 @@ from mercer.methods import (
     Streaming,
 )
 from mercer.notices import warn
+from mercer.params import same
 from mercer.problem import require_finite
 from mercer.sources import Source
+
+
+def fixed(estimator: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return parameters as a stream begins with them: copies, which set_params does not reach."""
+    return tuple(clone(getattr(estimator, name), safe=False) for name in names)
+
+
+def require_fixed(estimator: Any, names: tuple[str, ...], begun: tuple[Any, ...]) -> None:
+    """Refuse to go on with other parameters than the stream was begun with."""
+    for name, before in zip(names, begun, strict=False):
+        now = getattr(estimator, name)
+        if not same(now, before):
+            raise ValueError(
+                f"{name}={now!r} was {before!r} at the first batch: {', '.join(names)} cannot "
+                f"change between calls of partial_fit, because the rows seen so far are summed "
+                f"already. Begin again with a clone."
+            )
+
+
+def warn_if_forgotten(estimator: Any) -> None:
+    """Say that a stream begins without the rows of an earlier fit."""
+    if estimator.__sklearn_is_fitted__():
+        warn(
+            "partial_fit begins anew: the rows of the earlier fit are not among those seen, "
+            "because fit keeps no sums of them. Pass those rows to partial_fit too, or begin "
+            "with a clone."
+        )
 
 
 def stream_method(solver: str | Method, d: int) -> Streaming:
     """Return the method that batches of d columns go through: the most accurate that fits."""
     if isinstance(solver, Streaming):
-        return solver
+        own: Streaming = clone(solver)  # set_params changes a method where it stands
+        return own
     needed, budget = 0.0, get_config().budget
     for method in (SVD(), Covariance()):
         needed = method.cost(Size(n=d, d=d, k=1)).memory

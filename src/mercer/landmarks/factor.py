@@ -64,9 +64,8 @@ class Factor:
         h, those = self.columns.of(at), self.G[at, :i].T.copy()
 
         def left(block: Block) -> Matrix:
-            values = h(block)
-            values -= G[block.start : block.stop, :i] @ those
-            return values
+            known = G[block.start : block.stop, :i] @ those
+            return np.subtract(h(block), known, out=known)
 
         out: Matrix = np.empty((len(at), source.shape[0])).T
         width = len(at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,6 +140,9 @@ class Method(Params, ABC):
 
 class Streaming(Method):
     """A method that sees every row once, so that rows may come in batches."""
+
+    fixes_components: ClassVar[bool] = False
+    """Whether the number of components is settled by the first batch."""
 
     @abstractmethod
     def begin(self, problem: Problem) -> Fold:

@@ -105,6 +105,8 @@ def _dots(problem: Problem, gram: Dots, products: np.dtype[Any]) -> Dense:
     dots = gram.moments(products)
     error, confidence = dots.error(np.ones(dots.d))
     G = dots.scatter
+    if isinstance(G, np.ndarray) and not G.flags.writeable:  # as other libraries hand theirs out
+        G = G.copy()
     G /= problem.divisor
     if problem.center:
         _centre(G, problem.source.weights)

@@ -107,6 +107,7 @@ class Hebbian(OnBasis, Streaming):
     """
 
     name = "hebbian"
+    fixes_components = True
 
     def __init__(
         self,

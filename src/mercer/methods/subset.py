@@ -12,7 +12,7 @@ from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.kernels.parameters import is_number
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.basis import OnBasis, ready
+from mercer.methods.basis import OnBasis, ready, require_room
 from mercer.methods.products import best
 from mercer.methods.rows import joined
 from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
@@ -106,6 +106,7 @@ class Subset(OnBasis, Streaming):
 
     def finish(self, problem: Problem, fold: Any) -> KernelProjection:
         assert isinstance(problem, KernelProblem)
+        require_room(axes_asked(problem), fold.span.size)  # n_components may have changed
         return self._solved(Spanned(problem, fold.span, fold), rows=0)
 
     def _solved(self, found: Spanned, rows: int) -> KernelProjection:

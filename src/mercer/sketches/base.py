@@ -91,9 +91,9 @@ class RandomMap(SketchMap):
             return Same(d)
         if self.q > d:
             raise ValueError(
-                f"{self!r}: q={self.q} is more than the {d} columns of the rows, so the map would "
-                f"make them wider. Take a q of at most {d}, or pass identity=True to have such "
-                f"rows stay as they are."
+                f"{self!r}: q={self.q} is more than n_features={d}, so the map would make the rows "
+                f"wider. Take a q of at most {d}, or pass identity=True to have such rows stay as "
+                f"they are."
             )
         return self.draw(d, _seed(self.random_state if rng is None else rng))
 

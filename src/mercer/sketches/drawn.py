@@ -106,7 +106,8 @@ class Drawn(ABC):
                     raise not_finite(search.found, source)
             return rows
 
-        return source.map(mapped, self.q, extra_bytes=self.row_bytes(source))
+        extra, piece = self.row_bytes(source), self.step * self.q * 8
+        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=piece)
 
     def _checked(self, rows: Any) -> Any:
         if not is_foreign(rows) and not hasattr(rows, "tocsr"):

@@ -153,7 +153,7 @@ class FeatureGrouping(SketchMap):
         d, trace = len(C), float(np.trace(C))
         if self.q is not None and self.q > d:
             raise ValueError(
-                f"{self!r}: q={self.q} groups of {d} columns are too many. Take at most {d}."
+                f"{self!r}: q={self.q} is more than n_features={d}. Take at most {d} groups."
             )
         fewest = 1 if self.q is None else int(self.q)
         most = np.inf if self.bound is None else self.bound * trace

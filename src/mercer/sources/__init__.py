@@ -122,7 +122,7 @@ def as_source(X: Any) -> Source:
 def lazily(rows: Source, like: Any = None) -> Any:
     """Return rows as a Dask array, which computes them when it is computed.
 
-    Rows that are in memory are cut as those of `like`, another Dask array, are.
+    Rows that are in memory are cut as those of `like`, a source or another Dask array, are.
 
     Examples
     --------

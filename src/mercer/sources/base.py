@@ -120,6 +120,11 @@ class Source(ABC):
         return 0
 
     @property
+    def part_bytes(self) -> int:
+        """Bytes that every worker holds beside its block."""
+        return 0
+
+    @property
     def count(self) -> float:
         """Number of rows, each as often as its weight says."""
         return float(self.shape[0] if self.weights is None else self.weights.sum())
@@ -163,13 +168,19 @@ class Source(ABC):
         return None
 
     def map(
-        self, f: Callable[[Block], Array], width: int, dtype: Any = None, extra_bytes: int = 0
+        self,
+        f: Callable[[Block], Array],
+        width: int,
+        dtype: Any = None,
+        extra_bytes: int = 0,
+        part_bytes: int = 0,
     ) -> Source:
         """Return the rows f(block), computed when they are read.
 
-        `extra_bytes` is what f needs for a row, beside the row it takes and the row it gives.
+        `extra_bytes` is what f needs for a row, beside the row it takes and the row it gives;
+        `part_bytes` what it needs for a block, however many rows that has.
         """
-        return Mapped(self, f, width, dtype or self.dtype, extra_bytes)
+        return Mapped(self, f, width, dtype or self.dtype, extra_bytes, part_bytes)
 
     def blocks(self, rows: int, first: int = 0, step: int = 1) -> Iterator[Block]:
         """Yield the blocks of `rows` rows: number `first`, and every `step`-th after it."""
@@ -207,7 +218,7 @@ class Source(ABC):
         n = self.shape[0]
         workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
         workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
-        rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
+        workers, rows = self._shared(state, workers)
         workers = max(1, min(workers, -(-n // rows)))
         stop = threading.Event()
 
@@ -237,7 +248,7 @@ class Source(ABC):
             if workers == 1:
                 return run(state, 0)
             with threads.serial_blas():
-                others = [threads.pool().submit(work, part, i) for i, part in enumerate(parts) if i]
+                others = [threads.submit(work, part, i) for i, part in enumerate(parts) if i]
                 try:
                     work(state, 0)
                     for other in others:
@@ -249,6 +260,17 @@ class Source(ABC):
                     raise
         return state
 
+    def _shared(self, state: Fold, workers: int) -> tuple[int, int]:
+        """Return how many workers the budget has room for, and the rows of their blocks."""
+        while True:
+            try:
+                held = state.nbytes * workers
+                return workers, self.block_rows(state.row_bytes, held=held, parts=workers)
+            except BudgetError:
+                if workers == 1:
+                    raise
+                workers -= 1
+
     def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
         """Rows of a block, when `parts` blocks are alive beside `held` bytes of state."""
         settings = get_config()
@@ -259,6 +281,7 @@ class Source(ABC):
         full = DEVICE_BYTES if on_accelerator(self.reference) else BLOCK_BYTES
         wanted = max(BLOCK_ROWS, full // row)
         held += self.held_bytes
+        held += parts * min(self.part_bytes, settings.budget // 4)
         alive = row + self.ahead_bytes
         room = (settings.budget - held) // 2 // parts
         if room < alive:
@@ -320,6 +343,7 @@ class Mapped(Source):
         width: int,
         dtype: Any,
         extra_bytes: int,
+        part_bytes: int = 0,
     ) -> None:
         self.source = source
         self.f = f
@@ -329,6 +353,7 @@ class Mapped(Source):
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
         self.origin, self.elsewhere = source.origin, source.elsewhere
         self.extra_bytes = extra_bytes
+        self.extra_part = part_bytes
 
     @property
     def reference(self) -> Array:
@@ -354,6 +379,10 @@ class Mapped(Source):
     @property
     def held_bytes(self) -> int:
         return self.source.held_bytes
+
+    @property
+    def part_bytes(self) -> int:
+        return self.source.part_bytes + self.extra_part
 
     def read(self, start: int, stop: int) -> Array:
         return self.finish(start, self.fetch(start, stop))

@@ -35,7 +35,7 @@ class DaskSource(Source):
     >>> from mercer import PCA
     >>> X = dask.array.random.default_rng(0).normal(size=(1000, 5), chunks=(300, 5))
     >>> PCA(2).fit(X).transform(X)
-    dask.array<mercer, shape=(1000, 2), dtype=float64, chunksize=(300, 2), ...>
+    dask.array<mercer..., shape=(1000, 2), dtype=float64, chunksize=(300, 2), ...>
     """
 
     parallel = False  # its scheduler has threads, or processes, of its own
@@ -54,12 +54,17 @@ class DaskSource(Source):
 def lazy(rows: Source, like: Any = None) -> Any:
     """Return rows as a Dask array: computed when it is, where they come from a Dask collection.
 
-    Others are cut as those of `like` are, where that is known.
+    Others are cut as those of `like` are, a source or a Dask array, where that is known.
     """
     if isinstance(rows.elsewhere, Chunks):
         return rows.elsewhere.lazy(rows)
-    sizes = getattr(like, "chunks", ((math.nan,),))[0]
-    cut = sizes if all(_known(size) for size in sizes) else "auto"
+    if isinstance(like, Source):
+        sizes: tuple[float, ...] = ()
+        if isinstance(like.elsewhere, Chunks):
+            sizes = tuple(size for _, size in like.elsewhere.places)
+    else:
+        sizes = getattr(like, "chunks", ((),))[0]
+    cut = sizes if sizes and all(_known(size) for size in sizes) else "auto"
     return dask.array.from_array(rows.collect(), chunks=(cut, -1))
 
 
