@@ -161,7 +161,9 @@ class Certificate:
     optimum_upper : Figure
         Share that no set of as many axes can exceed.
     residuals : ndarray of shape (k,)
-        ‖Cv − λv‖ of each axis v with variance λ.
+        ‖Cv − λv‖ of each axis v with variance λ, a bound on the distance from λ to an eigenvalue.
+        Of kernel PCA, the same of the centred kernel matrix and a unit vector over the rows, the
+        axis's coefficients or scores; of `Hebbian`, of the axis in feature space.
     eigenvalues : ndarray of shape (k,)
         The variances λ.
     spacing : ndarray of shape (k,)

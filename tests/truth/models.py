@@ -240,7 +240,16 @@ _KERNEL = [
         )
         for name in _SOLVERS
     ),
-    *(Way(f"Exact({name})", _exact(name), True, exact=name not in _ITERATED) for name in _SOLVERS),
+    *(
+        Way(
+            f"Exact({name})",
+            _exact(name),
+            True,
+            exact=name not in _ITERATED,
+            largest=_SLOW.get(name, 700),
+        )
+        for name in _SOLVERS
+    ),
     *(
         Way(f"method {name}", fixed(method=name), True, largest=120 if "sparse" in name else 700)
         for name in _NAMED
