@@ -177,6 +177,8 @@ class Certificate:
         negative first.
     likely : float or None
         Share that the best axes likely hold, where residuals are not known; an estimate.
+    quotients : bool
+        Whether the variances are Rayleigh quotients of the axes, whose errors are quadratic.
     ratio : Figure or None
         Variance captured over the most that any axes can capture, from below. None where the
         total is known, so that the shares tell it; a basis knows the total within a bracket only.
@@ -200,6 +202,7 @@ class Certificate:
     negative: Vector = field(default_factory=lambda: np.zeros(0))
     likely: float | None = None
     ratio: Figure | None = None
+    quotients: bool = True
 
     @property
     def gap(self) -> Figure:
@@ -251,9 +254,12 @@ class Certificate:
     def eigenvalue_errors(self) -> Vector:
         """Estimate of the distance from each λ to an eigenvalue of the operator.
 
-        ‖r‖ is a bound; ‖r‖²/s, where the spacing s to the other eigenvalues is larger than the
-        residual (Kato–Temple), is an estimate because s comes from computed eigenvalues.
+        ‖r‖ is a bound; ‖r‖²/s, of Rayleigh quotients whose spacing s to the other eigenvalues is
+        larger than the residual (Kato–Temple), is an estimate because s comes from computed
+        eigenvalues.
         """
+        if not self.quotients:
+            return self.residuals
         with np.errstate(divide="ignore", invalid="ignore"):
             quadratic = self.residuals**2 / self.spacing
         rounding = float(np.finfo(np.float64).eps) * np.abs(self.eigenvalues)

@@ -224,7 +224,7 @@ class Problem:
                 eigenvalues=np.maximum(values, 0.0) * square,  # as they are handed out
                 residuals=certificate.residuals * square,
                 spacing=certificate.spacing * square,
-            ).rounded(self.source.dtype, max(total, 0.0) * square),
+            ),
         )
 
 

@@ -95,8 +95,6 @@ class Span:
         Numbers of first axes for which the next two are known.
     longest, spread : ndarray
         ‖T‖₂² and ‖TTᵀ‖_F of that many first axes, or bounds on them.
-    error : float
-        Bound on the error of K_y, in Frobenius norm: of kernel values, and of what T makes of it.
     """
 
     def __init__(
@@ -114,7 +112,6 @@ class Span:
         if self.dtype == np.float32 and not self.suits_float32(source):
             self.dtype = np.dtype(np.float64)
         self.white: Matrix
-        self.error = self._error()
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
@@ -129,7 +126,9 @@ class Span:
         """Directions that they span."""
         return int(self.white.shape[1])
 
-    def _error(self) -> float:
+    @cached_property
+    def error(self) -> float:
+        """Bound on the error of K_y, in Frobenius norm: of its values, and in T."""
         own, u = np.abs(np.diag(self.matrix)), float(np.finfo(np.float64).eps) / 2
         each: Any = 0.0
         if self.kernel is not None and self.size:

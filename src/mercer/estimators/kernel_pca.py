@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.home import wide_enough
@@ -293,6 +293,14 @@ class KernelPCA(Batches):
             x = to_numpy(x)
             return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
 
+        if not is_finite(fitted.components) or not np.all(np.isfinite(values)):
+            name = "the kernel matrix" if problem.kernel is None else repr(problem.kernel)
+            raise ValueError(
+                f"The values of {name} are so large that sums of their squares overflow. Scale the "
+                f"rows, or change the kernel's parameters."
+            )
+        if problem.kernel is not None and problem.kernel.psd:  # no less than its part, to rounding
+            total = max(total, float(np.sum(values)))
         fitted = replace(fitted, certificate=fitted.certificate.rounded(kind, max(total, 0.0)))
         self.projection_ = fitted
         self.kernel_ = problem.kernel

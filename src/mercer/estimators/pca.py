@@ -298,7 +298,10 @@ class PCA(Axes):
         axes = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
         self.components_ = like(axes, source.reference)
         # One copy of the axes: the projection looks at the attribute.
-        self.projection_ = replace(projection, components=self.components_.T)
+        self.certificate_ = projection.certificate.rounded(kind, total)
+        self.projection_ = replace(
+            projection, components=self.components_.T, certificate=self.certificate_
+        )
         self.explained_variance_ = here(values)
         self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
         self.singular_values_ = here(np.sqrt(values * problem.divisor))
@@ -309,7 +312,6 @@ class PCA(Axes):
         left = min(round(source.count), source.shape[1]) - k
         noise = projection.rest / left if left > 0 else 0.0
         self.noise_variance_ = wide_enough(noise, kind).type(noise) if left > 0 else 0.0
-        self.certificate_ = projection.certificate
         self.plan_ = plan
         self._warn(total)
 

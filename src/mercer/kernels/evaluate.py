@@ -54,8 +54,9 @@ def fill(formula: Formula, x: Points, y: Points, out: Array) -> None:
     double = x.extreme or y.extreme
     if double:  # squares of float32 rows would overflow, or vanish
         x, y = x.double, y.double
+    room = host and not double and _suits(x, out)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # judged when all is known
-        for pair in Beside(x, y, [out] if host and not double else None).tiles(whole=not host):
+        for pair in Beside(x, y, [out] if room else None).tiles(whole=not host):
             made, place = formula(pair), out[pair.rows, pair.columns]
             if not (host and _is(made, place)):
                 out[pair.rows, pair.columns] = made
@@ -89,6 +90,11 @@ def as_precise(rows: Any, dtype: Any) -> Any:
     if isinstance(rows, list):
         return rows
     return rows.astype(dtype, copy=False) if hasattr(rows, "tocsr") else cast(rows, dtype)
+
+
+def _suits(x: Points, out: Array) -> bool:
+    """Tell whether products of rows are of the precision of an array."""
+    return isinstance(x.rows, list) or numpy_dtype(x.rows) == numpy_dtype(out)
 
 
 def _is(made: Any, place: Array) -> bool:

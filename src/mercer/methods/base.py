@@ -19,7 +19,7 @@ from mercer.certificate import (
     unseen_frobenius,
 )
 from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
-from mercer.eigen.spectrum import Warm
+from mercer.eigen.spectrum import Warm, lengths
 from mercer.kernels.rounding import FEW, summed
 from mercer.operators import Operator
 from mercer.params import Params
@@ -232,7 +232,7 @@ def certify(
     slack = operator.rounding * k**0.5
     held = max(0.0, float(values.sum()) - slack)
     if spectrum.complete:
-        error = float(np.linalg.norm(residuals)) * k**0.5
+        error = float(lengths(residuals[:, None])[0]) * k**0.5
         upper = Figure(float(values.sum()) + slack + error, "bound", operator.confidence)
     else:
         with serial_blas():

@@ -95,6 +95,7 @@ class FrequentDirections(Streaming):
             captured=Figure(held * share),
             optimum_upper=Figure(min(1.0, best * share)),
             residuals=np.full(k, lost),
+            quotients=False,
             eigenvalues=values[:k],
             spacing=spacing_of(values[:k], values[k:]),
             notes=(f"Rows were seen once, in a sketch of {fold.size} rows.",),

@@ -76,6 +76,7 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
             captured=Figure(captured, "bound" if gram.psd else "estimate"),
             residuals=residuals,
             eigenvalues=fitted.eigenvalues,
+            quotients=False,
             spacing=spacing_of(fitted.eigenvalues, spectrum.ritz[k:]),
             converged=fitted.certificate.converged,
             likely=min(max(likely, captured), upper),

@@ -86,7 +86,7 @@ def by_products(
     problem = found.problem
     k = len(fitted.eigenvalues)
     xi, Z = found.pairs
-    wide = min(k + MORE, int((xi > 1e-9 * xi[0]).sum()))
+    wide = min(k + MORE, max(k, int((xi > 1e-9 * xi[0]).sum())))
     Q = _eigenvectors(problem, found, Z[:, :wide])
     held, kept = _precise(found, in_memory(problem), Exact("krylov", store).kept)
     gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
@@ -120,7 +120,8 @@ def by_products(
         now = certify(operator, spectrum, k, problem.rng, probe=False)
         certificate = _judged(now, gram, variance, fitted)
     residuals = lengths(to_numpy(gram.first - Q * like(xi[:wide], Q)))[:k] + operator.rounding
-    certificate = replace(certificate, residuals=residuals, spacing=spacing_of(xi[:k], xi[k:]))
+    spacing = spacing_of(xi[:k], xi[k:])
+    certificate = replace(certificate, residuals=residuals, spacing=spacing, quotients=False)
     total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(xi[:k].sum()))
     return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
@@ -153,7 +154,7 @@ def _within_reach(found: Spanned) -> bool:
     """
     problem, span = found.problem, found.span
     assert problem.kernel is not None
-    y, n = Points(as_precise(span.basis.points, np.float32)), problem.source.shape[0]
+    y, n = Points(as_precise(span.basis.points, np.float64)), problem.source.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         values = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
     coarse = float(np.finfo(np.float32).eps) * (values + summed(n, np.float32)) * found.own

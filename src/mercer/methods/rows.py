@@ -163,6 +163,7 @@ def _certified(
             optimum_upper=Figure(upper, kind, upper.confidence),
             residuals=residuals,
             eigenvalues=projection.eigenvalues,
+            quotients=False,
             spacing=spacing_of(projection.eigenvalues, found.pairs[0][k:]),
             likely=min(max(likely, captured), float(upper)),
             notes=("Axes are sums over all rows; what they hold took products with the matrix.",),

@@ -9,6 +9,7 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, like, orthonormalize, svd
 from mercer.certificate import Certificate
 from mercer.eigen import Spectrum
+from mercer.eigen.spectrum import lengths
 from mercer.folds import Triangle
 from mercer.methods.base import Cost, Size, Streaming, certify, lifted_certificate
 from mercer.operators import Dense, Dots
@@ -92,7 +93,7 @@ def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Cer
     k = problem.choose(values, total)
     assert k is not None  # the whole spectrum is there
     V = Vt.T
-    residuals = np.linalg.norm(R.T @ (R @ V) / problem.divisor - V * values, axis=0)
+    residuals = lengths(R.T @ (R @ V) / problem.divisor - V * values)
     eps = float(np.finfo(np.float64).eps)
     rounding = eps * (sum(problem.source.shape) ** 0.5 + len(s)) * total
     spectrum = Spectrum(values, V, residuals + rounding, complete=True)

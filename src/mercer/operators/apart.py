@@ -74,7 +74,8 @@ class Facing(Fold):
 
     def __init__(self, product: Product, y: Block, left: Any, right: Any) -> None:
         self.product, self.y, self.left, self.right = product, y, left, right
-        self.points = Points(as_precise(y.rows, product.dtype), y.start)
+        # Rows are not rounded to the precision of products: close ones would move.
+        self.points = Points(as_precise(y.rows, _precision(y, product.dtype)), y.start)
         self.own = left[0] == right[0]
         """Whether the rows meet themselves: then all is told by one side."""
         self.sums = [np.zeros(side[1].shape) for side in (left, right)]
@@ -85,7 +86,7 @@ class Facing(Fold):
 
     def add(self, block: Block) -> None:
         kind, first = self.product.dtype, self.left[0]
-        x = Points(as_precise(block.rows, kind), block.start)
+        x = Points(as_precise(block.rows, _precision(block, kind)), block.start)
         here = slice(block.start - first, block.stop - first)
         for start in range(0, len(self.points), ACROSS):
             there = slice(start, min(start + ACROSS, len(self.points)))
@@ -120,3 +121,8 @@ class Facing(Fold):
             if side in arrays:
                 self.sums[i] = arrays[side].copy()
         self.square = float(arrays["square"])
+
+
+def _precision(block: Block, dtype: Any) -> Any:
+    """Return the precision of the rows of a block, or that of products where it is higher."""
+    return np.float64 if isinstance(block.rows, list) else np.result_type(block.rows.dtype, dtype)

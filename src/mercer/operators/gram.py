@@ -65,7 +65,8 @@ class Strips(Source):
         self.on_device = on_accelerator(source.reference)
         self.rows = strip_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.kept: dict[int, Array] | None = {} if keep else None
-        self.points = Points(as_precise(source.whole(), self.dtype))
+        # Rows are not rounded to what is kept: close ones would move.
+        self.points = Points(as_precise(source.whole(), np.result_type(self.dtype, source.dtype)))
 
     @property
     def reference(self) -> Array:

@@ -40,7 +40,8 @@ class Scaled(Entrywise):
         super().__init__(source, source.dtype)
 
     def changed(self, block: Block) -> Array:
-        return block.rows * 2.0**-self.exponent
+        half = self.exponent // 2  # in two steps: the factor itself may be too large
+        return block.rows * 2.0**-half * 2.0 ** (half - self.exponent)
 
     def transposed(self) -> Source | None:
         columns = self.source.transposed()
