@@ -14,6 +14,7 @@ from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.kernel import resolved
+from mercer.estimators.kernel_scale import warn_of_scale
 from mercer.estimators.validation import (
     check_matrix,
     check_rows,
@@ -62,9 +63,10 @@ class KernelPCA(Batches):
         "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
         function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels by name. None is 1/d; "median" makes the median distance between rows, by
-        the kernel's norm, one length of the RBF or the Laplacian; "scale" is
-        1/(d · variance). Both are found inside the fit.
+        For kernels by name. None is 1/d, as in scikit-learn. "median" is found from the median
+        distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
+        "chi2", by the distance of the kernel. "scale" is 1/(d · variance). A kernel that has no
+        gamma ignores it: "linear", "cosine", "additive_chi2", "precomputed".
     degree, coef0, kernel_params
         As in scikit-learn.
     alpha, fit_inverse_transform
@@ -352,6 +354,8 @@ class KernelPCA(Batches):
                 f"of this kernel no bound is known on a basis. method='exact' certifies it.",
                 ConvergenceWarning,
             )
+        if not batches:
+            warn_of_scale(self, problem)
         if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is
             return
         solver = "eigen_solver" if isinstance(method, Exact) else "method"
