@@ -492,7 +492,11 @@ def test_what_scikit_learn_refuses_is_refused(n_components):
         (np.True_, TypeError, "n_components=np.True_ must be"),
         ([2], TypeError, r"n_components=\[2\] must be"),
         (Rule, TypeError, "must be .* a Rule"),
-        (Fraction(1.0), ValueError, r"Fraction\(1.0\): p is in \(0, 1\); for every axis use None"),
+        (
+            Fraction(1.0),
+            ValueError,
+            r"Fraction\(1.0\): p is in \(0, 1\); for every component use None",
+        ),
         (Fraction("a"), ValueError, r"Fraction\('a'\)"),
         (RelativeError(1.0), ValueError, r"RelativeError\(1.0\): e is"),
         (RelativeError(-0.1), ValueError, r"RelativeError\(-0.1\): e is"),

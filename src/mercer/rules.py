@@ -83,6 +83,10 @@ class Rule(Params):
         """How many axes to compute at first; None where the rule does not know."""
         return None
 
+    def at_most(self, n: int, d: int) -> int | None:
+        """Return the most components the rule can choose; None where it has no limit."""
+        return self.first_guess(n, d)
+
     def check(self, n: int, d: int) -> None:
         """Raise ValueError where the rule cannot serve n samples of d features."""
 
@@ -143,23 +147,35 @@ class Count(Rule):
 class Fraction(Rule):
     """Keep the smallest k with (λ₁ + … + λ_k) / Σλ > p, strictly, as scikit-learn does.
 
+    At most `most` components, where that is given.
+
     Examples
     --------
     >>> Fraction(0.8).choose(np.array([4.0, 2.0, 1.0]), 7.0, n=10, d=3)
     2
+    >>> Fraction(0.8, most=1).choose(np.array([4.0, 2.0, 1.0]), 7.0, n=10, d=3)
+    1
     """
 
-    def __init__(self, p: float) -> None:
+    def __init__(self, p: float, most: int | None = None) -> None:
         self.p = p
+        self.most = most
+
+    def at_most(self, n: int, d: int) -> int | None:
+        return None if self.most is None else min(int(self.most), n, d)
 
     def check(self, n: int, d: int) -> None:
-        self._need(_is_real(self.p) and 0 < self.p < 1, "p is in (0, 1); for every axis use None")
+        met = _is_real(self.p) and 0 < self.p < 1
+        self._need(met, "p is in (0, 1); for every component use None")
+        met = self.most is None or (_is_count(self.most) and self.most > 0)
+        self._need(met, "most is an integer > 0, or None for no limit")
 
     def _choose(self, shown: Shown) -> int | None:
         if shown.total <= 0:  # Constant data: one axis, as scikit-learn.
             return shown.capped(1)
         shares = np.cumsum(shown.values / shown.total)
-        return shown.capped(int(np.searchsorted(shares, self.p, side="right")) + 1)
+        k = int(np.searchsorted(shares, self.p, side="right")) + 1
+        return shown.capped(k if self.most is None else min(k, int(self.most)))
 
 
 class RelativeError(Rule):

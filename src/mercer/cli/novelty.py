@@ -32,13 +32,26 @@ class FitOptions(Rows, Model, Kept, Output):
     ] = 0.1
     linear: Annotated[
         bool,
+        typer.Option("--linear", help="Linear PCA instead of a kernel.", rich_help_panel="Model"),
+    ] = False
+    components: Annotated[
+        str | None,
         typer.Option(
-            "--linear",
-            help="Distances from linear axes. With --kernel from that kernel's; if neither is "
-            "given from those of rbf, its gamma the median.",
+            metavar="N|SHARE|RULE",
+            help="Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+            "broken-stick, parallel or gavish-donoho. Default: 0.95, at most 100 components; with "
+            "--linear, 0.95.",
             rich_help_panel="Model",
         ),
-    ] = False
+    ] = None
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help='Kernel: a name, or an expression such as "rbf(0.01) + 2*poly(3)". Default: rbf.',
+            rich_help_panel="Model",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +88,7 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
 
     from mercer.cli import build, outputs, rows
     from mercer.cli.errors import UsageError
-    from mercer.estimators.novelty import NoveltyDetector
+    from mercer.estimators.novelty import NoveltyDetector, usual_components
 
     start = time.perf_counter()
     if asked.linear and asked.kernel is not None:
@@ -83,9 +96,9 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
     if not 0 < asked.contamination <= 0.5:
         raise UsageError(f"--contamination {asked.contamination} must be above 0 and at most 0.5.")
     if not asked.linear and asked.kernel is None:
-        asked = replace(asked, kernel="rbf", gamma=asked.gamma or "median")
-        asked = replace(asked, components=asked.components or "0.95")
-    made = NoveltyDetector(build.estimator(asked), contamination=asked.contamination)
+        asked = replace(asked, kernel="rbf")
+    inner = build.estimator(asked, usual_components())
+    made = NoveltyDetector(inner, contamination=asked.contamination)
     outputs.require_suffix(asked.output, ".mercer")
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
     with fits.resumed(asked, voice):

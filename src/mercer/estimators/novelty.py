@@ -21,6 +21,7 @@ from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.notices import warn
 from mercer.projection import LinearProjection
+from mercer.rules import Fraction, Rule
 from mercer.sources import Source, check_weights
 
 
@@ -39,12 +40,9 @@ class NoveltyDetector(OutlierMixin, Around):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        Whose axes they are; None is ``KernelPCA(0.95, kernel="rbf", gamma="median")``: the
-        median distance between rows is a width for rows of any units, and a share of the variance
-        a number of axes for rows of any dimension. Narrower kernels and more axes follow the
-        rows more tightly. A share takes the whole spectrum: for very many rows, ask for a number
-        of axes on a basis, such as ``KernelPCA(50, kernel="rbf", gamma="median",
-        method="subset")``.
+        The model whose components are used. None is ``KernelPCA(Fraction(0.95, most=100),
+        kernel="rbf", gamma="median")``: 95 % of the variance, but at most 100 components.
+        A narrower kernel and more components follow the rows more tightly.
     contamination : float in (0, 0.5]
         The share of rows that is called novel. Of the rows of the fit it is at most that share,
         and as near it as whole rows come; where it is less than one row, the boundary encloses
@@ -179,7 +177,7 @@ class NoveltyDetector(OutlierMixin, Around):
         return sign if namespace(decision) is np else like(sign, decision)
 
     def _default(self) -> Any:
-        return KernelPCA(0.95, kernel="rbf", gamma="median")
+        return KernelPCA(usual_components(), kernel="rbf", gamma="median")
 
     def _held_out(self, X: Any, sample_weight: Any) -> Array:
         """Return the distance of each row to axes that were found without it."""
@@ -217,6 +215,11 @@ class NoveltyDetector(OutlierMixin, Around):
                 f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
                 f"splitter such as KFold."
             ) from error
+
+
+def usual_components() -> Rule:
+    """Return how many components a kernel has by default: few enough to find them fast."""
+    return Fraction(0.95, most=100)
 
 
 def _left(model: Any, X: Any) -> Array:
