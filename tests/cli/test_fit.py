@@ -66,6 +66,10 @@ def test_a_page_that_cannot_be_written_leaves_no_model(mercer, iris, monkeypatch
             ("--kernel", "rbf", "--gamma", "median", "--components", "3"),
             KernelPCA(3, kernel="rbf", gamma="median"),
         ),
+        (("--kernel", "rbf"), KernelPCA(10, kernel="rbf", gamma="median")),
+        (("--kernel", "gaussian"), KernelPCA(10, kernel="gaussian", gamma="median")),
+        (("--kernel", "poly", "--components", "3"), KernelPCA(3, kernel="poly", gamma="median")),
+        (("--kernel", "cosine", "--components", "3"), KernelPCA(3, kernel="cosine")),
         (
             ("--kernel", "rbf", "--gamma", "0.2", "--components", "3"),
             KernelPCA(3, kernel="rbf", gamma=0.2),

@@ -65,9 +65,35 @@ def test_gamma_by_default_and_from_the_rows():
     assert median.kernel_ == Laplacian(median.gamma_, "l1")
     scale = KernelPCA(2, kernel="poly", gamma="scale").fit(X)
     assert scale.gamma_ == pytest.approx(1 / (4 * X.var()))
-    for kernel, words in ((RBF(1.0), "set gamma in the kernel"), ("poly", "rbf and laplacian")):
-        with pytest.raises(ValueError, match=words):
-            KernelPCA(2, kernel=kernel, gamma="median").fit(X)
+    for kernel in ("poly", "sigmoid", "gaussian"):
+        found = KernelPCA(2, kernel=kernel, gamma="median").fit(X)
+        assert found.gamma_ == pytest.approx(0.5 / np.median(distances) ** 2)
+    chi2 = -pairwise.additive_chi2_kernel(X)[np.triu_indices(len(X), 1)]
+    found = KernelPCA(2, kernel="chi2", gamma="median").fit(X)
+    assert found.gamma_ == pytest.approx(1 / np.median(chi2))
+    for kernel in (RBF(1.0), "rbf(1)", "matern"):
+        for gamma in ("median", 0.3):
+            with pytest.raises(ValueError, match="gamma"):
+                KernelPCA(2, kernel=kernel, gamma=gamma).fit(X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "additive_chi2", "precomputed"])
+def test_kernels_without_a_gamma_ignore_it_in_words_as_in_numbers(kernel):
+    rows = X[:40] @ X[:40].T if kernel == "precomputed" else X
+    fits = [
+        KernelPCA(2, kernel=kernel, gamma=gamma).fit(rows)
+        for gamma in (None, 0.3, "median", "scale")
+    ]
+    for fit in fits[1:]:
+        assert np.array_equal(fit.eigenvalues_, fits[0].eigenvalues_)
+
+
+def test_a_grid_over_kernels_and_gamma():
+    names = ["linear", "poly", "rbf", "gaussian", "sigmoid", "cosine", "laplacian", "chi2"]
+    grid = {"kernelpca__kernel": names, "kernelpca__gamma": ["median", "scale", 0.1, None]}
+    model = make_pipeline(KernelPCA(2), LogisticRegression())
+    found = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, load_iris().target)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize(

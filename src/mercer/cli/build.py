@@ -30,8 +30,11 @@ _FEW = 10
 _SHARE = 0.95
 
 
-def estimator(asked: Model) -> Any:
-    """Return the estimator that was asked for, unfitted."""
+def estimator(asked: Model, components: Any = _FEW) -> Any:
+    """Return the estimator that was asked for, unfitted.
+
+    With a kernel and no --components, it has `components`.
+    """
     if asked.scale not in SCALES:
         unknown("--scale", asked.scale, SCALES)
     if asked.gap is not None and not 0 <= asked.gap < 1:
@@ -40,7 +43,7 @@ def estimator(asked: Model) -> Any:
     if asked.kernel is None:
         return _linear(asked, given)
     made = KernelPCA(
-        _count(asked.components, _FEW, kernel=True),
+        _count(asked.components, components, kernel=True),
         kernel=_kernel(asked.kernel),
         gamma=_gamma(asked),
         method=_method(asked),
@@ -120,11 +123,12 @@ def _kernel(text: str) -> str:
 def _gamma(asked: Model) -> Any:
     text, kernel = asked.gamma, asked.kernel or ""
     if text is None:
-        return None
+        return "median" if has_gamma(kernel) else None
     if not has_gamma(kernel):
+        remedy = "it has none" if kernel in KERNELS else "write it there"
         raise UsageError(
-            f"--gamma is for a kernel by its name alone, as --kernel rbf, and --kernel is "
-            f"{kernel!r}: write it there."
+            f"--gamma is for a kernel given by name alone, as --kernel rbf, and --kernel is "
+            f"{kernel!r}: {remedy}."
         )
     if text in ("median", "scale"):
         return text

@@ -35,7 +35,7 @@ class Options(Rows, Model):
 
 EXAMPLES = (
     "mercer compare rows.npy --components 10",
-    "mercer compare rows.npy --kernel rbf --gamma median --components 10 --basis 500 "
+    "mercer compare rows.npy --kernel rbf --components 10 --basis 500 "
     "--method exact,subset,nystrom",
 )
 

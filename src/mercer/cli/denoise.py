@@ -6,7 +6,7 @@ from mercer.cli import say, transform
 
 Options = transform.Options
 EXAMPLES = (
-    "mercer fit clean.npy --kernel rbf --gamma median --preimage auto -o digits.mercer",
+    "mercer fit clean.npy --kernel rbf --preimage auto -o digits.mercer",
     "mercer denoise digits.mercer noisy.npy -o denoised.npy",
 )
 

@@ -43,7 +43,7 @@ class Options(Rows, Model, Kept, Output):
 
 EXAMPLES = (
     "mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html",
-    "mercer fit digits.npy --kernel rbf --gamma median --components 50 --gap 0.01 -o digits.mercer",
+    "mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer",
     'mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000 '
     "--select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet",
     "mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer",

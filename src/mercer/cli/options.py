@@ -178,8 +178,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="N|SHARE|RULE",
-            help="Axes: a number, a share of the variance (0.95), all, mle, kaiser, broken-stick, "
-            "parallel or gavish-donoho. If not given 0.95, and 10 with a kernel.",
+            help="Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+            "broken-stick, parallel or gavish-donoho. Default: 0.95; with --kernel, 10.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -187,7 +187,9 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="TEXT",
-            help='Kernel PCA with this kernel, as "rbf(0.01) + 2*poly(3)". If not given, linear.',
+            help="Kernel PCA with this kernel: a name (rbf or gaussian, laplacian, poly, sigmoid, "
+            'cosine, chi2, …) or an expression such as "rbf(0.01) + 2*poly(3)". Default: linear '
+            "PCA.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -195,7 +197,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="median|scale|NUMBER",
-            help="Scale of a kernel by name, as of --kernel rbf. 1/columns, if not given.",
+            help="Scale of a kernel given by name, as --kernel rbf: median takes it from the "
+            "median distance between rows, scale is 1/(columns × variance). Default: median.",
             rich_help_panel=_MODEL,
         ),
     ] = None

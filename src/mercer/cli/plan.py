@@ -21,7 +21,7 @@ class Options(fit.Options):
     ] = None  # type: ignore[assignment]
 
 
-EXAMPLES = ("mercer plan rows.npy --kernel rbf --gamma median --components 50 --memory 4GiB",)
+EXAMPLES = ("mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB",)
 
 
 def plan(asked: Options, voice: say.Voice) -> say.Result:
