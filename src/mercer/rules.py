@@ -369,10 +369,21 @@ class GavishDonoho(Rule):
         return shown.leading(max(cut**2, EPS * p * float(shown.values[:1].sum())))
 
 
+NAMED: dict[str, type[Rule]] = {
+    "mle": MLE,
+    "kaiser": Kaiser,
+    "broken-stick": BrokenStick,
+    "parallel": ParallelAnalysis,
+    "gavish-donoho": GavishDonoho,
+}
+"""Rules by name."""
+
+
 def as_rule(n_components: Any, n: int, d: int) -> Rule:
     """Return the rule that `n_components` stands for, checked against n samples of d features.
 
-    None: every axis; an integer: Count; a float in (0, 1): Fraction; "mle": MLE; a Rule: itself.
+    None or "all": every component; an integer: Count; a float in (0, 1): Fraction; "mle",
+    "kaiser", "broken-stick", "parallel" or "gavish-donoho": that rule; a Rule: itself.
 
     Examples
     --------
@@ -382,19 +393,20 @@ def as_rule(n_components: Any, n: int, d: int) -> Rule:
     rule: Rule
     if isinstance(n_components, Rule):
         rule = n_components
-    elif n_components is None:
+    elif n_components is None or (isinstance(n_components, str) and n_components == "all"):
         rule = Count(min(n, d))
     elif _is_count(n_components):
         rule = Count(int(n_components))
     elif _is_real(n_components) and 0 < n_components < 1:
         rule = Fraction(float(n_components))
-    elif isinstance(n_components, str) and n_components == "mle":
-        rule = MLE()
+    elif isinstance(n_components, str) and n_components in NAMED:
+        rule = NAMED[n_components]()
     else:
         known = _is_real(n_components) or isinstance(n_components, str)
         raise (ValueError if known else TypeError)(
             f"n_components={n_components!r} must be an int between 0 and {min(n, d)}, a float "
-            "in the range (0.0, 1.0), 'mle', a Rule, or None for every axis"
+            f"in the range (0.0, 1.0), one of {', '.join(map(repr, ('all', *NAMED)))}, a Rule, or "
+            "None for every component"
         )
     rule.check(n, d)
     return rule

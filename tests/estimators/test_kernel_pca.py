@@ -17,7 +17,7 @@ from sklearn.metrics import pairwise
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from mercer import KernelPCA, config_context
+from mercer import PCA, KernelPCA, config_context
 from mercer.kernels import RBF, FromFunction, Laplacian, Polynomial, Subsequence, Tanh
 from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
@@ -345,3 +345,15 @@ def test_a_gap_ends_the_iteration_early():
     assert near.certificate_.gap <= 0.05
     assert near.explained_variance_.sum() >= 0.95 * exact.explained_variance_.sum()
     assert near.certificate_.residuals.max() > 10 * exact.certificate_.residuals.max()
+
+
+@pytest.mark.parametrize("asked", [None, "all"])
+@pytest.mark.parametrize(
+    "model", [PCA(gap=0.05), KernelPCA(kernel="rbf", gap=0.05), PCA(gap=0.05, svd_solver="krylov")]
+)
+def test_a_gap_of_all_components_is_said_to_have_no_effect(model, asked):
+    with pytest.warns(UserWarning, match=r"gap=0.05 has no effect.*Set n_components"):
+        clone(model).set_params(n_components=asked).fit(X[:30])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(n_components=2).fit(X[:30])

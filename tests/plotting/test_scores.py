@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, as_source, config_context
 from mercer.kernels import Substring
-from mercer.plotting import ScoresDisplay
+from mercer.plotting import BiplotDisplay, ContoursDisplay, PairsDisplay, ScoresDisplay
 from tests.plotting.drawn import points, rendered, texts
 
 
@@ -32,6 +32,19 @@ def test_scores_of_an_estimator():
     assert display.ax_.get_xlabel() == "Component 1 (92.5 %)"
     assert texts(display.key_) == ["0", "1", "2"]
     assert display.scores.shape == (150, 2)
+
+
+@pytest.mark.parametrize(
+    "display",
+    [ScoresDisplay, PairsDisplay, BiplotDisplay, ContoursDisplay],
+    ids=lambda x: x.__name__,
+)
+def test_labels_by_position(display):
+    X, species = load_iris(return_X_y=True)
+    X = X[:, :2]
+    model = PCA(2).fit(X)
+    found = display.from_estimator(model, X, species)
+    assert texts(found.key_) == texts(display.from_estimator(model, X, labels=species).key_)
 
 
 def test_classes_by_name(X):

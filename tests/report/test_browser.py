@@ -80,7 +80,7 @@ def wine(tmp_path_factory):
     pca = PCA(5, scale=True).fit(data.data)
     names = data.target_names[data.target]
     ids = [f"bottle {i}" for i in range(178)]
-    write_report(path, pca, data.data, labels=names, ids=ids, columns={"year": np.arange(178)})
+    write_report(pca, data.data, path, labels=names, ids=ids, columns={"year": np.arange(178)})
     return path
 
 
@@ -151,7 +151,7 @@ def test_dates_and_classes_of_none(opened, tmp_path):
     numbers = 123_456 + np.arange(60)
     path = tmp_path / "dates.html"
     columns = {"day": days, "number": numbers, "": numbers}
-    write_report(path, PCA(2).fit(rows), rows, labels=names, columns=columns)
+    write_report(PCA(2).fit(rows), rows, path, labels=names, columns=columns)
     page = opened(path)
     # Rows of no class are drawn first, below all others, and stand last in the legend.
     assert page.evaluate("scatter.data.map(t => t.name)") == ["missing", "a", "b"]
@@ -170,7 +170,7 @@ def test_dates_and_classes_of_none(opened, tmp_path):
 
 def test_many_axes_are_seen(opened, page, tmp_path):
     rows = np.random.default_rng(0).normal(size=(300, 60))
-    write_report(tmp_path / "many.html", PCA(50).fit(rows), rows)
+    write_report(PCA(50).fit(rows), rows, tmp_path / "many.html")
     many = opened(tmp_path / "many.html")
     assert many.evaluate("scree._fullLayout.yaxis.range[1]") < 0.06
     assert many.evaluate("scree._fullLayout.yaxis2.range[1]") > 0.9
@@ -183,7 +183,7 @@ def test_only_webgl_may_compile(opened, page, tmp_path):
     policy = "document.querySelector('meta[http-equiv]').content.includes('unsafe-eval')"
     assert not page.evaluate(policy)
     rows = np.random.default_rng(0).normal(size=(2001, 3))
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html")
     many = opened(tmp_path / "r.html")
     assert many.evaluate(policy)
     assert many.evaluate(tried) == 1
@@ -194,7 +194,7 @@ def test_only_webgl_may_compile(opened, page, tmp_path):
 def test_a_phone_sees_legend_and_title_apart(opened, tmp_path):
     rows = np.random.default_rng(0).normal(size=(200, 3))
     labels = [f"a class with a name {i % 18}" for i in range(200)]
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows, labels=labels)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=labels)
     phone = opened(tmp_path / "r.html", viewport={"width": 360, "height": 740}, has_touch=True)
     box = "document.querySelector('#scatter %s').getBoundingClientRect().%s"
     assert phone.evaluate(box % (".g-xtitle", "bottom")) <= phone.evaluate(box % (".legend", "top"))
@@ -303,9 +303,9 @@ def test_nasty_texts_stay_text(opened, tmp_path):
     turned = [[NASTY[(i + s) % d] for i in range(n)] for s in range(3)]
     path = tmp_path / "nasty.html"
     write_report(
-        path,
         pca,
         rows,
+        path,
         labels=turned[0],
         ids=turned[1],
         columns=dict.fromkeys(NASTY, turned[2]),
@@ -334,7 +334,7 @@ def test_nasty_texts_stay_text(opened, tmp_path):
 
 def test_strings_along_one_axis(opened, tmp_path):
     words = ["abba", "abab", "baba", "bbbb", "aaaa", "abc", "<i>cab</i>"]
-    write_report(tmp_path / "w.html", KernelPCA(1, kernel=Substring(2)).fit(words), words)
+    write_report(KernelPCA(1, kernel=Substring(2)).fit(words), words, tmp_path / "w.html")
     page = opened(tmp_path / "w.html")
     assert "<i>cab</i>" in hover(page, point=6)
     assert "Distance" in page.evaluate("scatter.layout.yaxis.title.text")
@@ -343,7 +343,7 @@ def test_strings_along_one_axis(opened, tmp_path):
 def test_pictures_in_the_hover(opened, tmp_path):
     digits = load_digits()
     pca = PCA(4).fit(digits.data)
-    write_report(tmp_path / "d.html", pca, digits.data[:50], image_shape=(8, 8))
+    write_report(pca, digits.data[:50], tmp_path / "d.html", image_shape=(8, 8))
     page = opened(tmp_path / "d.html")
     hover(page, point=7)
     pixels = page.evaluate(
@@ -360,7 +360,7 @@ def test_many_rows(opened, tmp_path, record_property):
     pca = PCA(10).fit(rows)
     path = tmp_path / "many.html"
     start = time.perf_counter()
-    write_report(path, pca, rows, labels=kind)
+    write_report(pca, rows, path, labels=kind)
     written = time.perf_counter() - start
     start = time.perf_counter()
     page = opened(path)
@@ -384,7 +384,7 @@ def test_many_rows(opened, tmp_path, record_property):
 
 def test_without_webgl(browser, tmp_path):
     rows = np.random.default_rng(0).normal(size=(9000, 4))
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html")
     page = browser.new_page()
     page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
     page.goto((tmp_path / "r.html").as_uri())

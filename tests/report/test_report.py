@@ -34,9 +34,9 @@ X = IRIS.data.to_numpy()
 
 @pytest.fixture
 def written(tmp_path):
-    def write(model, *args, **given):
+    def write(model, X=None, **given):
         path = tmp_path / "report.html"
-        write_report(path, model, *args, **given)
+        write_report(model, X, path, **given)
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
         return Page(path)
 
@@ -244,7 +244,7 @@ def test_blocks_change_nothing(tmp_path):
     kpca = KernelPCA(3, kernel="rbf", gamma=0.1).fit(X)
     for name, rows in (("a", 150), ("b", 7)):
         with config_context(block_rows=rows):
-            write_report(tmp_path / name, kpca, X, labels=IRIS.target, sample=100)
+            write_report(kpca, X, tmp_path / name, labels=IRIS.target, sample=100)
     a, b = (Page(tmp_path / name) for name in "ab")
     np.testing.assert_allclose(points(a), points(b), rtol=1e-5, atol=1e-6)
     assert a.data["points"]["rows"] == b.data["points"]["rows"]
@@ -257,7 +257,7 @@ def test_the_same_bytes_twice(tmp_path):
     model = PCA(2, random_state=0).fit(X)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        write_report(tmp_path / folder / "r.html", model, X, labels=IRIS.target, sample=50)
+        write_report(model, X, tmp_path / folder / "r.html", labels=IRIS.target, sample=50)
     assert (tmp_path / "a/r.html").read_bytes() == (tmp_path / "b/r.html").read_bytes()
 
 
@@ -301,16 +301,16 @@ def test_origin(written):
 )
 def test_refused(tmp_path, model, given, error, says):
     with pytest.raises(error, match=says):
-        write_report(tmp_path / "r.html", model(), **{"X": X, **given})
+        write_report(model(), path=tmp_path / "r.html", **{"X": X, **given})
     assert not list(tmp_path.iterdir())
 
 
 def test_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
-        write_report(tmp_path / "nowhere" / "r.html", PCA(2).fit(X))
+        write_report(PCA(2).fit(X), None, tmp_path / "nowhere" / "r.html")
 
 
 def test_an_extra_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ImportError, match=r"pip install 'mercer\[report\]'"):
-        write_report(tmp_path / "r.html", PCA(2).fit(X))
+        write_report(PCA(2).fit(X), None, tmp_path / "r.html")

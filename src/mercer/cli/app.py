@@ -88,7 +88,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = app(arguments, prog_name="mercer", standalone_mode=False)
     except _Usage as error:
-        return _misused(error)
+        return _misused(error, json="--json" in arguments)
     except typer.Abort:
         return 130
     except BrokenPipeError:  # of --help and its like
@@ -98,12 +98,13 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else errors.DONE
 
 
-def _misused(error: Any) -> int:
+def _misused(error: Any, *, json: bool) -> int:
     """Say what was not understood, and where to read on."""
     said = error.format_message()
     context = getattr(error, "ctx", None)
     called = context.command_path if context is not None else "mercer"
     if not said:  # a command of none: its help was printed
         return errors.USAGE
-    errors.complain(f"{called}: {said.rstrip('.')}. See {called} --help.")
+    code = errors.USAGE if json else None
+    errors.complain(f"{called}: {said.rstrip('.')}. See {called} --help.", code)
     return errors.USAGE

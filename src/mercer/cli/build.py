@@ -11,20 +11,13 @@ from mercer.cli.options import Model
 from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.variants import with_way_back
 from mercer.kernels import parse
 from mercer.kernels.grammar import NAMES as KERNELS
 from mercer.landmarks import RULES
 from mercer.plan import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 
-_RULES = {
-    "kaiser": rules.Kaiser,
-    "broken-stick": rules.BrokenStick,
-    "parallel": rules.ParallelAnalysis,
-    "gavish-donoho": rules.GavishDonoho,
-}
-_COUNTS = ("all", "mle", *_RULES)
+_COUNTS = ("all", *rules.NAMED)
 SCALES = ("zscore", "none")
 _FEW = 10
 _SHARE = 0.95
@@ -83,13 +76,13 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         raise UsageError(
             "--components mle is for linear PCA; with a kernel give a number or a share."
         )
-    if text == "mle":
-        return "mle"
-    if text in _RULES:
-        return _RULES[text]()
-    number = _number(text)
+    if text in rules.NAMED:
+        return text
+    number = _number(text.rstrip("% "))
     if number is None:
         unknown("--components", text, _COUNTS)
+    if text.endswith("%"):
+        number, text = number / 100, f"{number / 100}"
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:
@@ -180,10 +173,7 @@ def takes(name: str) -> tuple[str, ...]:
 def _with_preimage(made: KernelPCA, name: str | None) -> KernelPCA:
     if name is None:
         return made
-    if name == "auto":
-        found: KernelPCA = with_way_back(made)
-        return found
-    if name not in PREIMAGES:
+    if name not in ("auto", *PREIMAGES):
         unknown("--preimage", name, ("auto", *PREIMAGES))
     made.set_params(preimage=name)
     return made

@@ -34,6 +34,7 @@ def command(
                 called,
                 debug=asked.debug,
                 kept=getattr(asked, "checkpoint", None),
+                json=asked.json,
             )
             if code:
                 raise typer.Exit(code)

@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from json import dumps
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,7 +65,12 @@ class UsageError(Exception):
 
 
 def guarded(
-    work: Callable[[], None], command: str, *, debug: bool, kept: Path | None = None
+    work: Callable[[], None],
+    command: str,
+    *,
+    debug: bool,
+    kept: Path | None = None,
+    json: bool = False,
 ) -> int:
     """Do the work and return the exit code; say what went wrong, and what is `kept`."""
     try:
@@ -76,12 +82,14 @@ def guarded(
     except (KeyboardInterrupt, Exception) as error:
         # An interrupted import may end in any error.
         if isinstance(error, KeyboardInterrupt) or stopped() is not None:
-            complain(f"Stopped: no file was written.{_rest(kept)}")
-            return stopped() or 130
+            code = stopped() or 130
+            complain(f"Stopped: no file was written.{_rest(kept)}", code if json else None)
+            return code
         if debug:
             traceback.print_exc()
-        complain(f"{command}: {sentence(error)}")
-        return USAGE if isinstance(error, UsageError) else FAILED
+        code = USAGE if isinstance(error, UsageError) else FAILED
+        complain(f"{command}: {sentence(error)}", code if json else None)
+        return code
 
 
 def _rest(folder: Path | None) -> str:
@@ -124,10 +132,13 @@ def spoken(text: str) -> str:
     return text
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
+def complain(text: str, code: int | None = None) -> None:
+    """Say on stderr what went wrong; where a code is given, also as JSON on stdout."""
     from rich.text import Text
 
+    if code is not None:
+        with contextlib.suppress(OSError):
+            print(dumps({"error": text, "exit_code": code}), flush=True)
     with contextlib.suppress(OSError):
         line = Text.assemble(("error: ", "bold red"), say.printable(text))
         say.console(stderr=True).print(line, soft_wrap=not sys.stderr.isatty())

@@ -104,7 +104,7 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
     from mercer.report import write_report
 
     labels = None if asked.label is None else table.extra[asked.label]
-    write_report(path, model, table.source, labels=labels, origin=origin("fit", asked))
+    write_report(model, table.source, path, labels=labels, origin=origin("fit", asked))
 
 
 @contextlib.contextmanager

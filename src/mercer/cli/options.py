@@ -39,9 +39,7 @@ def between_commas(text: str | None) -> list[str] | None:
 class Common:
     """What every command takes."""
 
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = (
-        False
-    )
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; errors too.")] = False
     debug: Annotated[
         bool,
         typer.Option(

@@ -85,7 +85,8 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
     origin = read_header(asked.model).origin or {}
     model = load(asked.model)
     given = {} if asked.data is None else _rows(model, asked, origin, voice)
-    write_report(asked.output, model, image_shape=shape, title=asked.title, origin=origin, **given)
+    X, given = given.pop("X", None), {"title": asked.title, "origin": origin, **given}
+    write_report(model, X, asked.output, image_shape=shape, **given)
     seconds = time.perf_counter() - start
     lines = [("written", facts.written(asked.output)), ("time", say.seconds(seconds))]
     result = {"model": str(asked.model), "output": str(asked.output), "seconds": seconds}

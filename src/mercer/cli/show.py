@@ -107,9 +107,9 @@ def _files(
         from mercer.report import write_report
 
         write_report(
-            page,
             pca,
             digits.data,
+            page,
             labels=digits.target,
             image_shape=(8, 8),
             title="Handwritten digits",

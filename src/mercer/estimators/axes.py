@@ -22,9 +22,10 @@ class Axes(Projecting):
     projection_: LinearProjection
     components_: Array
     mean_: Array
-    explained_variance_: Array
+    scale_: Array
+    singular_values_: Array
     noise_variance_: float
-    n_components_: int
+    n_samples_: int
     whiten: bool
 
     def inverse_transform(self, X: Any) -> Any:

@@ -14,10 +14,9 @@ from mercer.arrays import Array, Matrix, like, moved, to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact
+from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.notices import warn
-from mercer.plan import Plan
-from mercer.preimage import Found, Preimage, as_preimage
+from mercer.preimage import Found, Preimage, as_preimage, suited_to
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.sources import Source, at_home
@@ -28,7 +27,10 @@ class Back(Projecting):
 
     projection_: KernelProjection
     kernel_: Kernel | None
-    plan_: Plan
+    gamma_: float | None
+    eigenvalues_: Array
+    eigenvectors_: Array
+    X_fit_: Any
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
@@ -62,8 +64,8 @@ class Back(Projecting):
         if not hasattr(self, "dual_coef_"):
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "
-                'hence the inverse transform is not available; nor is preimage="fixed_point", '
-                '"gradient", "ridge" or "distances" set.'
+                'hence the inverse transform is not available; nor is preimage="auto", '
+                '"fixed_point", "gradient", "ridge" or "distances" set.'
             )
         scores, basis, back = self._check_scores(X), self.X_transformed_fit_, self.dual_coef_
         kernel = self.kernel_
@@ -87,8 +89,8 @@ class Back(Projecting):
         check_is_fitted(self)
         if not hasattr(self, "preimage_"):
             raise ValueError(
-                'preimage=None. Set preimage="fixed_point", "gradient", "ridge" or "distances", '
-                "and fit again."
+                'preimage=None. Set preimage="auto", "fixed_point", "gradient", "ridge" or '
+                '"distances", and fit again.'
             )
         source = self._check_scores(scores)
         with progress.session():
@@ -137,7 +139,7 @@ class Back(Projecting):
 
     def _refuse_preimage(self) -> None:
         """Refuse to look for rows whose images are near what features keep of others."""
-        if self.preimage is not None:
+        if self.preimage not in (None, "auto"):
             raise ValueError(
                 f"preimage={self.preimage!r} needs axes in the kernel's space, and random features "
                 f"have none. Use fit_inverse_transform=True, which learns from scores, or "
@@ -148,18 +150,23 @@ class Back(Projecting):
         """Learn what the way back needs, of rows and their scores."""
         for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(leftover, None)
-        if self.preimage is None and not self.fit_inverse_transform:
+        preimage, ridge = self.preimage, self.fit_inverse_transform
+        if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
+            preimage, ridge = None, True  # there are no components in the kernel's space
+        elif preimage == "auto":
+            preimage = suited_to(self.kernel_)
+        if preimage is None and not ridge:
             return
         scores = self._own_scores(problem.source).whole()
-        if self.preimage is not None:
+        if preimage is not None:
             known = None
             if isinstance(self.plan_.method, Exact):
                 known = _products(problem, self.projection_)
-            self.preimage_ = clone(as_preimage(self.preimage))
+            self.preimage_ = clone(as_preimage(preimage))
             rows, weights = problem.source.whole(), problem.source.weights
             given = {"products": known, "weights": weights}
             self._way = self.preimage_.begin(self.projection_, rows, to_numpy(scores), **given)
-        if self.fit_inverse_transform:
+        if ridge:
             self._fit_ridge(problem.source, scores)
 
     def _fit_ridge(self, source: Source, scores: Array) -> None:

@@ -12,18 +12,18 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import checkpoint, progress
-from mercer.arrays import is_dask, is_foreign, products
+from mercer.arrays import Array, is_dask, is_foreign, products
 from mercer.certificate import Certificate
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.home import bring_home
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
@@ -56,13 +56,17 @@ class Projecting(
     """
 
     n_components_: int
+    n_features_in_: int
+    explained_variance_: Array
+    explained_variance_ratio_: Array
     certificate_: Certificate
+    plan_: Plan
     fingerprint_: str
     gap: float | None
     random_state: Any
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the axes.
 
@@ -91,7 +95,7 @@ class Projecting(
         return self
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find the axes and return the scores of the same rows.
 
@@ -256,6 +260,11 @@ class Projecting(
                 f"certificate_ says what that means for each axis; "
                 f'{parameter}="auto" converges.',
                 ConvergenceWarning,
+            )
+        if self.gap is not None and self.n_components in (None, "all"):
+            warn(
+                f"gap={self.gap} has no effect: all components are computed, and together they "
+                f"explain all of the variance. Set n_components, such as n_components=10."
             )
         if self.gap is not None and found.gap > self.gap:
             warn(

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
 from mercer.estimators.back import Back
 from mercer.estimators.home import bring_home
 from mercer.estimators.stream import joined
+from mercer.estimators.typed import available_if
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less

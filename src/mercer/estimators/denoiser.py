@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
@@ -23,6 +23,7 @@ from mercer.estimators.images import as_rows, check_image_shape, shape_of
 from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
@@ -161,7 +162,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         self.image_shape = image_shape
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the axes, and choose among candidates where there are several.
 

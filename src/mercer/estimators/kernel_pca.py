@@ -39,7 +39,7 @@ from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.rules import Count, Rule, as_rule
+from mercer.rules import NAMED, Count, Rule, as_rule
 from mercer.sources import ArraySource, Source
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
@@ -55,9 +55,10 @@ class KernelPCA(Batches):
 
     Parameters
     ----------
-    n_components : int, float, Rule or None
-        Number of axes; share of the variance to hold; a rule of `mercer.rules`; or all of
-        positive variance.
+    n_components : int, float, str, Rule or None
+        Number of components; share of the variance to explain; the name of a rule: "kaiser",
+        "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or "all" for
+        all of positive variance.
     kernel : str, Kernel or callable
         scikit-learn's names, with `gamma`, `degree` and `coef0`; "precomputed"; a text such as
         "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
@@ -104,8 +105,8 @@ class KernelPCA(Batches):
         How far below the optimum the captured variance may be, as a share of it: the cheapest
         way to axes that are certified so. Where they cannot be, a warning says what they are.
     preimage : str, Preimage or None
-        The way back to rows: "fixed_point", "gradient", "ridge", "distances", or a method of
-        `mercer.preimage`. None is scikit-learn's.
+        The way back to rows: "fixed_point", "gradient", "ridge", "distances", "auto" for the one
+        that suits the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
 
     Attributes
     ----------
@@ -152,6 +153,7 @@ class KernelPCA(Batches):
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
+            StrOptions({"all", *NAMED} - {"mle"}),  # which counts columns
             Rule,
             None,
         ],
@@ -177,12 +179,12 @@ class KernelPCA(Batches):
         "method": [StrOptions(set(METHODS)), Method],
         "center": ["boolean"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
-        "preimage": [StrOptions(set(PREIMAGES)), Preimage, None],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
 
     def __init__(
         self,
-        n_components: int | float | Rule | None = None,
+        n_components: int | float | str | Rule | None = None,
         *,
         kernel: Any = "linear",
         gamma: float | str | None = None,

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,6 +17,7 @@ from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 
 
 class NearestProjection(Labelled, Around):
@@ -93,7 +93,7 @@ class NearestProjection(Labelled, Around):
         self.metric = metric
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
         """Find the axes of rows, and keep the rows' scores.
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin, _fit_context
+from sklearn.base import OutlierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
@@ -19,6 +19,7 @@ from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_n
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.typed import fit_context
 from mercer.notices import warn
 from mercer.projection import LinearProjection
 from mercer.rules import Fraction, Rule
@@ -92,7 +93,7 @@ class NoveltyDetector(OutlierMixin, Around):
         self.contamination = contamination
         self.cv = cv
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the axes of rows, and the threshold.
 

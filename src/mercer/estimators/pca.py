@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
@@ -16,13 +15,14 @@ from mercer.eigen import Randomized
 from mercer.estimators.axes import Axes
 from mercer.estimators.home import bring_home
 from mercer.estimators.stream import joined, stream_method
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
-from mercer.rules import Count, Rule, as_rule
+from mercer.rules import NAMED, Count, Rule, as_rule
 from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 SOLVERS = NAMES
@@ -38,9 +38,10 @@ class PCA(Axes):
 
     Parameters
     ----------
-    n_components : int, float, "mle", Rule or None
-        Number of axes; share of the variance to hold; Minka's estimate; a rule of
-        `mercer.rules`; or all. A share works with every solver.
+    n_components : int, float, str, Rule or None
+        Number of components; share of the variance to explain; the name of a rule: "mle",
+        "kaiser", "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or
+        "all" for all. A share works with every solver.
     copy : bool
         Accepted for compatibility: X is never written to.
     whiten : bool
@@ -111,7 +112,7 @@ class PCA(Axes):
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
-            StrOptions({"mle"}),
+            StrOptions({"all", *NAMED}),
             Rule,
             None,
         ],
@@ -157,8 +158,8 @@ class PCA(Axes):
         self.center = center
         self.scale = scale
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those seen so far, and find the axes of all of them.
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
@@ -235,7 +236,7 @@ class PCA(Axes):
         n, d = source.shape
         self._check_axes(n, d)
         rule = as_rule(self.n_components, n, d)
-        if self.n_components is None and self.svd_solver == "arpack":
+        if self.n_components in (None, "all") and self.svd_solver == "arpack":
             rule = Count(max(1, min(n, d) - 1))  # as scikit-learn has it
         return Problem(
             source=source,

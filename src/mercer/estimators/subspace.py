@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,6 +25,7 @@ from mercer.estimators.images import no_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, check_strings
 from mercer.sources import Block, Source, at_home, check_weights, fingerprint, known_rows
 
@@ -105,7 +106,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     def __init__(self, estimator: Model | None = None) -> None:
         self.estimator = estimator
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the subspace of every class.
 

@@ -102,9 +102,9 @@ class BiplotDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: Any = None,
-        labels: Any = None,
         names: Sequence[str] | None = None,
         top: int = 10,
         ax: Axes | None = None,
@@ -117,10 +117,10 @@ class BiplotDisplay:
             PCA, ours or scikit-learn's, or a pipeline that ends in it.
         X : array, sparse matrix, DataFrame, path or Source
             Rows; only their scores along two components are held.
-        components : two of int or None
-            Which ones, across and up, counted from 0. None: the first two.
         labels : array of shape (n,) or None
             Classes of the rows, or numbers.
+        components : two of int or None
+            Which ones, across and up, counted from 0. None: the first two.
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
         top : int

@@ -66,9 +66,9 @@ class PairsDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: Any = None,
-        labels: Any = None,
         ax: Any = None,
     ) -> Self:
         """Draw the scores that a fitted model gives rows.
@@ -79,10 +79,10 @@ class PairsDisplay:
             Anything with `transform`, what is built around it, or a pipeline that ends in it.
         X : array, sparse matrix, DataFrame, path or Source
             Rows; only their scores along the components drawn are held.
-        components : int, iterable of int or None
-            How many of the first, or which ones, counted from 0. None: the first four.
         labels : array of shape (n,) or None
             Classes of the rows, or numbers.
+        components : int, iterable of int or None
+            How many of the first, or which ones, counted from 0. None: the first four.
         ax : array of k×k Axes or None
             None makes a figure.
 

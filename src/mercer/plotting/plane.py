@@ -106,9 +106,9 @@ class ContoursDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: int | Iterable[int] | None = None,
-        labels: Any = None,
         resolution: int = 120,
         levels: int | Sequence[float] = 12,
         cmap: Any = None,
@@ -124,10 +124,10 @@ class ContoursDisplay:
         X : array or DataFrame of shape (n, 2)
             Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
             columns become the labels of the axes.
-        components : int, iterable of int or None
-            How many of the first, or which ones, counted from 0. None: all, at most eight.
         labels : array of shape (n,) or None
             Classes of the rows, or a number for each, as in `ScoresDisplay`.
+        components : int, iterable of int or None
+            How many of the first, or which ones, counted from 0. None: all, at most eight.
         resolution : int
             Points of the grid along each side.
         levels : int or increasing sequence

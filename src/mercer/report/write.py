@@ -23,9 +23,9 @@ from mercer.report.text import clean, count, percent, short
 
 
 def write_report(
-    path: str | os.PathLike[str],
     model: Any,
-    X: Any = None,
+    X: Any,
+    path: str | os.PathLike[str],
     *,
     labels: Any = None,
     ids: Any = None,
@@ -44,12 +44,12 @@ def write_report(
 
     Parameters
     ----------
-    path : path
-        Where to write; what stood there before stays until all is written.
     model : PCA, KernelPCA, NoveltyDetector, Denoiser, NearestProjection or Pipeline
         Fitted; of a pipeline the last step is one of these.
     X : array, sparse matrix, DataFrame, list of str, path, Source or None
         Rows to show, as `model` takes them. None shows what the model alone tells.
+    path : path
+        Where to write; what stood there before stays until all is written.
     labels : array of shape (n,), optional
         Classes of the rows, or numbers.
     ids : array of shape (n,), optional
@@ -79,7 +79,7 @@ def write_report(
     >>> pca = PCA(0.8, scale=True).fit(wine.data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "wine.html"
-    ...     write_report(path, pca, wine.data, labels=wine.target_names[wine.target])
+    ...     write_report(pca, wine.data, path, labels=wine.target_names[wine.target])
     ...     "5 axes hold 80.16" in path.read_text("utf-8")
     True
     """
