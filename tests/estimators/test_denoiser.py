@@ -20,7 +20,7 @@ from mercer.estimators.choice import held_out
 from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Reduced, Subset
-from mercer.preimage import FixedPoint
+from mercer.preimage import PREIMAGES, FixedPoint
 from mercer.sources import Source, as_source
 
 RBF_AXES = KernelPCA(4, kernel="rbf", gamma=0.5, preimage="fixed_point")
@@ -98,7 +98,7 @@ def test_limits_cut_off():
 def test_the_way_back_suits_the_kernel(kernel, way):
     X = np.abs(plane(40, 5)[1])
     denoiser = Denoiser(KernelPCA(2, kernel=kernel)).fit(X)
-    assert denoiser.estimator_.preimage == way
+    assert isinstance(denoiser.estimator_.preimage_, PREIMAGES[way])
     assert np.isfinite(denoiser.transform(X)).all()
     assert denoiser.estimator.preimage is None
 
