@@ -1,4 +1,4 @@
-"""How many axes to keep: a number, a share of the variance, or what stands out of noise."""
+"""How many components to keep: a number, a share of the variance, or what stands out of noise."""
 
 from math import log, pi, sqrt
 from numbers import Integral, Real
@@ -39,7 +39,7 @@ class Shown(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """Variance of the axes not shown."""
+        """Variance of the components not shown."""
         rest = max(self.total - float(self.values.sum()), 0.0)
         return 0.0 if self.whole and rest <= self.slack else rest
 
@@ -58,7 +58,7 @@ class Shown(NamedTuple):
 
 
 class Rule(Params):
-    """How many axes to keep, given the eigenvalues of the covariance matrix.
+    """How many components to keep, given the eigenvalues of the covariance matrix.
 
     A rule of your own overrides `choose`.
 
@@ -80,7 +80,7 @@ class Rule(Params):
         return False
 
     def first_guess(self, n: int, d: int) -> int | None:
-        """How many axes to compute at first; None where the rule does not know."""
+        """How many components to compute at first; None where the rule does not know."""
         return None
 
     def at_most(self, n: int, d: int) -> int | None:
@@ -91,7 +91,7 @@ class Rule(Params):
         """Raise ValueError where the rule cannot serve n samples of d features."""
 
     def choose(self, values: Values, total: float, n: int, d: int) -> int | None:
-        """Return the number of axes to keep.
+        """Return the number of components to keep.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Rule(Params):
 
 
 class Count(Rule):
-    """Keep k axes.
+    """Keep k components.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class RelativeError(Rule):
 
 
 class Threshold(Rule):
-    """Keep every axis with λ_i ≥ eps · λ₁, never one with λ_i = 0.
+    """Keep every component with λ_i ≥ eps · λ₁, never one with λ_i = 0.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class Threshold(Rule):
 
 
 class Kaiser(Rule):
-    """Keep every axis above the mean eigenvalue, λ_i > Σλ / d: 1 for z-scores (Kaiser 1960).
+    """Keep every component above the mean eigenvalue, λ_i > Σλ / d: 1 for z-scores (Kaiser 1960).
 
     Examples
     --------
@@ -243,7 +243,7 @@ class Kaiser(Rule):
 
 
 class BrokenStick(Rule):
-    """Keep the leading axes whose share exceeds that of a stick broken at random.
+    """Keep the leading components whose share exceeds that of a stick broken at random.
 
     λ_k / Σλ > (1/p) (1/k + … + 1/p) with p = min(d, n - 1) (Jackson 1993).
 
@@ -259,7 +259,7 @@ class BrokenStick(Rule):
 
 
 class ParallelAnalysis(Rule):
-    """Keep the leading axes that exceed those of noise (Horn 1965).
+    """Keep the leading components that exceed those of noise (Horn 1965).
 
     λ_k must exceed the given quantile, over the trials, of the k-th eigenvalue of spherical
     normal data of the same n, d and total variance. No n by d matrix is drawn: those are the
@@ -294,7 +294,7 @@ class ParallelAnalysis(Rule):
 
 
 class MLE(Rule):
-    """Keep the k of largest evidence for k axes plus spherical noise, 1 ≤ k < d (Minka 2000).
+    """Keep the k of largest evidence for k components plus spherical noise, 1 ≤ k < d (Minka 2000).
 
     Examples
     --------

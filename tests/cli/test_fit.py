@@ -188,7 +188,7 @@ def test_what_is_said(mercer, iris):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer")
     assert "note: left out, as not every entry is a number, or" in done.err
     assert "number the rows: 'species'." in done.err
-    for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of the best", "m.mercer"):
+    for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of optimal", "m.mercer"):
         assert text in done.out
     assert "\x1b" not in done.out + done.err
 

@@ -128,7 +128,7 @@ def test_inspect(mercer, iris, tmp_path):
         "RBF(0.5)",
         "KernelPCA",
         "StandardScaler",
-        "3 axes hold",
+        "3 components explain",
         "'sl', 'sw', 'pl', 'pw'",
         "species",
         "numpy",

@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mercer import KernelPCA, config_context, landmarks
+from mercer.certificate import percent
 from mercer.kernels import RBF, FromFunction, Linear, Polynomial, Subsequence
 from mercer.methods import (
     Cholesky,
@@ -330,10 +331,10 @@ def test_sizes_that_are_whole_numbers(size):
 
 @pytest.mark.parametrize("k", [11, 59, 60, 70])
 def test_more_axes_than_points(k):
-    with pytest.raises(ValueError, match=f"n_components={min(k, 60)} axes do not fit the span of"):
+    with pytest.raises(ValueError, match=f"n_components={min(k, 60)} does not fit the span of"):
         fit(Subset(10), k=k)
     assert fit(Subset(10), k=None).n_components_ == 10
-    with pytest.raises(ValueError, match="n_components=7 axes do not fit rank=6"):
+    with pytest.raises(ValueError, match="n_components=7 does not fit rank=6"):
         fit(Subset(10, rank=6), k=7)
 
 
@@ -487,9 +488,9 @@ def test_a_basis_where_they_do_not_fit_and_a_warning_that_names_it():
         assert re.search(r"exact .* too large", str(plan))
         assert re.search(r"→ subset \(1000 points\)", str(plan))
         (message,) = told(lambda: kpca.fit(rows))
-    gap = 100 * kpca.certificate_.gap
-    assert "kernel PCA of all 12000 rows takes too much" in message
-    assert f"Subset() is what was done, within {gap:.2g} % of the best" in message
+    gap = percent(kpca.certificate_.gap, up=True)
+    assert "kernel PCA of all 12000 rows would take too much" in message
+    assert f"Subset() was used: within {gap} of optimal" in message
     assert "gap=0.01" in message
     assert not told(lambda: fit(Subset(50), rows))  # what is asked for by name is what runs
 

@@ -251,7 +251,7 @@ def test_more_axes_than_there_are():
     denoiser = Denoiser(axes, n_components=[2, 5], noise=0.1, random_state=0).fit(X)
     assert denoiser.n_components_ == 2
     assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
-    with pytest.raises(ValueError, match="not so many axes"):
+    with pytest.raises(ValueError, match="not so many components"):
         Denoiser(axes, n_components=[4, 5], noise=0.1).fit(X)
 
 
@@ -261,7 +261,7 @@ def test_more_linear_axes_than_there_are():
         denoiser = Denoiser(PCA(), n_components=[5, most], noise=1.0, random_state=0).fit(X)
         assert denoiser.n_components_ == 5
         assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
-    with pytest.raises(ValueError, match="not so many axes"):
+    with pytest.raises(ValueError, match="not so many components"):
         Denoiser(PCA(), n_components=[100, 200], noise=1.0).fit(X)
 
 

@@ -29,7 +29,7 @@ def test_scores_of_an_estimator():
     for j, part in enumerate(display.points_):
         found = np.asarray(part.get_offsets())
         np.testing.assert_allclose(np.abs(found), np.abs(left[species == j] @ V.T), atol=1e-9)
-    assert display.ax_.get_xlabel() == "Component 1 (92.5 %)"
+    assert display.ax_.get_xlabel() == "Component 1 (92.4 %)"
     assert texts(display.key_) == ["0", "1", "2"]
     assert display.scores.shape == (150, 2)
 

@@ -87,7 +87,7 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return int(number)
     if not 0 < number < 1:
         raise UsageError(
-            f"--components {text} must be a whole number of axes, or a share of the variance "
+            f"--components {text} must be a whole number, or a share of the variance "
             f"between 0 and 1."
         )
     return number

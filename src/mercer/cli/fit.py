@@ -1,4 +1,4 @@
-"""``mercer fit``: axes of rows, in a file."""
+"""``mercer fit``: a fitted model in a file."""
 
 from __future__ import annotations
 
@@ -29,15 +29,13 @@ class Options(Rows, Model, Kept, Output):
     scores: Annotated[
         Path | None,
         typer.Option(
-            help="Table of the rows' scores to write, too: .csv, .tsv, .parquet, .arrow or .npy.",
+            help="Also write the scores: .csv, .tsv, .parquet, .arrow or .npy.",
             rich_help_panel="Output",
         ),
     ] = None
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="Page to write, too, as report does: NAME.html.", rich_help_panel="Output"
-        ),
+        typer.Option(help="Also write a report: NAME.html.", rich_help_panel="Output"),
     ] = None
 
 
@@ -51,10 +49,10 @@ EXAMPLES = (
 
 
 def fit(asked: Options, voice: say.Voice) -> say.Result:
-    """Find the axes of rows, and write them to a model file.
+    """Fit a model and save it.
 
-    Linear PCA, or kernel PCA with --kernel. Says what was read, how the axes were found, and
-    how far from the best possible ones they can be.
+    Linear PCA, or kernel PCA with --kernel. Prints what was read, which method was used, and how
+    close to optimal the components are.
     """
     from mercer.cli import build, rows
 

@@ -27,7 +27,7 @@ class FitOptions(Rows, Model, Kept, Output):
     contamination: Annotated[
         float,
         typer.Option(
-            help="Share of the rows that is called novel, up to 0.5.", rich_help_panel="Model"
+            help="Share of the rows to flag as novel, up to 0.5.", rich_help_panel="Model"
         ),
     ] = 0.1
     linear: Annotated[
@@ -63,15 +63,14 @@ class ScoreOptions(Fitted):
         typer.Option(
             "--output",
             "-o",
-            help="Table to write, a line a row: .csv, .tsv, .parquet, .arrow; - is CSV on stdout.",
+            help="Table to write, one line per row: .csv, .tsv, .parquet, .arrow; - is CSV on "
+            "stdout.",
             rich_help_panel="Output",
         ),
     ] = None
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", "-f", help="Replace a file that is there already.", rich_help_panel="Output"
-        ),
+        typer.Option("--force", "-f", help="Overwrite an existing file.", rich_help_panel="Output"),
     ] = False
 
 
@@ -80,9 +79,9 @@ SCORE_EXAMPLES = ("mercer novelty score ordinary.mercer new.csv -o scored.csv",)
 
 
 def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
-    """Learn what ordinary rows are like, and write it to a model file.
+    """Fit a novelty detector and save it.
 
-    A row is the more novel the farther it is from the principal axes of the rows of the fit.
+    The novelty of a row is its squared distance from the principal components.
     """
     from dataclasses import replace
 
@@ -109,9 +108,10 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
 
 
 def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
-    """Tell which rows are novel, and how novel each is.
+    """Score rows for novelty.
 
-    Novelty is the squared distance from the axes; a row is novel beyond the threshold of the fit.
+    Novelty is the squared distance from the components. Rows beyond the threshold of the fit are
+    novel.
     """
     import numpy as np
 
@@ -175,7 +175,7 @@ def _shown(
     share = f"{int(novel.sum())} of {len(novel)} rows ({say.percent(float(novel.mean()))})"
     lines = [
         ("read", rows.described(asked.data, table.source)),
-        ("novel", f"{share}, farther than {threshold:.4g} from the axes"),
+        ("novel", f"{share}, novelty above {threshold:.4g}"),
     ]
     if asked.output is not None:
         lines.append(("written", facts.written(asked.output)))

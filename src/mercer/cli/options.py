@@ -42,9 +42,7 @@ class Common:
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; errors too.")] = False
     debug: Annotated[
         bool,
-        typer.Option(
-            "--debug", envvar="MERCER_DEBUG", help="Show where in the code an error arose."
-        ),
+        typer.Option("--debug", envvar="MERCER_DEBUG", help="Show the traceback of an error."),
     ] = False
 
 
@@ -57,7 +55,7 @@ class Memory(Common):
         typer.Option(
             callback=_size,
             metavar="SIZE",
-            help="Memory that the work may take, as 4GiB. Half of the machine's, if not given.",
+            help="Memory limit, for example 4GiB. Default: half of the machine's memory.",
         ),
     ] = None
 
@@ -70,8 +68,8 @@ class Kept(Common):
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep what is done in this folder: where the run is killed, the same command "
-            "goes on from there. Emptied when all is written.",
+            help="Folder for checkpoints: if the run is killed, the same command resumes from "
+            "there. Emptied when the run is complete.",
             rich_help_panel=_OUT,
         ),
     ] = None
@@ -80,7 +78,7 @@ class Kept(Common):
         typer.Option(
             callback=_interval,
             metavar="SECONDS",
-            help="How often: so much work may be lost.",
+            help="Time between checkpoints.",
             rich_help_panel=_OUT,
         ),
     ] = 60.0
@@ -96,9 +94,7 @@ class Output(Common):
     ]
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", "-f", help="Replace files that are there already.", rich_help_panel=_OUT
-        ),
+        typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=_OUT),
     ] = False
 
 
@@ -204,8 +200,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How axes are found: exact, subset, nystrom, sketch, …; of linear PCA full, "
-            "krylov, …. Planned, if not given.",
+            help="Method: exact, subset, nystrom, sketch, … with --kernel; full, krylov, … for "
+            "linear PCA. Default: chosen from the size of the data and the memory limit.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -213,7 +209,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="N|SHARE",
-            help="Points of the basis, for methods that have one.",
+            help="Number of basis points, or share of the rows, for methods with a basis.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -221,14 +217,15 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="RULE",
-            help="How they are chosen: uniform, kmeans, forward, rp_cholesky, ….",
+            help="How basis points are chosen: uniform, kmeans, forward, rp_cholesky, ….",
             rich_help_panel=_MODEL,
         ),
     ] = None
     gap: Annotated[
         float | None,
         typer.Option(
-            help="How far below the best the axes may be: 0.01 is certified within 1 %.",
+            help="Largest certified distance from optimal: 0.01 explains at least 99 % of what the "
+            "best components could.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -236,7 +233,7 @@ class Model(Common):
         str,
         typer.Option(
             metavar="zscore|none",
-            help="zscore divides every column by its deviation.",
+            help="zscore divides each column by its standard deviation.",
             rich_help_panel=_MODEL,
         ),
     ] = "none"
@@ -244,7 +241,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The way back from a kernel's scores to rows, for inverse and denoise: auto, "
+            help="Pre-image method with --kernel, needed for inverse and denoise: auto, "
             "fixed_point, gradient, ridge or distances.",
             rich_help_panel=_MODEL,
         ),
@@ -252,7 +249,7 @@ class Model(Common):
     seed: Annotated[
         int,
         typer.Option(
-            min=0, max=2**32 - 1, help="Where random choices start.", rich_help_panel=_MODEL
+            min=0, max=2**32 - 1, help="Seed of the random numbers.", rich_help_panel=_MODEL
         ),
     ] = 0
 

@@ -66,7 +66,7 @@ EXAMPLES = (
 
 
 def report(asked: Options, voice: say.Voice) -> say.Result:
-    """Write one HTML file: spectrum, scores, loadings, outliers, certificate, how it was made.
+    """Write a report: one HTML file with spectrum, scores, loadings, outliers and certificate.
 
     It opens in any browser, without a network.
     """
@@ -124,6 +124,7 @@ def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) 
             table = read(*wanted)
     else:
         table = read(*wanted)
+    origin["label"] = label
     return {
         "X": table.source,
         "labels": None if label is None else table.extra[label],

@@ -1,4 +1,4 @@
-"""What can be done with fitted axes: project, come back, score; the generative model."""
+"""What can be done with fitted components: project, come back, score; the generative model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Axes(Projecting):
         return self._handed(X, self._map.rows(scores, divide))
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the axes keep of rows: `inverse_transform` of `transform`.
+        """Return what the components keep of rows: `inverse_transform` of `transform`.
 
         Examples
         --------
@@ -61,7 +61,7 @@ class Axes(Projecting):
         return self._handed(X, self._map.rows(scores))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance from what the axes keep of it.
+        """Return each row's squared distance from what the components keep of it.
 
         In units of the columns' deviations where `scale` is set.
 
@@ -81,7 +81,7 @@ class Axes(Projecting):
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
 
-        Where no variance is left for noise the model lives on the span of the axes: the
+        Where no variance is left for noise the model lives on the span of the components: the
         density is that on the span, and rows off it have likelihood zero (-inf).
 
         Source: Tipping & Bishop (1999).
@@ -176,7 +176,7 @@ class Axes(Projecting):
 
     @property
     def loadings_(self) -> Any:
-        """Axes times standard deviations, d×k."""
+        """Components times standard deviations, d×k."""
         check_is_fitted(self)
         xp = namespace(self.components_)
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T

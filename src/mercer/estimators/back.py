@@ -23,7 +23,7 @@ from mercer.sources import Source, at_home
 
 
 class Back(Projecting):
-    """Pre-images: rows whose images are near what the axes keep of others."""
+    """Pre-images: rows whose images are near what the components keep of others."""
 
     projection_: KernelProjection
     kernel_: Kernel | None
@@ -106,7 +106,7 @@ class Back(Projecting):
         return found
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the axes keep of rows: pre-images of their projections.
+        """Return what the components keep of rows: pre-images of their projections.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class Back(Projecting):
         return self.inverse_transform(self.transform(X))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance, in feature space, from what the axes keep of it.
+        """Return each row's squared distance from its reconstruction, in feature space.
 
         Examples
         --------
@@ -141,9 +141,9 @@ class Back(Projecting):
         """Refuse to look for rows whose images are near what features keep of others."""
         if self.preimage not in (None, "auto"):
             raise ValueError(
-                f"preimage={self.preimage!r} needs axes in the kernel's space, and random features "
-                f"have none. Use fit_inverse_transform=True, which learns from scores, or "
-                f'method="subset".'
+                f"preimage={self.preimage!r} needs components in the kernel's space, and random "
+                f"features have none. Use fit_inverse_transform=True, which learns from scores, "
+                f'or method="subset".'
             )
 
     def _fit_back(self, problem: KernelProblem) -> None:
@@ -196,7 +196,7 @@ class Back(Projecting):
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
-    """Return the kernel matrix times the axes and the mean, which the fit has found already.
+    """Return the kernel matrix times the components and the mean, which the fit has found already.
 
     Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the shares is h̄.
     """

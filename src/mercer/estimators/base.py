@@ -68,7 +68,7 @@ class Projecting(
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the axes.
+        """Find the components.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Projecting(
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the axes and return the scores of the same rows.
+        """Find the components and return the scores of the same rows.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class Projecting(
 
     @abstractmethod
     def _residuals(self, source: Source) -> Source:
-        """Return one column: squared distances from the axes, computed when they are read."""
+        """Return one column: squared distances from the components, computed when they are read."""
 
     def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit."""
@@ -220,7 +220,7 @@ class Projecting(
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {source.shape[1]} columns, but {type(self).__name__} has "
-                f"{self.n_components_} axes. Pass what transform returned."
+                f"{self.n_components_} components. Pass what transform returned."
             )
         return placed(source)
 
@@ -257,7 +257,7 @@ class Projecting(
             largest = f": the largest residual is {worst:.1e} of the largest eigenvalue"
             warn(
                 f"the solver stopped before it converged{'' if np.isnan(worst) else largest}. "
-                f"certificate_ says what that means for each axis; "
+                f"certificate_ shows what this means for each component; "
                 f'{parameter}="auto" converges.',
                 ConvergenceWarning,
             )

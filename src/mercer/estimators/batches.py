@@ -56,7 +56,7 @@ def _streams(estimator: Any) -> bool:
 
 
 class Batches(Back):
-    """Adds `partial_fit`: axes in the span of a basis that the first batch fixes."""
+    """Adds `partial_fit`: components in the span of a basis that the first batch fixes."""
 
     center: bool
     kernel: Any
@@ -69,11 +69,11 @@ class Batches(Back):
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far, and find the best axes for all of them.
+        """Add rows to those seen so far, and find the best components for all of them.
 
-        The axes lie in the span of a basis, which is chosen from the first batch, or given:
+        The components lie in the span of a basis, which is chosen from the first batch, or given:
         `method=Subset(select=points)`. The same as one fit of all rows on that basis; of
-        `Hebbian`, axes that have learnt from the rows in the order they came. What is found
+        `Hebbian`, components that have learnt from the rows in the order they came. What is found
         inside the fit, such as gamma="median", is found from the first batch too.
 
         Examples

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, like, numpy_dtype, to_numpy
+from mercer.certificate import percent
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.kernel import resolved
@@ -86,13 +87,13 @@ class KernelPCA(Batches):
     copy_X : bool
         Keep a copy of the rows, so that X may change after the fit; X is never written to.
     remove_zero_eig, n_jobs
-        Accepted for compatibility: axes of no variance are never handed out, and threads are
+        Accepted for compatibility: components of no variance are never handed out, and threads are
         as many as BLAS may use.
     random_state : int, RandomState or None
         Where the iterative solvers start.
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
-        "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
+        "cholesky" and "greedy" find components in the span of a basis, "within" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
         which is never formed, "features" from random Fourier features instead of the kernel,
         "sparse" and "sparse_l1" make them of few rows, "hebbian" learns them from one row after
@@ -103,7 +104,7 @@ class KernelPCA(Batches):
         Subtract the mean in feature space.
     gap : float, optional
         How far below the optimum the captured variance may be, as a share of it: the cheapest
-        way to axes that are certified so. Where they cannot be, a warning says what they are.
+        way to components that are certified so. Where they cannot be, a warning says what they are.
     preimage : str, Preimage or None
         The way back to rows: "fixed_point", "gradient", "ridge", "distances", "auto" for the one
         that suits the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
@@ -115,7 +116,7 @@ class KernelPCA(Batches):
     eigenvectors_ : array of shape (n, k)
         Its eigenvectors; there where the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
-        Variance along each axis, λ/(n−1), and its share of the total.
+        Variance along each component, λ/(n−1), and its share of the total.
     X_fit_ : rows or None
         What the kernel of new rows is taken to; None where that is no rows. All rows of a Dask
         collection stay where they lie, as a Dask array.
@@ -124,7 +125,7 @@ class KernelPCA(Batches):
     gamma_ : float
     n_components_, n_features_in_ : int
     certificate_ : Certificate
-        What the axes hold, and what no others can exceed; negative eigenvalues of a kernel
+        What the components hold, and what no others can exceed; negative eigenvalues of a kernel
         that is not positive semi-definite.
     plan_ : Plan
         What was done, what else could have been.
@@ -332,8 +333,8 @@ class KernelPCA(Batches):
         asked = self.n_components
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
             warn(
-                f"{asked} axes were asked for, and only {self.n_components_} have a variance that "
-                f"is more than rounding: as many are returned."
+                f"n_components={asked} were asked for, but only {self.n_components_} components "
+                f"have a variance above rounding error. Only these are returned."
             )
         method, found = self.plan_.method, self.certificate_
         batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
@@ -344,10 +345,11 @@ class KernelPCA(Batches):
             and not batches
         ):
             warn(
-                f"kernel PCA of all {problem.sides[0]} rows takes too much memory, or time: "
-                f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
-                f"({found.gap.label}), likely within {100 * found.gap_estimate:.2g} %. gap=0.01 "
-                f'finds axes that are certified within 1 %; method="exact" takes all rows.',
+                f"kernel PCA of all {problem.sides[0]} rows would take too much memory or time, so "
+                f"{method!r} was used: within {percent(found.gap, up=True)} of optimal "
+                f"({found.gap.label}), probably within {percent(found.gap_estimate, up=True)}. "
+                f'Set gap=0.01 for components certified within 1 %, or method="exact" for all '
+                f"rows.",
                 ConvergenceWarning,
             )
         if self.gap is not None and found.gap.kind == "estimate" and found.gap <= self.gap:

@@ -21,17 +21,17 @@ from mercer.estimators.typed import fit_context
 
 
 class NearestProjection(Labelled, Around):
-    r"""The class of the nearest training rows, in the space of a few axes.
+    r"""The class of the nearest training rows, in the space of a few components.
 
     Training rows are kept as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new row x has the
-    class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. Of pictures of faces the axes are
-    the eigenfaces. With a `KernelPCA` distances are those between projections in feature
+    class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. Of pictures of faces the components
+    are the eigenfaces. With a `KernelPCA` distances are those between projections in feature
     space. The search is `sklearn.neighbors.KNeighborsClassifier`'s.
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        Whose axes they are; None is ``PCA(0.95)``. With ``PCA(..., whiten=True)`` distances
+        Whose components they are; None is ``PCA(0.95)``. With ``PCA(..., whiten=True)`` distances
         are Mahalanobis'.
     n_neighbors : int
         How many neighbours have a vote.
@@ -95,7 +95,7 @@ class NearestProjection(Labelled, Around):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the axes of rows, and keep the rows' scores.
+        """Find the components of rows, and keep the rows' scores.
 
         Parameters
         ----------
@@ -123,8 +123,8 @@ class NearestProjection(Labelled, Around):
         n, k = scores.shape
         if k == 0:
             raise ValueError(
-                f"{model!r} found no axis to project on: X has no variance, or no axis was "
-                f"asked for."
+                f"{model!r} found no component to project on: X has no variance, or no component "
+                f"was asked for."
             )
         if self.n_neighbors > n:
             raise ValueError(
@@ -209,7 +209,7 @@ class NearestProjection(Labelled, Around):
         )
 
     def _labels(self, y: Any) -> Array:
-        """Return y as an array of classes, before time is spent on axes."""
+        """Return y as an array of classes, before time is spent on components."""
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")

@@ -30,13 +30,13 @@ class NoveltyDetector(OutlierMixin, Around):
     r"""Novelty as the squared distance to the principal subspace.
 
     In the feature space of a kernel, or for `PCA` in the space of the rows themselves, a row is
-    the more novel the less the axes keep of it:
+    the more novel the less the components keep of it:
 
     .. math:: p(x) = \|\tilde\Phi(x)\|^2 - \sum_{j \le k} y_j(x)^2,
 
     with :math:`\tilde\Phi(x) = \Phi(x) - \bar\Phi` and y the scores: `reconstruction_error` of the
     estimator inside. Rows beyond a threshold are novel. The rows of the fit should be ordinary
-    ones: axes turn towards what is far from the rest, and keep it.
+    ones: components turn towards what is far from the rest, and keep it.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class NoveltyDetector(OutlierMixin, Around):
         all of them, as in the source.
     cv : int, splitter, iterable or None
         None takes the threshold from the rows of the fit, as scikit-learn's detectors do. The
-        axes were fitted to these, and are nearer to them than to others: of new rows of the same
-        kind many more than the share may be called novel. With cv the threshold comes from
+        components were fitted to these, and are nearer to them than to others: of new rows of the
+        same kind many more than the share may be called novel. With cv the threshold comes from
         rows that were held out: about the share of new rows is called novel.
 
     Attributes
@@ -95,7 +95,7 @@ class NoveltyDetector(OutlierMixin, Around):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the axes of rows, and the threshold.
+        """Find the components of rows, and the threshold.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class NoveltyDetector(OutlierMixin, Around):
         y : None
             Ignored.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice, for the axes and for the threshold.
+            Counts: a weight of two is the row twice, for the components and for the threshold.
 
         Returns
         -------
@@ -131,8 +131,9 @@ class NoveltyDetector(OutlierMixin, Around):
             )
             if np.all(distances <= np.min(rounding)):
                 warn(
-                    f"the axes of {model!r} keep every row whole: their distances are rounding, "
-                    f"and all rows off the axes will be novel. Ask for fewer axes, or set cv."
+                    f"the components of {model!r} reconstruct every row exactly: the distances are "
+                    f"rounding errors, and every row outside their span will be novel. Use fewer "
+                    f"components, or set cv."
                 )
         return self
 
@@ -181,7 +182,7 @@ class NoveltyDetector(OutlierMixin, Around):
         return KernelPCA(usual_components(), kernel="rbf", gamma="median")
 
     def _held_out(self, X: Any, sample_weight: Any) -> Array:
-        """Return the distance of each row to axes that were found without it."""
+        """Return the distance of each row to components that were found without it."""
         if isinstance(X, (Source, str, os.PathLike)):
             raise TypeError(
                 f"cv={self.cv!r} holds rows out, which takes them in memory, and X is a "
@@ -190,7 +191,7 @@ class NoveltyDetector(OutlierMixin, Around):
         if get_tags(self._inner()).input_tags.pairwise:
             raise ValueError(
                 "kernel='precomputed' does not tell k(x, x) of rows held out, which their distance "
-                "from the axes takes. Use the kernel itself."
+                "from the components takes. Use the kernel itself."
             )
         (X,) = indexable(X)
         n = _num_samples(X)
@@ -204,7 +205,7 @@ class NoveltyDetector(OutlierMixin, Around):
         if not seen.all():
             raise ValueError(
                 f"cv never holds out row {int(np.argmin(seen))}: every row needs a distance to "
-                f"axes found without it. Pass cv=5, or another partition of the rows."
+                f"components found without it. Pass cv=5, or another partition of the rows."
             )
         return distances
 
@@ -224,7 +225,7 @@ def usual_components() -> Rule:
 
 
 def _left(model: Any, X: Any) -> Array:
-    """Return squared distances to a model's axes, on the host."""
+    """Return squared distances to a model's components, on the host."""
     return to_numpy(model.reconstruction_error(X))
 
 

@@ -31,7 +31,7 @@ SOLVERS = NAMES
 class PCA(Axes):
     r"""Principal component analysis, exact and certified.
 
-    The axes :math:`v_1, …, v_k` that hold the most variance of the centred rows:
+    The components :math:`v_1, …, v_k` that hold the most variance of the centred rows:
     eigenvectors of the covariance matrix :math:`C = \frac{1}{n-1}\sum_i (x_i-\mu)(x_i-\mu)^T`.
     A superset of `sklearn.decomposition.PCA`: the same parameters, attributes, dtypes and
     signs, and what stands below them.
@@ -70,18 +70,18 @@ class PCA(Axes):
     Attributes
     ----------
     components_ : array of shape (k, d)
-        The axes, by decreasing variance.
+        The components, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
-        Variance along each axis; its share of the total; singular values of the centred rows.
+        Variance along each component; its share of the total; singular values of the centred rows.
     mean_, scale_ : array of shape (d,)
         What was subtracted from each column, and what it was divided by.
     noise_variance_ : float
-        Mean variance of the axes left out (probabilistic PCA).
+        Mean variance of the components left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
     loadings_ : array of shape (d, k)
-        Axes times standard deviations: covariance of each column with each whitened score.
+        Components times standard deviations: covariance of each column with each whitened score.
     certificate_ : Certificate
-        What the axes hold, and what no others can exceed.
+        What the components hold, and what no others can exceed.
     plan_ : Plan
         What was done, what else could have been.
     fingerprint_ : str
@@ -102,7 +102,7 @@ class PCA(Axes):
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
-    3 axes hold 66.53 % of the variance; no 3 axes hold more than 66.53 % (bound):
+    3 components hold 66.53 % of the variance; no 3 components hold more than 66.53 % (bound):
     within 0.0001 % of the best.
     """
 
@@ -160,12 +160,12 @@ class PCA(Axes):
 
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far, and find the axes of all of them.
+        """Add rows to those seen so far, and find the components of all of them.
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
         Beyond it the rows go through a sketch that fits, a warning says so, and the
         certificate bounds what was lost. Rows of an earlier `fit` are not among those seen. The
-        estimator stays unfitted until it has seen as many rows as it is to have axes.
+        estimator stays unfitted until it has seen as many rows as it is to have components.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class PCA(Axes):
             )
 
     def _least_rows(self, d: int) -> int:
-        """Return how many rows must be seen before there are axes to publish."""
+        """Return how many rows must be seen before there are components to publish."""
         if isinstance(self.n_components, Integral):
             return max(2, int(self.n_components))
         return d if self.n_components == "mle" else 2
@@ -296,7 +296,7 @@ class PCA(Axes):
     def _warn(self, total: float) -> None:
         if total == 0.0:
             warn(
-                "X has no variance: every row is the same. The axes are arbitrary and all "
+                "X has no variance: every row is the same. The components are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
         self._warn_quality("svd_solver", 'svd_solver="full" is exact.')

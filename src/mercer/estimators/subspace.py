@@ -34,7 +34,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     r"""A subspace for every class; a row belongs to the class whose subspace is nearest.
 
     CLAFIC, and kernel CLAFIC where the model is a `KernelPCA`. Principal component analysis of
-    the rows of class i alone gives a mean :math:`\mu_i` and axes, and with :math:`P_i` the
+    the rows of class i alone gives a mean :math:`\mu_i` and components, and with :math:`P_i` the
     projector on these a row x is taken for the class
 
     .. math:: \arg\min_i \|(I-P_i)(\Phi(x)-\mu_i)\|^2,
@@ -46,7 +46,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        The model of every class. A number of axes that a class has too few rows for, or too
+        The model of every class. A number of components that a class has too few rows for, or too
         small a basis, is lowered for that class, with a warning; a basis may be a share of its
         rows, `Subset(0.1)`. None: ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
 
@@ -67,8 +67,9 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     Distances are compared, so all must be taken in one space: `gamma="median"` and `"scale"` are
     found from all rows, random features are the same for every class, and ``PCA(scale=True)``,
     which would divide every class by deviations of its own, is refused. Put a
-    `~sklearn.preprocessing.StandardScaler` in front. Axes that span all columns are refused too:
-    nothing is far from them; where those of a kernel hold the other classes, a warning says so.
+    `~sklearn.preprocessing.StandardScaler` in front. Components that span all columns are refused
+    too: nothing is far from them; where those of a kernel hold the other classes, a warning says
+    so.
 
     Distances are no probabilities: `sklearn.calibration.CalibratedClassifierCV` makes such of
     them.

@@ -160,7 +160,10 @@ def _certified(
             optimum_upper=Figure(upper, kind, upper.confidence),
             eigenvalues=projection.eigenvalues,
             likely=min(max(likely, captured), float(upper)),
-            notes=("Axes are sums over all rows; what they hold took products with the matrix.",),
+            notes=(
+                "Components are sums over all rows; what they explain took products with the "
+                "matrix.",
+            ),
         ),
         overlaps=overlaps,
     )
@@ -265,7 +268,7 @@ def _estimated(
     near = span.inverse @ cross @ axes - np.outer(shares, seen.weight * (apart @ axes))
     certificate = found.certificate(projection.eigenvalues, near, found.sample(len(near.T), DRAWN))
     captured = Figure(float(certificate.captured), "estimate")
-    note = "Axes are sums over all rows; what they hold is judged by their part in the span."
+    note = "Components are sums over all rows; what they explain is judged within the span."
     return replace(
         projection,
         rest=max(0.0, projection.total_variance - float(projection.eigenvalues.sum())),

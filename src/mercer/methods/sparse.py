@@ -243,7 +243,7 @@ class Sparse(OnBasis):
         if wanted is not None and wanted > left:
             raise ValueError(
                 f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and n_components={wanted} "
-                f"axes do not fit their span. Take less, or give n_basis instead."
+                f"components do not fit their span. Take less, or give n_basis instead."
             )
         return fit
 

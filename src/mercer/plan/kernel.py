@@ -1,4 +1,4 @@
-"""Which method finds the axes of a kernel."""
+"""Which method finds the components of a kernel."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _DENSE = 1000
 
 
 def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
-    """Choose how axes in a kernel's space are found.
+    """Choose how components in a kernel's space are found.
 
     Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
     float32, else computed anew for every product, unless that takes too long. Else on a basis.
@@ -166,7 +166,7 @@ def _chosen(
 
 
 def _smaller(size: Size, budget: int) -> Subset:
-    """Return `Subset` on the largest basis that fits, of two points for every axis at least."""
+    """Return `Subset` on the largest basis that fits, of at least two points per component."""
     m = Subset().points(size.n, size.k)
     least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
     while m > least and Subset(m).cost(size).memory > budget:

@@ -135,8 +135,8 @@ class BiplotDisplay:
         axes = split(estimator)[1]
         if not hasattr(axes, "components_") or not hasattr(axes, "explained_variance_"):
             raise TypeError(
-                f"This {type(axes).__name__} has no loadings: it is not fitted, or its axes are "
-                f"not directions of the columns. Fit it, or draw its scores with "
+                f"This {type(axes).__name__} has no loadings: it is not fitted, or its components "
+                f"are not directions of the columns. Fit it, or draw its scores with "
                 f"mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(axes.components_).astype(np.float64)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.certificate import percent
 from mercer.plotting.models import Slices, dense, shares, split
 from mercer.plotting.panels import (
     Axes,
@@ -119,14 +120,14 @@ class GalleryDisplay:
         axes = split(estimator)[1]
         if not hasattr(axes, "components_"):
             raise TypeError(
-                f"This {type(axes).__name__} has no components_: it is not fitted, or its axes are "
-                f"not images. Fit it, or draw what it keeps of images with from_reconstructions."
+                f"This {type(axes).__name__} has no components_: it is not fitted, or not linear. "
+                f"Fit it, or draw its reconstructions of images with from_reconstructions."
             )
         V, ratio = to_numpy(axes.components_), shares(estimator)
         drawn = chosen(components, len(V), FIRST)
         texts = [str(j + 1) for j in drawn]
         if ratio is not None:
-            texts = [f"{j + 1} ({100 * ratio[j]:.1f} %)" for j in drawn]
+            texts = [f"{j + 1} ({percent(ratio[j], 1)})" for j in drawn]
         images = as_images(V[drawn], _shape(estimator, image_shape))
         made = cls({"": images}, captions={"": texts}, limits="symmetric", across=across)
         return made.plot(ax, cmap=cmap)

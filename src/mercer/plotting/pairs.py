@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.certificate import percent
 from mercer.plotting.models import scores_of, shares
 from mercer.plotting.panels import Axes, Panels, Values, chosen, entitle, figure, given
 from mercer.plotting.points import BLUE, COLOURS, GREY, Labels, draw_key, draw_points, grouped
@@ -172,7 +173,7 @@ class PairsDisplay:
             if i:
                 entitle(axes[i, 0], ylabel=text)
             if ratio is not None:
-                share = f"{100 * ratio[number]:.1f} %"
+                share = percent(ratio[number], 1)
                 style = {"ha": "right", "va": "top", "fontsize": "small"}
                 axes[i, i].text(0.97, 0.95, share, transform=axes[i, i].transAxes, **style)
 

@@ -33,7 +33,7 @@ MARGIN = 0.12
 class ContoursDisplay:
     """Contours of each component's score over the plane, with the rows on top.
 
-    A line joins the points x of equal score yⱼ(x): straight and orthogonal to the axis in
+    A line joins the points x of equal score yⱼ(x): straight and orthogonal to the component in
     linear PCA, bent along the data in kernel PCA. Zero, the score of the mean, is the heavier
     line. Each panel has its own scale of colours, symmetric about zero.
 

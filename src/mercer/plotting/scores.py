@@ -44,7 +44,7 @@ class ScoresDisplay:
     >>> X, species = load_iris(return_X_y=True)
     >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ('Component 1 (92.5 %)', 'Component 2 (5.3 %)')
+    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
     """
 
     def __init__(
