@@ -210,7 +210,7 @@ def test_parameters(method, said):
 
 @pytest.mark.parametrize("k", [20, 80, 1000])
 def test_more_axes_than_features(k):
-    with pytest.raises(ValueError, match=r"do not fit the 10 features.*q of at least"):
+    with pytest.raises(ValueError, match=r"does not fit the 10 features.*q of at least"):
         model(k, RandomFeatures(5)).fit(X)
 
 

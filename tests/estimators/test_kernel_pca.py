@@ -258,7 +258,7 @@ def test_bad_rows_at_transform():
 
 def test_fewer_positive_eigenvalues_than_asked_for():
     with pytest.warns(
-        UserWarning, match="n_components=10 were asked for, but only 4 components have a variance"
+        UserWarning, match="10 components were asked for, and only 4 have a variance"
     ):
         kpca = KernelPCA(10).fit(X)
     assert kpca.n_components_ == 4

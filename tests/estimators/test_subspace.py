@@ -399,7 +399,7 @@ HOLE[143, 2] = np.nan
         (None, HOLE, Y, r"row 143, column 2"),
         (PCA(2), HOLE, Y, r"row 143, column 2"),
         (PCA(2, scale=True), X, Y, r"scale=True.*StandardScaler"),
-        (PCA(), X, Y, r"In class 0 \(50 rows\): 4 axes span the whole space of n_features=4"),
+        (PCA(), X, Y, r"In class 0 \(50 rows\): 4 components span the whole space of n_features=4"),
         (PCA(4), X, Y, r"whole space"),
         (PCA(0.999), X, Y, r"whole space"),
         (KernelPCA(), X, Y, r"whole space"),

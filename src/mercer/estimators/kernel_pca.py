@@ -333,8 +333,8 @@ class KernelPCA(Batches):
         asked = self.n_components
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
             warn(
-                f"n_components={asked} were asked for, but only {self.n_components_} components "
-                f"have a variance above rounding error. Only these are returned."
+                f"{asked} components were asked for, and only {self.n_components_} have a variance "
+                f"above rounding error: only these are returned."
             )
         method, found = self.plan_.method, self.certificate_
         batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
