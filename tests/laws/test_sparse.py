@@ -183,7 +183,7 @@ def test_no_rows_that_differ():
         (Sparse(sigma2=np.nan), 2, "sigma2=nan must be a positive number"),
         (Sparse(sigma2="much"), 2, "sigma2='much' must be a positive number"),
         (Sparse(sigma2=50.0), 2, "sigma2=50.0 leaves no point"),
-        (Sparse(sigma2=0.1), 12, "n_components=12 components do not fit their span"),
+        (Sparse(sigma2=0.1), 12, "12 components do not fit their span"),
         (Sparse(5, sigma2=0.1), 2, "sigma2=0.1 must be left out, or n_basis=5"),
         (Sparse(5, pool=4), 2, "pool=4 must be at least the 5 points"),
         (Sparse(5, pool=2.5), 2, "pool=2.5 must be a whole number"),

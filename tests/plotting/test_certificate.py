@@ -133,3 +133,15 @@ def test_what_is_refused(digits):
     object.__setattr__(silent, "residuals", np.full(2, np.nan))
     with pytest.raises(ValueError, match="'basis' has no residuals of single components"):
         CertificateDisplay({"basis": silent}).plot(kind="components")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_there_is_no_blank_band_below_the_last_text(X, count):
+    pca = PCA(2).fit(X)
+    display = CertificateDisplay({"": pca.certificate_}).plot()
+    if count > 1:
+        display = CertificateDisplay.from_estimators({str(i): pca for i in range(count)})
+    display.figure_.draw_without_rendering()
+    last = display.texts_[-1].get_window_extent().y0
+    axis = display.ax_.get_window_extent().y0
+    assert 0 <= last - axis <= 2.2 * display.texts_[-1].get_fontsize() * display.figure_.dpi / 72

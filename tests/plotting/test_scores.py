@@ -306,3 +306,14 @@ def test_many_long_names_leave_room_for_the_points():
     points, key = (part.get_window_extent() for part in (display.ax_, display.key_))
     assert points.x1 <= key.x0
     assert points.width > 0.3 * display.figure_.bbox.width
+
+
+def test_small_classes_are_drawn_over_large_ones():
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    names = np.array(["rare"] * 4 + ["usual"] * 90 + ["some"] * 6, dtype=object)
+    names[:2] = None
+    display = ScoresDisplay.from_scores(rows, labels=names)
+    assert texts(display.key_)[:3] == ["rare", "some", "usual"]
+    height = {part.get_label(): part.get_zorder() for part in display.points_}
+    missing = next(key for key in height if key not in ("rare", "some", "usual"))
+    assert height[missing] < height["usual"] < height["some"] < height["rare"] < 5

@@ -115,7 +115,7 @@ def test_hover_tells_row_and_label(page):
     told = hover(page, trace=1, point=5)
     row = page.evaluate("document.getElementById('scatter').data[1].rows[5]")
     assert f"Row bottle {row}" in told
-    assert "class_1" in told
+    assert page.evaluate("scatter.data[1].name") in told
     x = page.evaluate("document.getElementById('scatter').data[1].x[5]")
     assert f"{x:.4f}".replace("-", "−")[:-2] in told
     page.mouse.move(5, 5)
@@ -127,7 +127,7 @@ def test_axes_and_colours_are_chosen(page):
     scores = PCA(5, scale=True).fit_transform(data)
     page.select_option("#across", "2")
     page.select_option("#up", "3")
-    assert page.evaluate(AXIS_TITLE).startswith("Axis 3")
+    assert page.evaluate(AXIS_TITLE).startswith("Component 3")
     at, x, y = page.evaluate("(({rows, x, y}) => [rows, [...x], [...y]])(scatter.data[0])")
     np.testing.assert_allclose(np.stack([x, y], 1), scores[at][:, 2:4], atol=1e-4)
     assert page.locator("#scatter .legend .traces").count() == 3
@@ -135,12 +135,47 @@ def test_axes_and_colours_are_chosen(page):
     assert page.evaluate("[...scatter.data[0].marker.color]") == list(range(178))
     assert page.locator("#scatter .colorbar").count() == 1
     assert "year" in hover(page)
-    page.select_option("#colour", label="distance from the axes")
+    page.select_option("#colour", label="distance from the components")
     errors = PCA(5, scale=True).fit(data).reconstruction_error(data)
     found = page.evaluate("[...scatter.data[0].marker.color]")
     np.testing.assert_allclose(found, np.sqrt(errors), rtol=1e-4)
     page.select_option("#colour", label="nothing")
     assert page.evaluate("scatter.data.length") == 1
+
+
+def test_small_classes_are_drawn_over_large_ones(opened, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(100, 3))
+    names = np.array(["rare"] * 4 + ["usual"] * 90 + ["some"] * 6)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=names)
+    page = opened(tmp_path / "r.html")
+    assert page.evaluate("scatter.data.map(t => t.name)") == ["usual", "some", "rare"]
+    legend = "[...document.querySelectorAll('#scatter .legendtext')].map(t => t.textContent)"
+    assert page.evaluate(legend) == ["rare", "some", "usual"]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_table_of_outliers_is_not_clipped(opened, tmp_path, width, labelled):
+    rows = np.random.default_rng(0).standard_t(2, size=(100, 5))
+    names = np.array(["malignant", "benign"])[np.arange(100) % 2] if labelled else None
+    ids = [f"sample-{i:05d}-of-the-study" for i in range(100)]
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=names, ids=ids)
+    page = opened(tmp_path / "r.html", viewport={"width": width, "height": 900})
+    inside = "document.getElementById('furthest').parentElement"
+    assert page.evaluate(f"{inside}.scrollWidth") <= page.evaluate(f"{inside}.clientWidth")
+    page.close()
+
+
+def test_headings_of_the_certificate_leave_no_blank_band_on_a_phone(opened, wine):
+    page = opened(wine, viewport={"width": 390, "height": 844})
+    head = "document.querySelector('#axes thead').getBoundingClientRect().height"
+    row = "document.querySelector('#axes tbody tr').getBoundingClientRect().height"
+    assert page.evaluate(head) <= 2.2 * page.evaluate(row)
+    tiles = "[...document.querySelectorAll('.key div')].map(e => e.getBoundingClientRect().left)"
+    left = page.evaluate(tiles)
+    assert left.count(min(left)) == left.count(max(left)) == len(left) / 2
+    page.close()
 
 
 def test_dates_and_classes_of_none(opened, tmp_path):
@@ -374,7 +409,7 @@ def test_many_rows(opened, tmp_path, record_property):
       document.getElementById("across").dispatchEvent(new Event("change"));
       return performance.now() - start;
     }""")
-    assert page.evaluate(AXIS_TITLE).startswith("Axis 5")
+    assert page.evaluate(AXIS_TITLE).startswith("Component 5")
     assert path.stat().st_size < 8e6
     figures = {"bytes": path.stat().st_size, "write_s": written, "open_s": first}
     for name, value in {**figures, "switch_s": switched / 1000}.items():
