@@ -125,9 +125,8 @@ class GalleryDisplay:
             )
         V, ratio = to_numpy(axes.components_), shares(estimator)
         drawn = chosen(components, len(V), FIRST)
-        texts = [str(j + 1) for j in drawn]
-        if ratio is not None:
-            texts = [f"{j + 1} ({percent(ratio[j], 1)})" for j in drawn]
+        said = ["" if ratio is None else f" ({percent(ratio[j], 1)})" for j in drawn]
+        texts = [f"{j + 1}{share}" for j, share in zip(drawn, said, strict=True)]
         images = as_images(V[drawn], _shape(estimator, image_shape))
         made = cls({"": images}, captions={"": texts}, limits="symmetric", across=across)
         return made.plot(ax, cmap=cmap)
