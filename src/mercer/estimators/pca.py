@@ -102,8 +102,8 @@ class PCA(Axes):
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
-    3 components hold 66.53 % of the variance; no 3 components hold more than 66.53 % (bound):
-    within 0.0001 % of the best.
+    3 components explain 66.52 % of the variance. No 3 components can explain more than 66.52 %
+    (proven), so this is within 0.0001 % of optimal.
     """
 
     _coarse: np.dtype[Any]

@@ -115,7 +115,7 @@ class GalleryDisplay:
         >>> from mercer.plotting import GalleryDisplay
         >>> display = GalleryDisplay.from_estimator(PCA(4).fit(load_digits().data), (8, 8))
         >>> [text.get_text() for text in display.captions_]
-        ['1 (14.9 %)', '2 (13.6 %)', '3 (11.8 %)', '4 (8.4 %)']
+        ['1 (14.8 %)', '2 (13.6 %)', '3 (11.7 %)', '4 (8.4 %)']
         """
         axes = split(estimator)[1]
         if not hasattr(axes, "components_"):

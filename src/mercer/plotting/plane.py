@@ -77,7 +77,7 @@ class ContoursDisplay:
     >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [3, 1]
     >>> display = ContoursDisplay.from_estimator(PCA().fit(X), X)
     >>> [ax.get_title() for ax in display.axes_]
-    ['Component 1 (89.2 %)', 'Component 2 (10.8 %)']
+    ['Component 1 (89.1 %)', 'Component 2 (10.8 %)']
     """
 
     def __init__(
