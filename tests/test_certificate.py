@@ -2,15 +2,18 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer
 from mercer import PCA, Certificate, operators
-from mercer.certificate import Figure, spacing_of, weakest
+from mercer.certificate import Figure, percent, spacing_of, weakest
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import FrequentDirections, Iterative
 
@@ -175,11 +178,11 @@ def test_spacing_of_the_only_eigenvalue():
 @pytest.mark.parametrize(
     ("solver", "dtype", "label"),
     [
-        ("full", np.float64, "bound"),
-        ("full", np.float32, "bound"),
-        ("covariance_eigh", np.float64, "bound"),
-        ("covariance_eigh", np.float32, "bound at 99.9 %"),
-        (FrequentDirections(20), np.float64, "bound"),
+        ("full", np.float64, "proven"),
+        ("full", np.float32, "proven"),
+        ("covariance_eigh", np.float64, "proven"),
+        ("covariance_eigh", np.float32, "at 99.9 % confidence"),
+        (FrequentDirections(20), np.float64, "proven"),
     ],
     ids=str,
 )
@@ -203,7 +206,7 @@ def test_what_is_computed_from_figures_is_as_weak_as_the_weakest():
 
 def test_figures_are_numbers():
     assert Figure(0.25) + 0.5 == 0.75
-    assert repr(Figure(0.25, "bound", 0.999)) == "0.25 (bound at 99.9 %)"
+    assert repr(Figure(0.25, "bound", 0.999)) == "0.25 (at 99.9 % confidence)"
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
@@ -228,22 +231,55 @@ def certificate(k, **changes):
 
 def test_a_sentence():
     assert certificate(3).sentence == (
-        "3 axes hold 80.00 % of the variance; no 3 axes hold more than 81.00 % "
-        "(bound at 99.9 %): within 1.23 % of the best."
+        "3 components explain 80.00 % of the variance. No 3 components can explain more than "
+        "81.00 % (at 99.9 % confidence), so this is within 1.24 % of optimal."
     )
 
 
 def test_a_sentence_of_one_axis():
-    assert certificate(1).sentence.startswith("1 axis holds 80.00 % of the variance; no axis holds")
+    sentence = "1 component explains 80.00 % of the variance. No component can explain more than"
+    assert certificate(1).sentence.startswith(sentence)
+
+
+def test_kinds_in_words():
+    proven = certificate(2, optimum_upper=Figure(0.81)).sentence
+    assert "more than 81.00 % (proven), so this" in proven
+    guess = certificate(2, optimum_upper=Figure(0.81, "estimate")).sentence
+    assert "more than 81.00 % (estimated), so this" in guess
+
+
+@pytest.mark.parametrize("digits", [0, 1, 2, 4])
+@given(share=st.floats(0, 1))
+def test_shares_are_rounded_down_and_limits_up(share, digits):
+    """99.998 % is never 100 %, and nothing that is shown as a limit lies below it."""
+    low, high = (float(percent(share, digits, up=up).removesuffix(" %")) for up in (False, True))
+    step = 10.0**-digits
+    assert low <= 100 * share * (1 + 1e-12) + 1e-6 * step
+    assert 100 * share <= high * (1 + 1e-12) + 1e-6 * step
+    assert high - low <= step * (1 + 1e-9)
+    assert (low == 100) <= (100 * share >= 100 - 1e-5 * step)
+    assert percent(low / 100, digits) == percent(share, digits)  # what is shown stays as it is
+
+
+@given(captured=st.floats(0, 1), above=st.floats(0, 1))
+def test_a_sentence_never_claims_more_than_its_figures(captured, above):
+    upper = captured + (1 - captured) * above
+    text = certificate(2, captured=Figure(captured), optimum_upper=Figure(upper)).sentence
+    held, best, within = (float(x) for x in re.findall(r"([\d.]+) %", text))
+    assert held <= 100 * captured + 1e-7
+    assert best >= 100 * upper - 0.01 - 1e-7
+    assert within >= 100 * (1 - captured / upper if upper else 0) - 1e-7
+    if best != held:
+        assert best >= 100 * upper - 1e-7
 
 
 def test_printing_gives_the_sentence_and_a_table():
     lines = str(certificate(3)).splitlines()
     assert lines[0] == certificate(3).sentence
-    assert lines[1].split() == ["axis", "variance", "residual", "error", "of", "it", "angle"]
-    assert lines[2].split() == ["bound", "estimate", "estimate"]
+    assert lines[1].split() == ["component", "variance", "residual", "its", "error", "angle"]
+    assert lines[2].split() == ["proven", "estimated", "estimated"]
     assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
-    assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "1.0e-03", "rad"]
+    assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "5.7e-02°"]
 
 
 def test_a_long_table_is_cut():
@@ -266,7 +302,7 @@ def test_repr_is_what_is_printed():
 
 
 def test_printing_a_fit():
-    assert str(fit(steep(), 2).certificate_).startswith("2 axes hold ")
+    assert str(fit(steep(), 2).certificate_).startswith("2 components explain ")
 
 
 # A gap that is asked for.

@@ -54,7 +54,7 @@ def test_the_axes_find_what_the_words_do_not(folder, capsys):
     lsa.main(["--axes", "2", "--queries", "60", "-o", str(picture)])
     out = capsys.readouterr().out
     assert "360 documents, 180 key words" in out
-    assert "2 axes hold" in out
+    assert "2 components explain" in out
     rows = [line.split() for line in out.splitlines() if line.startswith(("tf-idf", "2 axes, m"))]
     average = [float(row[-7]) for row in rows]
     assert average[1] > average[0] + 0.2

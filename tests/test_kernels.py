@@ -39,6 +39,7 @@ from mercer.kernels import (
     check_psd,
     parse,
 )
+from mercer.kernels.grammar import NAMES
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal((15, 4))
@@ -100,7 +101,7 @@ def test_parse(text, kernel):
     ("text", "words"),
     [
         ("rbff(1)", ("'rbff'", "character 1", "did you mean 'rbf'")),
-        ("linear + gaussian(1)", ("'gaussian'", "character 10")),
+        ("linear + quantum(1)", ("'quantum'", "character 10")),
         ("poly(2).normalised()", ("'normalised'", "did you mean 'normalized'")),
         ("rbf(1", ("not a kernel",)),
         ("rbf(0.1) - linear", ("kernels are not closed under",)),
@@ -138,6 +139,20 @@ def test_parse_says_what_is_wrong_and_where(text, words):
         parse(text)
     for word in words:
         assert word in str(error.value)
+
+
+def test_an_unknown_kernel_lists_each_kernel_once():
+    with pytest.raises(ValueError, match="there are") as caught:
+        parse("xyzzy")
+    listed = str(caught.value).rsplit("there are ", 1)[1].rstrip(".").split(", ")
+    kinds = [NAMES[name] for name in listed]
+    assert len(kinds) == len(set(kinds)) == len(set(NAMES.values()))
+    assert {"rbf", "poly", "sigmoid", "chi2", "linear", "laplacian"} <= set(listed)
+
+
+def test_gaussian_is_another_name_of_rbf():
+    assert parse("gaussian(0.1) + gaussian") == parse("rbf(0.1) + rbf")
+    assert as_kernel("gaussian", 0.3) == RBF(0.3)
 
 
 @pytest.mark.parametrize(
@@ -228,8 +243,10 @@ def test_sigma_and_median():
     assert RBF.from_sigma(2.0) == RBF(0.125)
     distances = pairwise.euclidean_distances(X)[np.triu_indices(20, 1)]
     assert RBF.from_median(X).gamma == pytest.approx(0.5 / np.median(distances) ** 2)
-    with pytest.raises(ValueError, match="half of the rows are equal"):
+    with pytest.raises(ValueError, match="rows drawn are equal"):
         RBF.from_median(np.ones((5, 2)))
+    # Where more than half of the distances are 0, the others have a median.
+    assert RBF.from_median([[0.0], [0.0], [0.0], [0.0], [2.0]]) == RBF.from_sigma(2.0)
     with pytest.raises(ValueError, match="sigma=0"):
         RBF.from_sigma(0)
     with pytest.raises(ValueError, match="gamma=inf"):

@@ -128,7 +128,7 @@ def test_fit_does_what_the_plan_says(shape):
 
 def test_a_plan_is_a_table():
     lines = str(plan((10**6, 300))).splitlines()
-    assert lines[0] == "Plan for 1000000 × 300 float64, 10 axes, memory 8.0 GiB:"
+    assert lines[0] == "Plan for 1000000 × 300 float64, 10 components, memory 8.0 GiB:"
     assert lines[1] == "Covariance(), the cheapest of those that fit 8.0 GiB."
     assert lines[3].split() == ["method", "passes", "operations", "memory", "seconds"]
     assert [line.split()[0] for line in lines[4:]] == ["→", "dot", "svd", "iterative"]
@@ -147,7 +147,7 @@ def test_the_table_says_what_is_too_large():
 
 
 def test_the_table_of_a_rule():
-    assert "as many axes as the rule finds" in str(plan((1000, 50), k=0.9))
+    assert "as many components as the rule finds" in str(plan((1000, 50), k=0.9))
 
 
 def test_the_table_of_sparse_rows():
@@ -189,4 +189,4 @@ def test_a_method_asked_for_is_refused_where_it_does_not_fit():
 
 def test_a_plan_for_strings_counts_them():
     plan = KernelPCA(2, kernel="substring").plan(["abc", "abd", "xyz"])
-    assert str(plan).startswith("Plan for 3 strings, 2 axes")
+    assert str(plan).startswith("Plan for 3 strings, 2 components")

@@ -469,7 +469,7 @@ def test_as_rule():
     assert as_rule("mle", 4, 4) == MLE()
 
 
-@pytest.mark.parametrize("n_components", [1.0, 0.0, 2.0, -0.5, np.nan, -1, 5, "all", [2], "mle"])
+@pytest.mark.parametrize("n_components", [1.0, 0.0, 2.0, -0.5, np.nan, -1, 5, "every", [2], "mle"])
 def test_what_scikit_learn_refuses_is_refused(n_components):
     n, d = (3, 4) if n_components == "mle" else (7, 4)
     X = np.random.default_rng(0).standard_normal((n, d))
@@ -486,13 +486,21 @@ def test_what_scikit_learn_refuses_is_refused(n_components):
         (5, ValueError, "n_components=5 must be between 0 and .*=4; None keeps them all"),
         (Count(5), ValueError, "n_components=5 must be between 0 and .*=4"),
         (Count(2.0), ValueError, r"n_components=2.0 must be between"),
-        (1.0, ValueError, r"n_components=1.0 must be .* range \(0.0, 1.0\).* None for every axis"),
-        ("all", ValueError, "n_components='all' must be .*'mle'"),
+        (
+            1.0,
+            ValueError,
+            r"n_components=1.0 must be .* range \(0.0, 1.0\).* None for every component",
+        ),
+        ("every", ValueError, "n_components='every' must be .*'mle'"),
         (True, TypeError, "n_components=True must be"),
         (np.True_, TypeError, "n_components=np.True_ must be"),
         ([2], TypeError, r"n_components=\[2\] must be"),
         (Rule, TypeError, "must be .* a Rule"),
-        (Fraction(1.0), ValueError, r"Fraction\(1.0\): p is in \(0, 1\); for every axis use None"),
+        (
+            Fraction(1.0),
+            ValueError,
+            r"Fraction\(1.0\): p is in \(0, 1\); for every component use None",
+        ),
         (Fraction("a"), ValueError, r"Fraction\('a'\)"),
         (RelativeError(1.0), ValueError, r"RelativeError\(1.0\): e is"),
         (RelativeError(-0.1), ValueError, r"RelativeError\(-0.1\): e is"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mercer.config import config_context, get_config, set_config
     from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_pca import KernelPCA
+    from mercer.estimators.kernel_scale import KernelScaleWarning
     from mercer.estimators.nearest import NearestProjection
     from mercer.estimators.noises import SaltAndPepper
     from mercer.estimators.novelty import NoveltyDetector
@@ -30,6 +31,7 @@ __all__ = [
     "ConvergenceWarning",
     "Denoiser",
     "KernelPCA",
+    "KernelScaleWarning",
     "NearestProjection",
     "NoveltyDetector",
     "Plan",
@@ -59,6 +61,7 @@ _HOMES = {
     "ConvergenceWarning": "methods.base",
     "Denoiser": "estimators.denoiser",
     "KernelPCA": "estimators.kernel_pca",
+    "KernelScaleWarning": "estimators.kernel_scale",
     "NearestProjection": "estimators.nearest",
     "NoveltyDetector": "estimators.novelty",
     "Plan": "plan",

@@ -30,7 +30,7 @@ class Figure(float):
     --------
     >>> from mercer.certificate import Figure
     >>> Figure(0.25, "bound", 0.999)
-    0.25 (bound at 99.9 %)
+    0.25 (at 99.9 % confidence)
     """
 
     kind: str
@@ -47,10 +47,10 @@ class Figure(float):
 
     @property
     def label(self) -> str:
-        """The kind in words."""
-        if self.kind == "bound" and self.confidence < 1.0:
-            return f"bound at {100 * self.confidence:g} %"
-        return self.kind
+        """The kind in words: proven, at a confidence, or estimated."""
+        if self.kind != "bound":
+            return "estimated"
+        return "proven" if self.confidence == 1.0 else f"at {100 * self.confidence:g} % confidence"
 
     def __repr__(self) -> str:
         return f"{float(self)!r} ({self.label})"
@@ -152,18 +152,18 @@ def lanczos_excess(steps: int, size: int, starts: int, confidence: float = 0.999
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What a fit holds, what no fit of as many axes can exceed, and how good each axis is.
+    """What the components explain, what no others can exceed, and how good each component is.
 
     Attributes
     ----------
     captured : Figure
-        Share of the total variance that the axes hold.
+        Share of the total variance that the components explain.
     optimum_upper : Figure
-        Share that no set of as many axes can exceed.
+        Share that no set of as many components can exceed.
     residuals : ndarray of shape (k,)
-        ‖Cv − λv‖ of each axis v with variance λ, a bound on the distance from λ to an eigenvalue.
-        Of kernel PCA, the same of the centred kernel matrix and a unit vector over the rows, the
-        axis's coefficients or scores; of `Hebbian`, of the axis in feature space.
+        ‖Cv − λv‖ of each component v with variance λ: λ is no farther from an eigenvalue. Of
+        kernel PCA, that of the centred kernel matrix and a unit vector over the rows, the
+        component's coefficients or scores; of `Hebbian`, that of the component in feature space.
     eigenvalues : ndarray of shape (k,)
         The variances λ.
     spacing : ndarray of shape (k,)
@@ -176,11 +176,11 @@ class Certificate:
         Negative eigenvalues of an indefinite kernel, as far as they were found; the most
         negative first.
     likely : float or None
-        Share that the best axes likely hold, where residuals are not known; an estimate.
+        Share that the best components likely explain, where residuals are not known; an estimate.
     quotients : bool
-        Whether the variances are Rayleigh quotients of the axes, whose errors are quadratic.
+        Whether the variances are Rayleigh quotients of the components, whose errors are quadratic.
     ratio : Figure or None
-        Variance captured over the most that any axes can capture, from below. None where the
+        Variance captured over the most that any components can capture, from below. None where the
         total is known, so that the shares tell it; a basis knows the total within a bracket only.
 
     Examples
@@ -188,8 +188,8 @@ class Certificate:
     >>> from sklearn.datasets import load_iris
     >>> from mercer import PCA
     >>> print(PCA(2).fit(load_iris().data).certificate_.sentence)
-    2 axes hold 97.77 % of the variance; no 2 axes hold more than 97.77 % (bound):
-    within 0.0001 % of the best.
+    2 components explain 97.76 % of the variance. No 2 components can explain more than
+    97.76 % (proven), so this is within 0.0001 % of optimal.
     """
 
     captured: Figure
@@ -206,7 +206,10 @@ class Certificate:
 
     @property
     def gap(self) -> Figure:
-        """How far below the optimum the axes can be: 1 − captured / optimum_upper, or 1 − ratio."""
+        """How far below the optimum the components can be.
+
+        1 − captured / optimum_upper, or 1 − ratio.
+        """
         if self.ratio is not None:
             return Figure(max(0.0, 1.0 - self.ratio), **weakest(self.ratio))
         best = float(self.optimum_upper)
@@ -268,7 +271,7 @@ class Certificate:
 
     @property
     def angles(self) -> Vector:
-        """Estimate of the largest angle, in radians, between each axis and the true one.
+        """Estimate of the largest angle, in radians, between each component and the true one.
 
         sin θ ≤ ‖r‖/s (Davis–Kahan); an estimate because s comes from computed eigenvalues.
         """
@@ -280,44 +283,49 @@ class Certificate:
     def sentence(self) -> str:
         """The certificate in a sentence."""
         k = len(self.eigenvalues)
-        axes = f"{k} axes hold" if k != 1 else "1 axis holds"
-        best = f"no {k} axes hold" if k != 1 else "no axis holds"
-        gap, upper = self.gap, self.optimum_upper
-        shares = f"{axes} {_percent(self.captured)} of the variance; {best} more than "
-        within = _percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2)
-        return f"{shares}{_percent(upper)} ({gap.label}): within {within} of the best."
+        found = f"{k} components explain" if k != 1 else "1 component explains"
+        best = f"No {k} components" if k != 1 else "No component"
+        gap, held, upper = self.gap, percent(self.captured), percent(self.optimum_upper)
+        if upper != held:
+            upper = percent(self.optimum_upper, up=True)
+        within = percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2, up=True)
+        return (
+            f"{found} {held} of the variance. {best} can explain more than {upper} ({gap.label}), "
+            f"so this is within {within} of optimal."
+        )
 
     def __str__(self) -> str:
         lines = [self.sentence]
         if not self.converged:
             lines.append("The solver did not meet its tolerance.")
         if self.likely is not None:
-            lines.append(f"Likely within {_percent(self.gap_estimate)} of the best (estimate).")
+            likely = percent(self.gap_estimate, up=True)
+            lines.append(f"Probably within {likely} of optimal (estimated).")
         lines += self.notes
         if len(self.negative):
             lines.append(
-                f"The kernel is not positive semi-definite: {len(self.negative)} eigenvalues "
-                f"found are negative, the least {self.negative[0]:.3g}; none is among the axes. "
-                f"Shares are of the sum of all eigenvalues, which they make smaller."
+                f"The kernel is not positive semi-definite: {len(self.negative)} of the "
+                f"eigenvalues found are negative, the smallest is {self.negative[0]:.3g}. No "
+                f"component belongs to them. Shares are relative to the sum of all eigenvalues, "
+                f"which the negative ones make smaller."
             )
         if len(self.eigenvalues) and not np.all(np.isnan(self.residuals)):
             lines += self._table()
         return "\n".join(lines)
 
     def _table(self) -> list[str]:
-        """Return the axes, a line each, the first and the last of them."""
+        """Return the components, a line each, the first and the last of them."""
         lines = [
-            f"{'axis':>4}  {'variance':>12}  {'residual':>9}  {'error of it':>11}  angle",
-            f"{'':>4}  {'':>12}  {'bound':>9}  {'estimate':>11}  estimate",
+            f"{'component':>9}  {'variance':>12}  {'residual':>9}  {'its error':>9}  angle",
+            f"{'':>9}  {'':>12}  {'proven':>9}  {'estimated':>9}  estimated",
         ]
-        rows = zip(
-            self.eigenvalues, self.residuals, self.eigenvalue_errors, self.angles, strict=True
-        )
+        angles = np.degrees(self.angles)
+        rows = zip(self.eigenvalues, self.residuals, self.eigenvalue_errors, angles, strict=True)
         for i, (value, residual, error, angle) in enumerate(rows, start=1):
             if 6 < i < len(self.eigenvalues):
-                lines += ["   …"] if i == 7 else []
+                lines += [f"{'…':>9}"] if i == 7 else []
                 continue
-            lines.append(f"{i:>4}  {value:12.6g}  {residual:9.1e}  {error:11.1e}  {angle:.1e} rad")
+            lines.append(f"{i:>9}  {value:12.6g}  {residual:9.1e}  {error:9.1e}  {angle:.1e}°")
         return lines
 
     def __repr__(self) -> str:
@@ -333,5 +341,15 @@ def spacing_of(values: Vector, others: Vector) -> Vector:
     return np.minimum(below, above)[at]
 
 
-def _percent(share: float, digits: int = 2) -> str:
-    return f"{100 * share:.{digits}f} %"
+def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
+    """Return a share in percent, rounded down: 99.998 % is not 100 %; or up, for what is a limit.
+
+    Examples
+    --------
+    >>> percent(0.99998), percent(0.99998, up=True), percent(0.57)
+    ('99.99 %', '100.00 %', '57.00 %')
+    """
+    last = 100.0 * float(share) * 10.0**digits
+    if math.isfinite(last):  # what rounding put beside a whole number is that number
+        last = math.ceil(last - 1e-6) if up else math.floor(last + 1e-6)
+    return f"{last / 10.0**digits + 0.0:.{digits}f} %"

@@ -353,7 +353,7 @@ def joint_residuals(
     if kernel is None:
         raise ValueError(
             "kernel='precomputed' does not tell k(x, x) of new rows, which their distance "
-            "from the axes takes. Use the kernel itself."
+            "from the components takes. Use the kernel itself."
         )
     kind = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
     bases = [each.basis for each in projections]

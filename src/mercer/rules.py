@@ -1,11 +1,10 @@
-"""How many axes to keep: a number, a share of the variance, or what stands out of noise."""
+"""How many components to keep: a number, a share of the variance, or what stands out of noise."""
 
 from math import log, pi, sqrt
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.checkpoint import kept_seed
 from mercer.noise import (
@@ -15,50 +14,11 @@ from mercer.noise import (
     noise_shares,
 )
 from mercer.params import Params
-
-Values: TypeAlias = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
-
-
-class Shown(NamedTuple):
-    """What a rule sees: leading eigenvalues, total variance, samples and features."""
-
-    values: Values
-    total: float
-    n: int
-    d: int
-
-    @property
-    def whole(self) -> bool:
-        return len(self.values) >= min(self.n, self.d)
-
-    @property
-    def slack(self) -> float:
-        """Rounding error of total - Σ values."""
-        return EPS * (len(self.values) + 64) * self.total
-
-    @property
-    def rest(self) -> float:
-        """Variance of the axes not shown."""
-        rest = max(self.total - float(self.values.sum()), 0.0)
-        return 0.0 if self.whole and rest <= self.slack else rest
-
-    def capped(self, k: int) -> int | None:
-        """k; where it is more than shown, all there are, or None if there are more."""
-        return min(k, len(self.values)) if self.whole or k <= len(self.values) else None
-
-    def leading(self, cuts: Values | float) -> int | None:
-        """How many exceed their cut before the first that does not; none exceeds a missing cut."""
-        upper = self.values
-        if not self.whole:  # The largest that the next value can be.
-            upper = np.append(upper, min([*upper[-1:], self.rest + self.slack]))
-        cuts = np.full(len(upper), cuts) if isinstance(cuts, float) else cuts
-        passed = upper[: len(cuts)] > cuts[: len(upper)]
-        return self.capped(int(np.argmin(np.append(passed, False))))
+from mercer.shown import EPS, Shown, Values
 
 
 class Rule(Params):
-    """How many axes to keep, given the eigenvalues of the covariance matrix.
+    """How many components to keep, given the eigenvalues of the covariance matrix.
 
     A rule of your own overrides `choose`.
 
@@ -80,14 +40,18 @@ class Rule(Params):
         return False
 
     def first_guess(self, n: int, d: int) -> int | None:
-        """How many axes to compute at first; None where the rule does not know."""
+        """How many components to compute at first; None where the rule does not know."""
         return None
+
+    def at_most(self, n: int, d: int) -> int | None:
+        """Return the most components the rule can choose; None where it has no limit."""
+        return self.first_guess(n, d)
 
     def check(self, n: int, d: int) -> None:
         """Raise ValueError where the rule cannot serve n samples of d features."""
 
     def choose(self, values: Values, total: float, n: int, d: int) -> int | None:
-        """Return the number of axes to keep.
+        """Return the number of components to keep.
 
         Parameters
         ----------
@@ -115,7 +79,7 @@ class Rule(Params):
 
 
 class Count(Rule):
-    """Keep k axes.
+    """Keep k components.
 
     Examples
     --------
@@ -143,23 +107,35 @@ class Count(Rule):
 class Fraction(Rule):
     """Keep the smallest k with (λ₁ + … + λ_k) / Σλ > p, strictly, as scikit-learn does.
 
+    At most `most` components, where that is given.
+
     Examples
     --------
     >>> Fraction(0.8).choose(np.array([4.0, 2.0, 1.0]), 7.0, n=10, d=3)
     2
+    >>> Fraction(0.8, most=1).choose(np.array([4.0, 2.0, 1.0]), 7.0, n=10, d=3)
+    1
     """
 
-    def __init__(self, p: float) -> None:
+    def __init__(self, p: float, most: int | None = None) -> None:
         self.p = p
+        self.most = most
+
+    def at_most(self, n: int, d: int) -> int | None:
+        return None if self.most is None else min(int(self.most), n, d)
 
     def check(self, n: int, d: int) -> None:
-        self._need(_is_real(self.p) and 0 < self.p < 1, "p is in (0, 1); for every axis use None")
+        met = _is_real(self.p) and 0 < self.p < 1
+        self._need(met, "p is in (0, 1); for every component use None")
+        met = self.most is None or (_is_count(self.most) and self.most > 0)
+        self._need(met, "most is an integer > 0, or None for no limit")
 
     def _choose(self, shown: Shown) -> int | None:
         if shown.total <= 0:  # Constant data: one axis, as scikit-learn.
             return shown.capped(1)
         shares = np.cumsum(shown.values / shown.total)
-        return shown.capped(int(np.searchsorted(shares, self.p, side="right")) + 1)
+        k = int(np.searchsorted(shares, self.p, side="right")) + 1
+        return shown.capped(k if self.most is None else min(k, int(self.most)))
 
 
 class RelativeError(Rule):
@@ -192,7 +168,7 @@ class RelativeError(Rule):
 
 
 class Threshold(Rule):
-    """Keep every axis with λ_i ≥ eps · λ₁, never one with λ_i = 0.
+    """Keep every component with λ_i ≥ eps · λ₁, never one with λ_i = 0.
 
     Examples
     --------
@@ -213,7 +189,7 @@ class Threshold(Rule):
 
 
 class Kaiser(Rule):
-    """Keep every axis above the mean eigenvalue, λ_i > Σλ / d: 1 for z-scores (Kaiser 1960).
+    """Keep every component above the mean eigenvalue, λ_i > Σλ / d: 1 for z-scores (Kaiser 1960).
 
     Examples
     --------
@@ -227,7 +203,7 @@ class Kaiser(Rule):
 
 
 class BrokenStick(Rule):
-    """Keep the leading axes whose share exceeds that of a stick broken at random.
+    """Keep the leading components whose share exceeds that of a stick broken at random.
 
     λ_k / Σλ > (1/p) (1/k + … + 1/p) with p = min(d, n - 1) (Jackson 1993).
 
@@ -243,7 +219,7 @@ class BrokenStick(Rule):
 
 
 class ParallelAnalysis(Rule):
-    """Keep the leading axes that exceed those of noise (Horn 1965).
+    """Keep the leading components that exceed those of noise (Horn 1965).
 
     λ_k must exceed the given quantile, over the trials, of the k-th eigenvalue of spherical
     normal data of the same n, d and total variance. No n by d matrix is drawn: those are the
@@ -278,7 +254,7 @@ class ParallelAnalysis(Rule):
 
 
 class MLE(Rule):
-    """Keep the k of largest evidence for k axes plus spherical noise, 1 ≤ k < d (Minka 2000).
+    """Keep the k of largest evidence for k components plus spherical noise, 1 ≤ k < d (Minka 2000).
 
     Examples
     --------
@@ -353,10 +329,21 @@ class GavishDonoho(Rule):
         return shown.leading(max(cut**2, EPS * p * float(shown.values[:1].sum())))
 
 
+NAMED: dict[str, type[Rule]] = {
+    "mle": MLE,
+    "kaiser": Kaiser,
+    "broken-stick": BrokenStick,
+    "parallel": ParallelAnalysis,
+    "gavish-donoho": GavishDonoho,
+}
+"""Rules by name."""
+
+
 def as_rule(n_components: Any, n: int, d: int) -> Rule:
     """Return the rule that `n_components` stands for, checked against n samples of d features.
 
-    None: every axis; an integer: Count; a float in (0, 1): Fraction; "mle": MLE; a Rule: itself.
+    None or "all": every component; an integer: Count; a float in (0, 1): Fraction; "mle",
+    "kaiser", "broken-stick", "parallel" or "gavish-donoho": that rule; a Rule: itself.
 
     Examples
     --------
@@ -366,19 +353,20 @@ def as_rule(n_components: Any, n: int, d: int) -> Rule:
     rule: Rule
     if isinstance(n_components, Rule):
         rule = n_components
-    elif n_components is None:
+    elif n_components is None or (isinstance(n_components, str) and n_components == "all"):
         rule = Count(min(n, d))
     elif _is_count(n_components):
         rule = Count(int(n_components))
     elif _is_real(n_components) and 0 < n_components < 1:
         rule = Fraction(float(n_components))
-    elif isinstance(n_components, str) and n_components == "mle":
-        rule = MLE()
+    elif isinstance(n_components, str) and n_components in NAMED:
+        rule = NAMED[n_components]()
     else:
         known = _is_real(n_components) or isinstance(n_components, str)
         raise (ValueError if known else TypeError)(
             f"n_components={n_components!r} must be an int between 0 and {min(n, d)}, a float "
-            "in the range (0.0, 1.0), 'mle', a Rule, or None for every axis"
+            f"in the range (0.0, 1.0), one of {', '.join(map(repr, ('all', *NAMED)))}, a Rule, or "
+            "None for every component"
         )
     rule.check(n, d)
     return rule

@@ -66,6 +66,10 @@ def test_a_page_that_cannot_be_written_leaves_no_model(mercer, iris, monkeypatch
             ("--kernel", "rbf", "--gamma", "median", "--components", "3"),
             KernelPCA(3, kernel="rbf", gamma="median"),
         ),
+        (("--kernel", "rbf"), KernelPCA(10, kernel="rbf", gamma="median")),
+        (("--kernel", "gaussian"), KernelPCA(10, kernel="gaussian", gamma="median")),
+        (("--kernel", "poly", "--components", "3"), KernelPCA(3, kernel="poly", gamma="median")),
+        (("--kernel", "cosine", "--components", "3"), KernelPCA(3, kernel="cosine")),
         (
             ("--kernel", "rbf", "--gamma", "0.2", "--components", "3"),
             KernelPCA(3, kernel="rbf", gamma=0.2),
@@ -187,7 +191,7 @@ def test_columns_are_those_asked_for(mercer, iris, X):
 def test_what_is_said(mercer, iris):
     done = mercer("fit", iris, "--components", 2, "-o", "m.mercer")
     assert "note: left out: 'species' (text)." in done.err
-    for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of the best", "m.mercer"):
+    for text in ("150 rows × 4 columns", "SVD()", "within 0.0001 % of optimal", "m.mercer"):
         assert text in done.out
     assert "\x1b" not in done.out + done.err
 

@@ -128,6 +128,9 @@ def test_refused(mercer, iris, tmp_path, arguments, code, said):
     assert done.out == ""
     assert len(done.err) < 1500
     assert sorted(tmp_path.iterdir()) == before
+    told = mercer(*(text.format(iris=iris) for text in arguments), "--json", code=code).json
+    assert told["exit_code"] == code
+    assert said.strip() in told["error"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, load, save
+from mercer.rules import Fraction
 from mercer.sources.files import read_table
 from tests.cli.conftest import write_csv
 
@@ -45,7 +46,7 @@ def test_a_kernel_s_way_back_goes_through_the_steps(mercer, iris, X):
     pipe = load("m.mercer")
     Z = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
     same = KernelPCA(8, kernel="rbf(0.1)", preimage="fixed_point", random_state=0).fit(Z)
-    assert pipe[-1].preimage == "fixed_point"
+    assert pipe[-1].preimage == "auto"
     expected = same.reconstruct(Z) * X.std(axis=0, ddof=1) + X.mean(axis=0)
     assert np.allclose(np.load("d.npy"), expected, atol=1e-8)
     assert np.allclose(np.load("i.npy"), expected, atol=1e-8)
@@ -75,7 +76,8 @@ def test_a_denoiser_made_in_python(mercer, tmp_path):
 def test_novelty(mercer, iris, X, tmp_path):
     mercer("novelty", "fit", iris, "--contamination", "0.05", "-o", "n.mercer")
     same = NoveltyDetector(
-        KernelPCA(0.95, kernel="rbf", gamma="median", random_state=0), contamination=0.05
+        KernelPCA(Fraction(0.95, most=100), kernel="rbf", gamma="median", random_state=0),
+        contamination=0.05,
     ).fit(X)
     facts = mercer("novelty", "score", "n.mercer", iris, "--json").json
     assert facts["novel_rows"] == np.flatnonzero(same.predict(X) == -1).tolist()
@@ -87,6 +89,20 @@ def test_novelty(mercer, iris, X, tmp_path):
     done = mercer("novelty", "score", "n.mercer", iris, "--keep", "species")
     assert f"{facts['novel']} of 150 rows" in done.out
     assert "virginica" in done.out or "setosa" in done.out or "versicolor" in done.out
+
+
+def test_novelty_defaults_are_those_of_python_and_of_its_help(mercer, iris, X):
+    mercer("novelty", "fit", iris, "-o", "n.mercer")
+    found, usual = load("n.mercer").estimator, NoveltyDetector().fit(X).estimator_
+    for name in ("n_components", "kernel", "gamma", "method"):
+        assert getattr(found, name) == getattr(usual, name), name
+    shown = " ".join(mercer("novelty", "fit", "--help").out.replace("│", " ").split())
+    assert "Default: 0.95, at most 100 components" in shown
+    assert "Default: rbf" in shown
+    assert "Default: median" in shown
+    for kernel in ("laplacian", "rbf(0.1)"):
+        mercer("novelty", "fit", iris, "--kernel", kernel, "-o", "k.mercer", "--force")
+        assert load("k.mercer").estimator.n_components == usual.n_components
 
 
 def test_linear_novelty_of_scaled_rows(mercer, iris, X):
@@ -112,7 +128,7 @@ def test_inspect(mercer, iris, tmp_path):
         "RBF(0.5)",
         "KernelPCA",
         "StandardScaler",
-        "3 axes hold",
+        "3 components explain",
         "'sl', 'sw', 'pl', 'pw'",
         "species",
         "numpy",

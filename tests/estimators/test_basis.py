@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mercer import KernelPCA, config_context, landmarks
+from mercer.certificate import percent
 from mercer.kernels import RBF, FromFunction, Linear, Polynomial, Subsequence
 from mercer.methods import (
     Cholesky,
@@ -264,7 +265,7 @@ def test_batches():
     ("n_basis", "words"),
     [
         (61, "n_basis=61 is more than the 60 rows it is chosen from"),
-        (1, "n_components=2 axes do not fit the span of n_basis=1 points"),
+        (1, "n_components=2 does not fit the span of n_basis=1 points"),
         (0, "n_basis=0 must be a whole number, 1 or more"),
         (-3, "n_basis=-3 must be a whole number"),
         (2.5, "n_basis=2.5 must be a whole number"),
@@ -274,7 +275,7 @@ def test_batches():
         (True, "n_basis=True must be a whole number"),
         (1.0, "n_basis=1.0 may mean one point, or all rows. Write 1 for one point"),
         (-0.1, "n_basis=-0.1 must be a whole number, 1 or more, or a share of the rows"),
-        (0.02, "n_components=2 axes do not fit the span of n_basis=1 points"),
+        (0.02, "n_components=2 does not fit the span of n_basis=1 points"),
     ],
 )
 def test_sizes_that_no_basis_has(method, n_basis, words):
@@ -330,10 +331,10 @@ def test_sizes_that_are_whole_numbers(size):
 
 @pytest.mark.parametrize("k", [11, 59, 60, 70])
 def test_more_axes_than_points(k):
-    with pytest.raises(ValueError, match=f"n_components={min(k, 60)} axes do not fit the span of"):
+    with pytest.raises(ValueError, match=f"n_components={min(k, 60)} does not fit the span of"):
         fit(Subset(10), k=k)
     assert fit(Subset(10), k=None).n_components_ == 10
-    with pytest.raises(ValueError, match="n_components=7 axes do not fit rank=6"):
+    with pytest.raises(ValueError, match="n_components=7 does not fit rank=6"):
         fit(Subset(10, rank=6), k=7)
 
 
@@ -343,7 +344,7 @@ def test_more_axes_than_points(k):
         ("nope", "select='nope' is not one of backward, column_norm, diagonal, forward"),
         (None, "select=None is no rule of mercer.landmarks"),
         (5, "select=5 is no rule of mercer.landmarks"),
-        ([], "do not fit the span of n_basis=0 points"),
+        ([], "does not fit the span of n_basis=0 points"),
         (X[:5, :3], "the landmarks given have 3 columns, and X has 4"),
         (np.full((3, 4), np.nan), "hold NaN or infinity"),
         (np.full((3, 4), np.inf), "hold NaN or infinity"),
@@ -352,7 +353,7 @@ def test_more_axes_than_points(k):
         (["a", "b"], "must both be numbers, or strings"),
         (np.array([1.5, 2.5]), "Expected 2D array"),
         (np.zeros((3, 4, 2)), "Expected 2D array"),
-        (X[:1], "n_components=2 axes do not fit the span of n_basis=1"),
+        (X[:1], "n_components=2 does not fit the span of n_basis=1"),
     ],
     ids=str,
 )
@@ -487,9 +488,9 @@ def test_a_basis_where_they_do_not_fit_and_a_warning_that_names_it():
         assert re.search(r"exact .* too large", str(plan))
         assert re.search(r"→ subset \(1000 points\)", str(plan))
         (message,) = told(lambda: kpca.fit(rows))
-    gap = 100 * kpca.certificate_.gap
-    assert "kernel PCA of all 12000 rows takes too much" in message
-    assert f"Subset() is what was done, within {gap:.2g} % of the best" in message
+    gap = percent(kpca.certificate_.gap, up=True)
+    assert "kernel PCA of all 12000 rows would take too much" in message
+    assert f"Subset() was used: within {gap} of optimal" in message
     assert "gap=0.01" in message
     assert not told(lambda: fit(Subset(50), rows))  # what is asked for by name is what runs
 

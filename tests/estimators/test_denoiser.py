@@ -20,7 +20,7 @@ from mercer.estimators.choice import held_out
 from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Reduced, Subset
-from mercer.preimage import FixedPoint
+from mercer.preimage import PREIMAGES, FixedPoint
 from mercer.sources import Source, as_source
 
 RBF_AXES = KernelPCA(4, kernel="rbf", gamma=0.5, preimage="fixed_point")
@@ -98,7 +98,7 @@ def test_limits_cut_off():
 def test_the_way_back_suits_the_kernel(kernel, way):
     X = np.abs(plane(40, 5)[1])
     denoiser = Denoiser(KernelPCA(2, kernel=kernel)).fit(X)
-    assert denoiser.estimator_.preimage == way
+    assert isinstance(denoiser.estimator_.preimage_, PREIMAGES[way])
     assert np.isfinite(denoiser.transform(X)).all()
     assert denoiser.estimator.preimage is None
 
@@ -251,7 +251,7 @@ def test_more_axes_than_there_are():
     denoiser = Denoiser(axes, n_components=[2, 5], noise=0.1, random_state=0).fit(X)
     assert denoiser.n_components_ == 2
     assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
-    with pytest.raises(ValueError, match="not so many axes"):
+    with pytest.raises(ValueError, match="not so many components"):
         Denoiser(axes, n_components=[4, 5], noise=0.1).fit(X)
 
 
@@ -261,7 +261,7 @@ def test_more_linear_axes_than_there_are():
         denoiser = Denoiser(PCA(), n_components=[5, most], noise=1.0, random_state=0).fit(X)
         assert denoiser.n_components_ == 5
         assert_array_equal(np.isnan(denoiser.validation_error_["error"]), [False, True])
-    with pytest.raises(ValueError, match="not so many axes"):
+    with pytest.raises(ValueError, match="not so many components"):
         Denoiser(PCA(), n_components=[100, 200], noise=1.0).fit(X)
 
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import KernelPCA, config_context
+from mercer import PCA, KernelPCA, config_context
 from mercer.kernels import RBF, FromFunction, Laplacian, Polynomial, Subsequence, Tanh
 from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
@@ -67,9 +67,35 @@ def test_gamma_by_default_and_from_the_rows():
     assert median.kernel_ == Laplacian(median.gamma_, "l1")
     scale = KernelPCA(2, kernel="poly", gamma="scale").fit(X)
     assert scale.gamma_ == pytest.approx(1 / (4 * X.var()))
-    for kernel, words in ((RBF(1.0), "set gamma in the kernel"), ("poly", "rbf and laplacian")):
-        with pytest.raises(ValueError, match=words):
-            KernelPCA(2, kernel=kernel, gamma="median").fit(X)
+    for kernel in ("poly", "sigmoid", "gaussian"):
+        found = KernelPCA(2, kernel=kernel, gamma="median").fit(X)
+        assert found.gamma_ == pytest.approx(0.5 / np.median(distances) ** 2)
+    chi2 = -pairwise.additive_chi2_kernel(X)[np.triu_indices(len(X), 1)]
+    found = KernelPCA(2, kernel="chi2", gamma="median").fit(X)
+    assert found.gamma_ == pytest.approx(1 / np.median(chi2))
+    for kernel in (RBF(1.0), "rbf(1)", "matern"):
+        for gamma in ("median", 0.3):
+            with pytest.raises(ValueError, match="gamma"):
+                KernelPCA(2, kernel=kernel, gamma=gamma).fit(X)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "additive_chi2", "precomputed"])
+def test_kernels_without_a_gamma_ignore_it_in_words_as_in_numbers(kernel):
+    rows = X[:40] @ X[:40].T if kernel == "precomputed" else X
+    fits = [
+        KernelPCA(2, kernel=kernel, gamma=gamma).fit(rows)
+        for gamma in (None, 0.3, "median", "scale")
+    ]
+    for fit in fits[1:]:
+        assert np.array_equal(fit.eigenvalues_, fits[0].eigenvalues_)
+
+
+def test_a_grid_over_kernels_and_gamma():
+    names = ["linear", "poly", "rbf", "gaussian", "sigmoid", "cosine", "laplacian", "chi2"]
+    grid = {"kernelpca__kernel": names, "kernelpca__gamma": ["median", "scale", 0.1, None]}
+    model = make_pipeline(KernelPCA(2), LogisticRegression())
+    found = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, load_iris().target)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +259,9 @@ def test_bad_rows_at_transform():
 
 
 def test_fewer_positive_eigenvalues_than_asked_for():
-    with pytest.warns(UserWarning, match="10 axes were asked for, and only 4 have a variance"):
+    with pytest.warns(
+        UserWarning, match="10 components were asked for, and only 4 have a variance"
+    ):
         kpca = KernelPCA(10).fit(X)
     assert kpca.n_components_ == 4
     assert kpca.transform(X).shape == (150, 4)
@@ -336,3 +364,15 @@ def test_the_way_back_is_there_where_it_was_asked_for(asked, fitted):
         assert kpca.inverse_transform(np.zeros((3, 2))).shape == (3, 4)
     kpca.set_params(preimage=None, fit_inverse_transform=False)
     assert hasattr(kpca, "inverse_transform") == bool(asked and fitted)  # what was learnt stays
+
+
+@pytest.mark.parametrize("asked", [None, "all"])
+@pytest.mark.parametrize(
+    "model", [PCA(gap=0.05), KernelPCA(kernel="rbf", gap=0.05), PCA(gap=0.05, svd_solver="krylov")]
+)
+def test_a_gap_of_all_components_is_said_to_have_no_effect(model, asked):
+    with pytest.warns(UserWarning, match=r"gap=0.05 has no effect.*Set n_components"):
+        clone(model).set_params(n_components=asked).fit(X[:30])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(n_components=2).fit(X[:30])

@@ -103,7 +103,7 @@ def test_copies_of_a_row_are_on_one_side(X, copies):
 @pytest.mark.parametrize("estimator", [PCA(), KernelPCA(kernel="rbf", gamma=1.0)])
 def test_distances_that_are_rounding(X, estimator):
     """With all axes nothing of a row of the fit is left: none may be novel by chance."""
-    with pytest.warns(UserWarning, match="keep every row whole.*fewer axes"):
+    with pytest.warns(UserWarning, match="reconstruct every row exactly.*fewer components"):
         detector = NoveltyDetector(estimator).fit(X)
     assert outliers(detector, X) == 0
     assert outliers(detector, X[::-1]) == 0

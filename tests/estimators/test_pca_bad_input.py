@@ -458,7 +458,7 @@ def test_another_number_of_columns_in_a_batch(kind):
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_another_number_of_scores(n):
-    with pytest.raises(ValueError, match=f"X has {n} columns, but PCA has 2 axes"):
+    with pytest.raises(ValueError, match=f"X has {n} columns, but PCA has 2 components"):
         PCA(2).fit(rows()).inverse_transform(np.zeros((4, n)))
 
 

@@ -95,7 +95,7 @@ def test_few_rows_are_decomposed_by_their_dot_products(solver):
 def test_plan_tells_the_reason(solver):
     plan = PCA(2, svd_solver=solver).fit(rows()).plan_
     assert plan.reason == (
-        "the most accurate, at next to no cost for so small a table"
+        "the most accurate method, at little cost for a table of this size"
         if solver == "auto"
         else "as asked for"
     )
@@ -408,7 +408,7 @@ def test_rows_so_wide_that_batches_are_sketched():
     best = (np.linalg.svd(centred, compute_uv=False)[:3] ** 2).sum() / total
     certificate = pca.certificate_
     assert certificate.captured <= held <= best <= certificate.optimum_upper
-    assert certificate.captured.label == certificate.optimum_upper.label == "bound"
+    assert certificate.captured.label == certificate.optimum_upper.label == "proven"
     assert certificate.gap < 0.3
     assert_allclose(pca.mean_, X.mean(axis=0), atol=1e-12)
 

@@ -250,7 +250,7 @@ def test_classes_without_weight_are_not_there():
 def test_a_small_class_takes_the_axes_it_has(model):
     rng = np.random.default_rng(0)
     rows, y = rng.standard_normal((64, 30)), np.repeat(["few", "many"], [4, 60])
-    with pytest.warns(UserWarning, match=r"n_components=20 axes .* class 'few' \(4 rows\)"):
+    with pytest.warns(UserWarning, match=r"n_components=20 .* class 'few' \(4 rows\)"):
         found = fit(model, rows, y)
     assert [one.n_components_ for one in found.estimators_] == [3, 20]
     left = found.reconstruction_error(rows)
@@ -399,7 +399,7 @@ HOLE[143, 2] = np.nan
         (None, HOLE, Y, r"row 143, column 2"),
         (PCA(2), HOLE, Y, r"row 143, column 2"),
         (PCA(2, scale=True), X, Y, r"scale=True.*StandardScaler"),
-        (PCA(), X, Y, r"In class 0 \(50 rows\): 4 axes span the whole space of n_features=4"),
+        (PCA(), X, Y, r"In class 0 \(50 rows\): 4 components span the whole space of n_features=4"),
         (PCA(4), X, Y, r"whole space"),
         (PCA(0.999), X, Y, r"whole space"),
         (KernelPCA(), X, Y, r"whole space"),

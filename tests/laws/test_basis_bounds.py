@@ -377,7 +377,7 @@ def test_a_kernel_that_is_not_positive_semi_definite_has_estimates(method):
     assert model.certificate_.gap.kind == "estimate"
     assert model.certificate_.captured.kind == model.certificate_.optimum_upper.kind == "estimate"
     assert any("gap=0.5 was asked for" in text for text in told)
-    assert "(estimate)" in model.certificate_.sentence
+    assert "(estimated)" in model.certificate_.sentence
 
 
 # Memory.

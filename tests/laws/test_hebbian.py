@@ -428,7 +428,7 @@ def test_bad_parameters(how, message):
 def test_what_it_refuses():
     with pytest.raises(ValueError, match="learns a given number"):
         fit(None, Hebbian(), RNG.standard_normal((300, 2)))
-    with pytest.raises(ValueError, match="asks for 1000 axes or more"):
+    with pytest.raises(ValueError, match="asks for 1000 components or more"):
         fit(None, Hebbian(n_basis=1000), RNG.standard_normal((1200, 20)))
     with pytest.raises(AttributeError, match="partial_fit") as refused:
         KernelPCA(2, kernel=KERNEL, method=Hebbian()).partial_fit(X)

@@ -486,9 +486,13 @@ def test_maps_that_mean_nothing_here(sketch, said):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_sizes_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 axes"):
+    with pytest.raises(
+        ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 components"
+    ):
         fit(5, Sketch(Gaussian(3)))
-    with pytest.raises(ValueError, match=r"Gaussian\(20\) makes 20 columns, too few for 90 axes"):
+    with pytest.raises(
+        ValueError, match=r"Gaussian\(20\) makes 20 columns, too few for 90 components"
+    ):
         fit(500, Sketch(Gaussian(20)))
     with pytest.raises(ValueError, match="squares overflow"):
         fit(2, Sketch(Gaussian(10)), X * 1e100, kernel=Linear())

@@ -220,7 +220,9 @@ def test_images_may_be_shrunk():
 
 
 def test_too_small_a_sketch():
-    with pytest.raises(ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 axes"):
+    with pytest.raises(
+        ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 components"
+    ):
         PCA(5, svd_solver=Sketch(Gaussian(3))).fit(X)
     with pytest.raises(ValueError, match="q=100 is more than n_features=60"):
         PCA(5, svd_solver=Sketch(Gaussian(100))).fit(X)

@@ -260,5 +260,8 @@ def test_no_axis_is_rounding(normalize, candidates):
 
 
 def test_too_little_memory():
-    with config_context(memory="16MiB"), pytest.raises(MemoryError, match="Fewer axes take less"):
+    with (
+        config_context(memory="16MiB"),
+        pytest.raises(MemoryError, match="Fewer components take less"),
+    ):
         fit(2, SparseL1())

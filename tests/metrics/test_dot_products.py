@@ -127,7 +127,7 @@ def test_similarity(rng):
     assert isinstance(similarity([1.0, 0.0], [1.0, 2.0]), float)
     with pytest.raises(ValueError, match="zero"):
         similarity([0.0, 0.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="as many axes"):
+    with pytest.raises(ValueError, match="must have the same shape"):
         similarity(V, V[:3])
 
 

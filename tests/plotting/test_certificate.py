@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Certificate, ConvergenceWarning, KernelPCA, NoveltyDetector
-from mercer.certificate import Figure
+from mercer.certificate import Figure, percent
 from mercer.methods import Subset
 from mercer.plotting import CertificateDisplay
 from tests.plotting.drawn import apart, rendered
@@ -43,9 +43,9 @@ def test_bars_are_the_figures(digits, subset):
     best = float(exact.explained_variance_ratio_.sum())
     assert held.get_width() <= best <= gap.get_x() + gap.get_width()
     text = " ".join(display.texts_[0].get_text().split())
-    assert f"captured {100 * found.captured:.2f} %" in text
-    assert f"gap ≤ {100 * found.gap:.2f} % ({found.gap.label})" in text
-    assert f"likely {100 * found.gap_estimate:.2f} %" in text
+    assert f"explained {percent(found.captured)}" in text
+    assert f"gap ≤ {percent(found.gap, up=True)} ({found.gap.label})" in text
+    assert f"probably {percent(found.gap_estimate, up=True)}" in text
     assert display.ax_.get_xlabel() == "Share of the variance"
 
 
@@ -55,11 +55,11 @@ def test_bounds_estimates_and_convergence():
     display = CertificateDisplay({"sure": sure, "guess": guess}).plot()
     assert [line.get_linestyle() for line in display.optima_] == ["-", ":"]
     first, second = (" ".join(text.get_text().split()) for text in display.texts_)
-    assert "optimum ≤ 60.00 % (bound at 99.9 %)" in first
+    assert "optimum ≤ 60.00 % (at 99.9 % confidence)" in first
     assert first.endswith("converged")
     assert "not converged" not in first
-    assert "optimum about 60.00 % (estimate)" in second
-    assert "gap about 16.67 % (estimate)" in second
+    assert "optimum about 60.00 % (estimated)" in second
+    assert "gap about 16.67 % (estimated)" in second
     assert second.endswith("not converged")
     assert display.texts_[0].get_color() != display.texts_[1].get_color()
     assert [t.get_text() for t in display.ax_.get_yticklabels()] == ["sure", "guess"]
@@ -83,7 +83,7 @@ def test_words_stay_in_the_frame_and_off_the_bars(subset, size):
 def test_each_axis(digits):
     pca = PCA(6).fit(digits)
     found = pca.certificate_
-    display = CertificateDisplay.from_estimators({"first": pca, "$_": pca}, kind="axes")
+    display = CertificateDisplay.from_estimators({"first": pca, "$_": pca}, kind="components")
     np.testing.assert_allclose(
         display.residuals_[0].get_ydata(), found.residuals / found.eigenvalues
     )
@@ -99,11 +99,11 @@ def test_each_axis(digits):
 @pytest.mark.filterwarnings("ignore:X has no variance")
 def test_axes_without_variance(digits):
     X = np.c_[digits[:, 10:13], np.zeros(len(digits))]
-    display = CertificateDisplay.from_estimator(PCA(4).fit(X), kind="axes")
+    display = CertificateDisplay.from_estimator(PCA(4).fit(X), kind="components")
     assert np.isnan(display.residuals_[0].get_ydata()[3])
     still = PCA(2).fit(np.ones((5, 3)))
     rendered(CertificateDisplay.from_estimator(still))
-    rendered(CertificateDisplay.from_estimator(still, kind="axes"))
+    rendered(CertificateDisplay.from_estimator(still, kind="components"))
 
 
 def test_models_around_models(digits):
@@ -127,9 +127,21 @@ def test_what_is_refused(digits):
         CertificateDisplay.from_estimator(PCA())
     with pytest.raises(ValueError, match="certificates is empty"):
         CertificateDisplay.from_estimators({})
-    with pytest.raises(ValueError, match='must be "bar" or "axes"'):
+    with pytest.raises(ValueError, match='must be "bar" or "components"'):
         CertificateDisplay.from_estimator(PCA(2).fit(digits), kind="pie")
     silent = made(Figure(0.5), Figure(0.6))
     object.__setattr__(silent, "residuals", np.full(2, np.nan))
-    with pytest.raises(ValueError, match="'basis' has no residuals of single axes"):
-        CertificateDisplay({"basis": silent}).plot(kind="axes")
+    with pytest.raises(ValueError, match="'basis' has no residuals of single components"):
+        CertificateDisplay({"basis": silent}).plot(kind="components")
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_there_is_no_blank_band_below_the_last_text(X, count):
+    pca = PCA(2).fit(X)
+    display = CertificateDisplay({"": pca.certificate_}).plot()
+    if count > 1:
+        display = CertificateDisplay.from_estimators({str(i): pca for i in range(count)})
+    display.figure_.draw_without_rendering()
+    last = display.texts_[-1].get_window_extent().y0
+    axis = display.ax_.get_window_extent().y0
+    assert 0 <= last - axis <= 2.2 * display.texts_[-1].get_fontsize() * display.figure_.dpi / 72

@@ -52,7 +52,7 @@ def test_bars_count_rows_and_outliers_are_beyond(wine):
     assert [note.get_text() for _, note in display.furthest_] == [f"row {i}" for i in expected]
     assert [line.get_xdata()[0] for line, _ in display.furthest_] == list(display.errors[expected])
     assert display.threshold_.get_xdata()[0] == display.threshold
-    assert display.ax_.get_xlabel() == "Squared distance from the axes"
+    assert display.ax_.get_xlabel() == "Squared distance from the components"
     assert display.ax_.get_ylabel() == "Rows"
 
 

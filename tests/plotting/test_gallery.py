@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Denoiser, KernelPCA
+from mercer.certificate import percent
 from mercer.plotting import GalleryDisplay
 from tests.plotting.drawn import apart, rendered
 
@@ -32,8 +33,8 @@ def test_components_are_images(digits):
             np.testing.assert_allclose(tile.get_array(), axes.components_[j].reshape(8, 8))
             low, high = tile.get_clim()
             assert -low == high == np.abs(axes.components_[j]).max()
-        share = 100 * axes.explained_variance_ratio_[3]
-        assert display.captions_[0].get_text() == f"4 ({share:.1f} %)"
+        share = percent(axes.explained_variance_ratio_[3], 1)
+        assert display.captions_[0].get_text() == f"4 ({share})"
 
 
 def test_rows_are_even(digits):

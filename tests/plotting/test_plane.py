@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA
+from mercer.certificate import percent
 from mercer.plotting import ContoursDisplay
 from tests.plotting.drawn import Powers, points, rendered, sets, texts
 
@@ -107,7 +108,7 @@ def test_constant_score_and_constant_column(X):
 
 def test_shares_in_the_titles(X):
     pca = PCA().fit(X)
-    share = [f"{100 * r:.1f} %" for r in pca.explained_variance_ratio_]
+    share = [percent(r, 1) for r in pca.explained_variance_ratio_]
     titles = [f"Component 1 ({share[0]})", f"Component 2 ({share[1]})"]
     assert [ax.get_title() for ax in contours(pca, X, resolution=8)] == titles
     pipe = make_pipeline(StandardScaler(with_std=False), PCA()).fit(X)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, as_source, config_context
 from mercer.kernels import Substring
-from mercer.plotting import ScoresDisplay
+from mercer.plotting import BiplotDisplay, ContoursDisplay, PairsDisplay, ScoresDisplay
 from tests.plotting.drawn import points, rendered, texts
 
 
@@ -29,9 +29,22 @@ def test_scores_of_an_estimator():
     for j, part in enumerate(display.points_):
         found = np.asarray(part.get_offsets())
         np.testing.assert_allclose(np.abs(found), np.abs(left[species == j] @ V.T), atol=1e-9)
-    assert display.ax_.get_xlabel() == "Component 1 (92.5 %)"
+    assert display.ax_.get_xlabel() == "Component 1 (92.4 %)"
     assert texts(display.key_) == ["0", "1", "2"]
     assert display.scores.shape == (150, 2)
+
+
+@pytest.mark.parametrize(
+    "display",
+    [ScoresDisplay, PairsDisplay, BiplotDisplay, ContoursDisplay],
+    ids=lambda x: x.__name__,
+)
+def test_labels_by_position(display):
+    X, species = load_iris(return_X_y=True)
+    X = X[:, :2]
+    model = PCA(2).fit(X)
+    found = display.from_estimator(model, X, species)
+    assert texts(found.key_) == texts(display.from_estimator(model, X, labels=species).key_)
 
 
 def test_classes_by_name(X):
@@ -293,3 +306,14 @@ def test_many_long_names_leave_room_for_the_points():
     points, key = (part.get_window_extent() for part in (display.ax_, display.key_))
     assert points.x1 <= key.x0
     assert points.width > 0.3 * display.figure_.bbox.width
+
+
+def test_small_classes_are_drawn_over_large_ones():
+    rows = np.random.default_rng(0).normal(size=(100, 2))
+    names = np.array(["rare"] * 4 + ["usual"] * 90 + ["some"] * 6, dtype=object)
+    names[:2] = None
+    display = ScoresDisplay.from_scores(rows, labels=names)
+    assert texts(display.key_)[:3] == ["rare", "some", "usual"]
+    height = {part.get_label(): part.get_zorder() for part in display.points_}
+    missing = next(key for key in height if key not in ("rare", "some", "usual"))
+    assert height[missing] < height["usual"] < height["some"] < height["rare"] < 5

@@ -80,7 +80,7 @@ def wine(tmp_path_factory):
     pca = PCA(5, scale=True).fit(data.data)
     names = data.target_names[data.target]
     ids = [f"bottle {i}" for i in range(178)]
-    write_report(path, pca, data.data, labels=names, ids=ids, columns={"year": np.arange(178)})
+    write_report(pca, data.data, path, labels=names, ids=ids, columns={"year": np.arange(178)})
     return path
 
 
@@ -115,7 +115,7 @@ def test_hover_tells_row_and_label(page):
     told = hover(page, trace=1, point=5)
     row = page.evaluate("document.getElementById('scatter').data[1].rows[5]")
     assert f"Row bottle {row}" in told
-    assert "class_1" in told
+    assert page.evaluate("scatter.data[1].name") in told
     x = page.evaluate("document.getElementById('scatter').data[1].x[5]")
     assert f"{x:.4f}".replace("-", "−")[:-2] in told
     page.mouse.move(5, 5)
@@ -127,7 +127,7 @@ def test_axes_and_colours_are_chosen(page):
     scores = PCA(5, scale=True).fit_transform(data)
     page.select_option("#across", "2")
     page.select_option("#up", "3")
-    assert page.evaluate(AXIS_TITLE).startswith("Axis 3")
+    assert page.evaluate(AXIS_TITLE).startswith("Component 3")
     at, x, y = page.evaluate("(({rows, x, y}) => [rows, [...x], [...y]])(scatter.data[0])")
     np.testing.assert_allclose(np.stack([x, y], 1), scores[at][:, 2:4], atol=1e-4)
     assert page.locator("#scatter .legend .traces").count() == 3
@@ -135,12 +135,47 @@ def test_axes_and_colours_are_chosen(page):
     assert page.evaluate("[...scatter.data[0].marker.color]") == list(range(178))
     assert page.locator("#scatter .colorbar").count() == 1
     assert "year" in hover(page)
-    page.select_option("#colour", label="distance from the axes")
+    page.select_option("#colour", label="distance from the components")
     errors = PCA(5, scale=True).fit(data).reconstruction_error(data)
     found = page.evaluate("[...scatter.data[0].marker.color]")
     np.testing.assert_allclose(found, np.sqrt(errors), rtol=1e-4)
     page.select_option("#colour", label="nothing")
     assert page.evaluate("scatter.data.length") == 1
+
+
+def test_small_classes_are_drawn_over_large_ones(opened, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(100, 3))
+    names = np.array(["rare"] * 4 + ["usual"] * 90 + ["some"] * 6)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=names)
+    page = opened(tmp_path / "r.html")
+    assert page.evaluate("scatter.data.map(t => t.name)") == ["usual", "some", "rare"]
+    legend = "[...document.querySelectorAll('#scatter .legendtext')].map(t => t.textContent)"
+    assert page.evaluate(legend) == ["rare", "some", "usual"]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_table_of_outliers_is_not_clipped(opened, tmp_path, width, labelled):
+    rows = np.random.default_rng(0).standard_t(2, size=(100, 5))
+    names = np.array(["malignant", "benign"])[np.arange(100) % 2] if labelled else None
+    ids = [f"sample-{i:05d}-of-the-study" for i in range(100)]
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=names, ids=ids)
+    page = opened(tmp_path / "r.html", viewport={"width": width, "height": 900})
+    inside = "document.getElementById('furthest').parentElement"
+    assert page.evaluate(f"{inside}.scrollWidth") <= page.evaluate(f"{inside}.clientWidth")
+    page.close()
+
+
+def test_headings_of_the_certificate_leave_no_blank_band_on_a_phone(opened, wine):
+    page = opened(wine, viewport={"width": 390, "height": 844})
+    head = "document.querySelector('#axes thead').getBoundingClientRect().height"
+    row = "document.querySelector('#axes tbody tr').getBoundingClientRect().height"
+    assert page.evaluate(head) <= 2.2 * page.evaluate(row)
+    tiles = "[...document.querySelectorAll('.key div')].map(e => e.getBoundingClientRect().left)"
+    left = page.evaluate(tiles)
+    assert left.count(min(left)) == left.count(max(left)) == len(left) / 2
+    page.close()
 
 
 def test_dates_and_classes_of_none(opened, tmp_path):
@@ -151,7 +186,7 @@ def test_dates_and_classes_of_none(opened, tmp_path):
     numbers = 123_456 + np.arange(60)
     path = tmp_path / "dates.html"
     columns = {"day": days, "number": numbers, "": numbers}
-    write_report(path, PCA(2).fit(rows), rows, labels=names, columns=columns)
+    write_report(PCA(2).fit(rows), rows, path, labels=names, columns=columns)
     page = opened(path)
     # Rows of no class are drawn first, below all others, and stand last in the legend.
     assert page.evaluate("scatter.data.map(t => t.name)") == ["missing", "a", "b"]
@@ -170,7 +205,7 @@ def test_dates_and_classes_of_none(opened, tmp_path):
 
 def test_many_axes_are_seen(opened, page, tmp_path):
     rows = np.random.default_rng(0).normal(size=(300, 60))
-    write_report(tmp_path / "many.html", PCA(50).fit(rows), rows)
+    write_report(PCA(50).fit(rows), rows, tmp_path / "many.html")
     many = opened(tmp_path / "many.html")
     assert many.evaluate("scree._fullLayout.yaxis.range[1]") < 0.06
     assert many.evaluate("scree._fullLayout.yaxis2.range[1]") > 0.9
@@ -183,7 +218,7 @@ def test_only_webgl_may_compile(opened, page, tmp_path):
     policy = "document.querySelector('meta[http-equiv]').content.includes('unsafe-eval')"
     assert not page.evaluate(policy)
     rows = np.random.default_rng(0).normal(size=(2001, 3))
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html")
     many = opened(tmp_path / "r.html")
     assert many.evaluate(policy)
     assert many.evaluate(tried) == 1
@@ -194,7 +229,7 @@ def test_only_webgl_may_compile(opened, page, tmp_path):
 def test_a_phone_sees_legend_and_title_apart(opened, tmp_path):
     rows = np.random.default_rng(0).normal(size=(200, 3))
     labels = [f"a class with a name {i % 18}" for i in range(200)]
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows, labels=labels)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", labels=labels)
     phone = opened(tmp_path / "r.html", viewport={"width": 360, "height": 740}, has_touch=True)
     box = "document.querySelector('#scatter %s').getBoundingClientRect().%s"
     assert phone.evaluate(box % (".g-xtitle", "bottom")) <= phone.evaluate(box % (".legend", "top"))
@@ -303,9 +338,9 @@ def test_nasty_texts_stay_text(opened, tmp_path):
     turned = [[NASTY[(i + s) % d] for i in range(n)] for s in range(3)]
     path = tmp_path / "nasty.html"
     write_report(
-        path,
         pca,
         rows,
+        path,
         labels=turned[0],
         ids=turned[1],
         columns=dict.fromkeys(NASTY, turned[2]),
@@ -334,7 +369,7 @@ def test_nasty_texts_stay_text(opened, tmp_path):
 
 def test_strings_along_one_axis(opened, tmp_path):
     words = ["abba", "abab", "baba", "bbbb", "aaaa", "abc", "<i>cab</i>"]
-    write_report(tmp_path / "w.html", KernelPCA(1, kernel=Substring(2)).fit(words), words)
+    write_report(KernelPCA(1, kernel=Substring(2)).fit(words), words, tmp_path / "w.html")
     page = opened(tmp_path / "w.html")
     assert "<i>cab</i>" in hover(page, point=6)
     assert "Distance" in page.evaluate("scatter.layout.yaxis.title.text")
@@ -343,7 +378,7 @@ def test_strings_along_one_axis(opened, tmp_path):
 def test_pictures_in_the_hover(opened, tmp_path):
     digits = load_digits()
     pca = PCA(4).fit(digits.data)
-    write_report(tmp_path / "d.html", pca, digits.data[:50], image_shape=(8, 8))
+    write_report(pca, digits.data[:50], tmp_path / "d.html", image_shape=(8, 8))
     page = opened(tmp_path / "d.html")
     hover(page, point=7)
     pixels = page.evaluate(
@@ -360,7 +395,7 @@ def test_many_rows(opened, tmp_path, record_property):
     pca = PCA(10).fit(rows)
     path = tmp_path / "many.html"
     start = time.perf_counter()
-    write_report(path, pca, rows, labels=kind)
+    write_report(pca, rows, path, labels=kind)
     written = time.perf_counter() - start
     start = time.perf_counter()
     page = opened(path)
@@ -374,7 +409,7 @@ def test_many_rows(opened, tmp_path, record_property):
       document.getElementById("across").dispatchEvent(new Event("change"));
       return performance.now() - start;
     }""")
-    assert page.evaluate(AXIS_TITLE).startswith("Axis 5")
+    assert page.evaluate(AXIS_TITLE).startswith("Component 5")
     assert path.stat().st_size < 8e6
     figures = {"bytes": path.stat().st_size, "write_s": written, "open_s": first}
     for name, value in {**figures, "switch_s": switched / 1000}.items():
@@ -384,7 +419,7 @@ def test_many_rows(opened, tmp_path, record_property):
 
 def test_without_webgl(browser, tmp_path):
     rows = np.random.default_rng(0).normal(size=(9000, 4))
-    write_report(tmp_path / "r.html", PCA(2).fit(rows), rows)
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html")
     page = browser.new_page()
     page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
     page.goto((tmp_path / "r.html").as_uri())

@@ -26,6 +26,8 @@ from mercer import (
 )
 from mercer.kernels import RBF, Substring
 from mercer.report import write_report
+from mercer.report.text import fixed
+from mercer.rules import Fraction
 from tests.report.pages import Page, numbers
 
 IRIS = load_iris(as_frame=True)
@@ -34,9 +36,9 @@ X = IRIS.data.to_numpy()
 
 @pytest.fixture
 def written(tmp_path):
-    def write(model, *args, **given):
+    def write(model, X=None, **given):
         path = tmp_path / "report.html"
-        write_report(path, model, *args, **given)
+        write_report(model, X, path, **given)
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
         return Page(path)
 
@@ -49,7 +51,7 @@ def points(page):
 
 
 def furthest_row(page):
-    return re.search(r"Row (\S+) is the furthest", page.text).group(1)
+    return re.search(r"Row (\S+) is furthest", page.text).group(1)
 
 
 def test_wine(written):
@@ -90,7 +92,7 @@ def test_cuts_are_those_of_the_rules(written):
     )
     part = written(PCA(2, scale=True).fit(load_wine().data))
     assert "more than these 2" in part.text
-    assert "takes the whole spectrum" in part.text
+    assert "needs all eigenvalues" in part.text
 
 
 def test_without_rows(written):
@@ -109,7 +111,7 @@ def test_kernel_tells_correlations(written):
     truth = np.corrcoef(np.hstack([X + 1e6, scores]).T)[:4, 4:]
     order = np.argsort(-truth[:, 0])
     np.testing.assert_allclose(np.reshape(cells, (4, 4)), truth[order], atol=1e-6)
-    assert "correlations, over all rows" in page.text
+    assert "correlation of each column" in page.text
 
 
 def test_correlations_of_sparse_and_weighted_rows(written):
@@ -142,7 +144,7 @@ def test_novelty(written):
     detector = NoveltyDetector(PCA(2), contamination=0.1).fit(X)
     page = written(detector, X)
     beyond = int((detector.predict(X) == -1).sum())
-    assert f"lie {beyond} rows" in page.text
+    assert f"{beyond} rows (" in page.text
     assert page.data["errors"]["threshold"] == -detector.offset_
     assert sum(a.get("class") == "beyond" for tag, a in page.tags if tag == "tr") == min(20, beyond)
 
@@ -153,7 +155,7 @@ def test_axes_inside_others(written):
     digits = load_digits().data[:120] / 16
     inside = Denoiser(KernelPCA(5, kernel="rbf", gamma=0.05)).fit(digits)
     page = written(inside, digits, image_shape=(8, 8))
-    assert "Inside a Denoiser stands kernel PCA" in page.text
+    assert "This is a denoiser based on kernel PCA" in page.text
     assert page.count("img") == 2 * 18
 
 
@@ -170,7 +172,7 @@ def test_kernel_matrix(written):
     kpca = KernelPCA(1, kernel="precomputed").fit(K)
     page = written(kpca, K)
     assert page.data["errors"] is None
-    assert "does not tell how far" in page.text
+    assert "cannot be computed from a kernel matrix" in page.text
     np.testing.assert_allclose(points(page), kpca.transform(K), atol=1e-5)
 
 
@@ -199,15 +201,15 @@ def test_colour_images_and_a_way_back_that_is_missing(written):
 def test_few_axes(written):
     none = written(PCA(0).fit(X), X)
     assert none.data["points"] is None
-    assert "No axes were kept" in none.text
+    assert "No components were kept" in none.text
     assert points(written(PCA(1).fit(X), X)).shape == (150, 1)
-    assert "keep every row whole" in written(PCA().fit(X), X).text
+    assert "reconstruct every row" in written(PCA().fit(X), X).text
 
 
 def test_many_columns_and_axes(written):
     rows = np.random.default_rng(0).normal(size=(250, 3000))
     page = written(PCA(200).fit(rows), rows)
-    assert "the 100 strongest of 3 000 columns and the first 8 of 200 axes".replace(
+    assert "the 100 strongest of 3 000 columns and the first 8 of 200 components".replace(
         "3 000", "3\u202f000"
     ) in page.text.replace("3 000", "3\u202f000")
     assert len(page.data["points"]["axes"]) == 200
@@ -215,8 +217,8 @@ def test_many_columns_and_axes(written):
 
 
 def test_other_rows_than_those_of_the_fit(written):
-    assert "not those of the fit" in written(PCA(2).fit(X), X[:40]).text
-    assert "not those of the fit" not in written(PCA(2).fit(X), X).text
+    assert "not the rows of the fit" in written(PCA(2).fit(X), X[:40]).text
+    assert "not the rows of the fit" not in written(PCA(2).fit(X), X).text
 
 
 def test_the_sample_is_stated(written):
@@ -244,7 +246,7 @@ def test_blocks_change_nothing(tmp_path):
     kpca = KernelPCA(3, kernel="rbf", gamma=0.1).fit(X)
     for name, rows in (("a", 150), ("b", 7)):
         with config_context(block_rows=rows):
-            write_report(tmp_path / name, kpca, X, labels=IRIS.target, sample=100)
+            write_report(kpca, X, tmp_path / name, labels=IRIS.target, sample=100)
     a, b = (Page(tmp_path / name) for name in "ab")
     np.testing.assert_allclose(points(a), points(b), rtol=1e-5, atol=1e-6)
     assert a.data["points"]["rows"] == b.data["points"]["rows"]
@@ -257,7 +259,7 @@ def test_the_same_bytes_twice(tmp_path):
     model = PCA(2, random_state=0).fit(X)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        write_report(tmp_path / folder / "r.html", model, X, labels=IRIS.target, sample=50)
+        write_report(model, X, tmp_path / folder / "r.html", labels=IRIS.target, sample=50)
     assert (tmp_path / "a/r.html").read_bytes() == (tmp_path / "b/r.html").read_bytes()
 
 
@@ -301,19 +303,19 @@ def test_origin(written):
 )
 def test_refused(tmp_path, model, given, error, says):
     with pytest.raises(error, match=says):
-        write_report(tmp_path / "r.html", model(), **{"X": X, **given})
+        write_report(model(), path=tmp_path / "r.html", **{"X": X, **given})
     assert not list(tmp_path.iterdir())
 
 
 def test_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
-        write_report(tmp_path / "nowhere" / "r.html", PCA(2).fit(X))
+        write_report(PCA(2).fit(X), None, tmp_path / "nowhere" / "r.html")
 
 
 def test_an_extra_that_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(ImportError, match=r"pip install 'mercer\[report\]'"):
-        write_report(tmp_path / "r.html", PCA(2).fit(X))
+        write_report(PCA(2).fit(X), None, tmp_path / "r.html")
 
 
 def test_rows_are_named_by_the_index_or_the_id_column(tmp_path):
@@ -324,7 +326,92 @@ def test_rows_are_named_by_the_index_or_the_id_column(tmp_path):
     named.to_parquet(tmp_path / "wine.parquet")
     model = PCA(2).fit(wine)
     for X in (named, tmp_path / "wine.csv", tmp_path / "wine.parquet"):
-        write_report(tmp_path / "r.html", model, X)
+        write_report(model, X, tmp_path / "r.html")
         assert Page(tmp_path / "r.html").data["points"]["ids"] == [str(i) for i in ids]
-    write_report(tmp_path / "r.html", model, wine)
+    write_report(model, wine, tmp_path / "r.html")
     assert Page(tmp_path / "r.html").data["points"]["ids"] is None
+
+
+def tiles(page):
+    """The figures at the top of a page."""
+    return page.text.split("Summary")[0]
+
+
+def test_headline_figures_say_what_differs_from_report_to_report(written):
+    wine = load_wine(as_frame=True).data
+    for scale, first in ((False, "99.8"), (True, "36.1")):
+        head = tiles(written(PCA(2, scale=scale).fit(wine), wine))
+        assert f"by component 1 {first}" in head
+        assert f"columns scaled {'yes' if scale else 'no'}" in head
+        assert "0.0001" not in head
+    scaled = make_pipeline(StandardScaler(), KernelPCA(2, kernel="rbf")).fit(wine)
+    assert "columns scaled yes" in tiles(written(scaled, wine))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(2),
+        KernelPCA(2, kernel="rbf"),
+        make_pipeline(StandardScaler(), PCA(2)),
+        NoveltyDetector(PCA(2)),
+        KernelPCA(2, kernel=Substring(2)),
+    ],
+    ids=repr,
+)
+def test_headline_figures_are_even_in_number(written, model):
+    """On a phone they stand in two columns."""
+    rows = ["ab", "abc", "bca", "cab"] if "Substring" in repr(model) else X
+    page = written(model.fit(rows), rows)
+    shown = re.search(r'<dl class="key">.*?</dl>', page.written, re.DOTALL).group()
+    assert shown.count("<dt>") % 2 == 0
+
+
+def test_shares_are_rounded_down(written):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(100, 3)) * [100, 1, 1]
+    pca = PCA(1).fit(rows)
+    assert 0.9995 < pca.explained_variance_ratio_[0] < 1
+    page = written(pca, rows)
+    assert not re.search(r"\b100(\.0+)? %", page.text)
+    assert "99.9 %" in page.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (2, "with 2 components."),
+        (0.95, "as many as it takes to explain 95 % of the variance."),
+        (None, "with 4 components, all there are."),
+        ("kaiser", "chosen by this rule: Kaiser."),
+        (Fraction(0.9, most=3), "chosen by this rule: 90 % of the variance."),
+    ],
+)
+def test_the_number_of_components_is_explained(written, asked, says):
+    text = written(PCA(asked).fit(X), X).text
+    assert says in text
+    assert "n_components=" not in text.split("How to reproduce")[0]
+
+
+def test_prose_of_a_detector_of_a_kernel(written):
+    detector = NoveltyDetector(KernelPCA(3, kernel="rbf", gamma="median")).fit(X)
+    text = written(detector, X).text.split("How to reproduce")[0]
+    assert "This is a novelty detector based on kernel PCA with the kernel RBF(0.08977)" in text
+    assert not re.search(r"\d\.\d{7}", text)
+
+
+def test_zeros_have_no_sign():
+    for x in (-0.0, -1e-9, -0.0004, 0.0004, -0.49):
+        assert fixed(x, 0) == "0"
+    assert fixed(-0.0004, 3) == "0.000"
+    assert fixed(-0.0006, 3) == "−0.001"
+
+
+def test_colours_are_named_by_their_columns_each_once(written):
+    frame = IRIS.data
+    given = {"labels": np.asarray(IRIS.target_names)[IRIS.target], "origin": {"label": "species"}}
+    columns = {"species": IRIS.target, frame.columns[1]: frame.iloc[:, 1], "year": np.arange(150)}
+    page = written(PCA(2).fit(frame), frame, columns=columns, **given)
+    names = [colour["name"] for colour in page.data["points"]["colours"]]
+    assert names[0] == "species"
+    assert len(names) == len(set(names)) == 6

@@ -23,8 +23,8 @@ from mercer.cli import (
 )
 from mercer.cli.command import command, paragraphs
 
-_HELP = """Principal components, linear and kernel, of data of any size, and how far from the
-best possible answer each result can be."""
+_HELP = """PCA and kernel PCA at any scale, with a proof of how close to optimal every result
+is."""
 _EPILOG = """Exit codes: 0 done; 1 the work failed: data, files, memory; 2 the command line was not
 understood; 130 stopped by Ctrl-C (143 by SIGTERM); 141 the reader of a pipe went away.
 
@@ -42,7 +42,7 @@ app = typer.Typer(
 )
 _novelty = typer.Typer(
     name="novelty",
-    help="Find rows that are unlike those of the fit: novelty fit, then novelty score.",
+    help="Novelty detection: novelty fit, then novelty score.",
     no_args_is_help=True,
 )
 

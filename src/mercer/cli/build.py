@@ -11,27 +11,23 @@ from mercer.cli.options import Model
 from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.variants import with_way_back
 from mercer.kernels import parse
 from mercer.kernels.grammar import NAMES as KERNELS
 from mercer.landmarks import RULES
 from mercer.plan import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 
-_RULES = {
-    "kaiser": rules.Kaiser,
-    "broken-stick": rules.BrokenStick,
-    "parallel": rules.ParallelAnalysis,
-    "gavish-donoho": rules.GavishDonoho,
-}
-COUNTS = ("all", "mle", *_RULES)
+COUNTS = ("all", *rules.NAMED)
 SCALES = ("zscore", "none")
 _FEW = 10
 _SHARE = 0.95
 
 
-def estimator(asked: Model) -> Any:
-    """Return the estimator that was asked for, unfitted."""
+def estimator(asked: Model, components: Any = _FEW) -> Any:
+    """Return the estimator that was asked for, unfitted.
+
+    With a kernel and no --components, it has `components`.
+    """
     if asked.scale not in SCALES:
         unknown("--scale", asked.scale, SCALES)
     if asked.gap is not None and not 0 <= asked.gap < 1:
@@ -40,7 +36,7 @@ def estimator(asked: Model) -> Any:
     if asked.kernel is None:
         return _linear(asked, given)
     made = KernelPCA(
-        _count(asked.components, _FEW, kernel=True),
+        _count(asked.components, components, kernel=True),
         kernel=_kernel(asked.kernel),
         gamma=_gamma(asked),
         method=_method(asked),
@@ -80,10 +76,8 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         raise UsageError(
             "--components mle is for linear PCA; with a kernel give a number or a share."
         )
-    if text == "mle":
-        return "mle"
-    if text in _RULES:
-        return _RULES[text]()
+    if text in rules.NAMED:
+        return text
     if text.endswith("%") and (percent := _number(text[:-1])) is not None:
         if not 0 < percent < 100:
             raise UsageError(f"--components {text} must be between 0% and 100%.")
@@ -95,7 +89,7 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return int(number)
     if not 0 < number < 1:
         raise UsageError(
-            f"--components {text} must be a whole number of axes, or a share of the variance "
+            f"--components {text} must be a whole number, or a share of the variance "
             f"between 0 and 1."
         )
     return number
@@ -124,11 +118,12 @@ def _kernel(text: str) -> str:
 def _gamma(asked: Model) -> Any:
     text, kernel = asked.gamma, asked.kernel or ""
     if text is None:
-        return None
+        return "median" if has_gamma(kernel) else None
     if not has_gamma(kernel):
+        remedy = "it has none" if kernel in KERNELS else "write it there"
         raise UsageError(
-            f"--gamma is for a kernel by its name alone, as --kernel rbf, and --kernel is "
-            f"{kernel!r}: write it there."
+            f"--gamma is for a kernel given by name alone, as --kernel rbf, and --kernel is "
+            f"{kernel!r}: {remedy}."
         )
     if text in ("median", "scale"):
         return text
@@ -180,10 +175,7 @@ def takes(name: str) -> tuple[str, ...]:
 def _with_preimage(made: KernelPCA, name: str | None) -> KernelPCA:
     if name is None:
         return made
-    if name == "auto":
-        found: KernelPCA = with_way_back(made)
-        return found
-    if name not in PREIMAGES:
+    if name not in ("auto", *PREIMAGES):
         unknown("--preimage", name, ("auto", *PREIMAGES))
     made.set_params(preimage=name)
     return made

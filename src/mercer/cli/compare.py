@@ -27,7 +27,7 @@ class Options(Rows, Model):
     patience: Annotated[
         float,
         typer.Option(
-            help="Seconds that a method may be expected to take; those beyond are left out.",
+            help="Skip methods that are expected to take more seconds than this.",
             rich_help_panel="Model",
         ),
     ] = 60.0
@@ -35,16 +35,16 @@ class Options(Rows, Model):
 
 EXAMPLES = (
     "mercer compare rows.npy --components 10",
-    "mercer compare rows.npy --kernel rbf --gamma median --components 10 --basis 500 "
+    "mercer compare rows.npy --kernel rbf --components 10 --basis 500 "
     "--method exact,subset,nystrom",
 )
 
 
 def compare(asked: Options, voice: say.Voice) -> say.Result:
-    """Fit the same rows by several methods, and tell what each holds, takes and guarantees.
+    """Compare methods on the same data: explained variance, bound, time and memory.
 
-    Memory is the growth of the process in the fit. Methods that do not fit the memory, or the
-    patience, are named and left out.
+    Memory is the growth of the process during the fit. Methods that would exceed the memory limit
+    or --patience are skipped and listed.
     """
     from mercer.cli import contest, rows
     from mercer.cli.errors import WorkError
@@ -63,9 +63,10 @@ def compare(asked: Options, voice: say.Voice) -> say.Result:
 
 
 def _table(runs: list[Any]) -> Any:
+    from mercer.certificate import percent
     from mercer.config import format_bytes
 
-    names = ("method", "axes", "captured", "best at most", "gap", "seconds", "memory")
+    names = ("method", "components", "explained", "optimum at most", "gap", "seconds", "memory")
     table = say.columns(names, left=("method",))
     for run in runs:
         if run.left_out is not None:
@@ -73,7 +74,8 @@ def _table(runs: list[Any]) -> Any:
         memory = "–" if run.memory is None else format_bytes(run.memory)
         about = "~" if run.kind == "estimate" else ""
         gap = f"{about}{100 * run.gap:.2g} %" if run.gap >= 1e-6 else "< 0.0001 %"
-        cells = (str(run.axes), say.percent(run.captured), say.percent(run.optimum_upper), gap)
+        captured, upper = say.percent(run.captured), percent(run.optimum_upper, up=True)
+        cells = (str(run.components), captured, upper, gap)
         table.add_row(run.method, *cells, f"{run.seconds:.2g}", memory)
     return table
 

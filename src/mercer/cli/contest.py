@@ -30,7 +30,7 @@ class Run:
     """What came of a method."""
 
     method: str
-    axes: int | None = None
+    components: int | None = None
     captured: float | None = None
     optimum_upper: float | None = None
     gap: float | None = None
@@ -135,7 +135,7 @@ def _timed(name: str, made: Any, source: Source) -> Run:
     found = made.certificate_
     return Run(
         method=name,
-        axes=made.n_components_,
+        components=made.n_components_,
         captured=float(found.captured),
         optimum_upper=float(found.optimum_upper),
         gap=float(found.gap),

@@ -1,4 +1,4 @@
-"""``mercer denoise``: what the axes keep of rows."""
+"""``mercer denoise``: rows projected onto the components."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from mercer.cli import say, transform
 
 Options = transform.Options
 EXAMPLES = (
-    "mercer fit clean.npy --kernel rbf --gamma median --preimage auto -o digits.mercer",
+    "mercer fit clean.npy --kernel rbf --preimage auto -o digits.mercer",
     "mercer denoise digits.mercer noisy.npy -o denoised.npy",
 )
 
 
 def denoise(asked: Options, voice: say.Voice) -> say.Result:
-    """Write rows without what the axes do not hold: their noise, if the axes are the signal's.
+    """Denoise data by projecting it onto the components.
 
-    A model of a kernel needs a way back, which fit learns with --preimage.
+    A kernel model must have been fitted with --preimage.
     """
     from mercer.cli import tables, use
 

@@ -8,6 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from json import dumps
 from pathlib import Path
 from typing import NoReturn
 
@@ -142,10 +143,13 @@ def spoken(text: str) -> str:
     return text
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
+def complain(text: str, code: int | None = None) -> None:
+    """Say on stderr what went wrong; where a code is given, also as JSON on stdout."""
     from rich.text import Text
 
+    if code is not None:
+        with contextlib.suppress(OSError):
+            print(dumps({"error": text, "exit_code": code}), flush=True)
     with contextlib.suppress(OSError):
         line = Text.assemble(("error: ", "bold red"), say.printable(text))
         say.console(stderr=True).print(line, soft_wrap=not sys.stderr.isatty())

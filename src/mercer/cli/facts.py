@@ -18,11 +18,11 @@ _ASIDE = ("json", "debug", "force", "checkpoint", "checkpoint_seconds")
 
 
 def axes_of(model: Any) -> Any:
-    """Return the estimator that has the axes: the last step, or the one inside it."""
+    """Return the estimator that has the components: the last step, or the one inside it."""
     last = parts(model)[1]
     found = getattr(last, "estimator_", last)
     if not hasattr(found, "projection_"):
-        raise WorkError(f"A {type(last).__name__} has no axes of its own to be used here.")
+        raise WorkError(f"A {type(last).__name__} has no components of its own to be used here.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``mercer fit``: axes of rows, in a file."""
+"""``mercer fit``: a fitted model in a file."""
 
 from __future__ import annotations
 
@@ -30,21 +30,19 @@ class Options(Keep, Rows, Model, Kept, Output):
     scores: Annotated[
         Path | None,
         typer.Option(
-            help="Table of the rows' scores to write, too: .csv, .tsv, .parquet, .arrow or .npy.",
+            help="Also write the scores: .csv, .tsv, .parquet, .arrow or .npy.",
             rich_help_panel="Output",
         ),
     ] = None
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="Page to write, too, as report does: NAME.html.", rich_help_panel="Output"
-        ),
+        typer.Option(help="Also write a report: NAME.html.", rich_help_panel="Output"),
     ] = None
 
 
 EXAMPLES = (
     "mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html",
-    "mercer fit digits.npy --kernel rbf --gamma median --components 50 --gap 0.01 -o digits.mercer",
+    "mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer",
     'mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000 '
     "--select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet",
     "mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer",
@@ -52,10 +50,10 @@ EXAMPLES = (
 
 
 def fit(asked: Options, voice: say.Voice) -> say.Result:
-    """Find the axes of rows, and write them to a model file.
+    """Fit a model and save it.
 
-    Linear PCA, or kernel PCA with --kernel. Says what was read, how the axes were found, and
-    how far from the best possible ones they can be.
+    Linear PCA, or kernel PCA with --kernel. Prints what was read, which method was used, and how
+    close to optimal the components are.
     """
     from mercer.cli import build, rows
 
@@ -110,7 +108,7 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
     others = {name: known[name] for name in known if name not in (asked.label, table.id)}
     told = origin("fit", asked, table)
     write_report(
-        path, model, table.source, labels=labels, ids=ids, columns=others or None, origin=told
+        model, table.source, path, labels=labels, ids=ids, columns=others or None, origin=told
     )
 
 

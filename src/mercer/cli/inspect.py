@@ -24,9 +24,9 @@ EXAMPLES = ("mercer inspect iris.mercer",)
 
 
 def inspect(asked: Options, voice: say.Voice) -> say.Result:
-    """Tell what is in a model file: kernel, method, spectrum, certificate, data, versions.
+    """Show what is in a model file: kernel, method, spectrum, certificate, data, versions.
 
-    Reads the header alone, not the arrays.
+    Reads only the header, not the arrays.
     """
     from dataclasses import asdict
 

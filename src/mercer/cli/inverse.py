@@ -23,9 +23,9 @@ EXAMPLES = ("mercer inverse iris.mercer scores.parquet -o rows.csv",)
 
 
 def inverse(asked: Options, voice: say.Voice) -> say.Result:
-    """Write the rows that scores stand for.
+    """Map scores back to rows.
 
-    A model of a kernel needs a way back, which fit learns with --preimage.
+    A kernel model must have been fitted with --preimage.
     """
     from mercer.cli import tables, use
 

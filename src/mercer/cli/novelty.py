@@ -27,18 +27,31 @@ class FitOptions(Rows, Model, Kept, Output):
     contamination: Annotated[
         float,
         typer.Option(
-            help="Share of the rows that is called novel, up to 0.5.", rich_help_panel="Model"
+            help="Share of the rows to flag as novel, up to 0.5.", rich_help_panel="Model"
         ),
     ] = 0.1
     linear: Annotated[
         bool,
+        typer.Option("--linear", help="Linear PCA instead of a kernel.", rich_help_panel="Model"),
+    ] = False
+    components: Annotated[
+        str | None,
         typer.Option(
-            "--linear",
-            help="Distances from linear axes. With --kernel from that kernel's; if neither is "
-            "given from those of rbf, its gamma the median.",
+            metavar="N|SHARE|RULE",
+            help="Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+            "broken-stick, parallel or gavish-donoho. Default: 0.95, at most 100 components; with "
+            "--linear, 0.95.",
             rich_help_panel="Model",
         ),
-    ] = False
+    ] = None
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help='Kernel: a name, or an expression such as "rbf(0.01) + 2*poly(3)". Default: rbf.',
+            rich_help_panel="Model",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +63,14 @@ class ScoreOptions(Fitted):
         typer.Option(
             "--output",
             "-o",
-            help="Table to write, a line a row: .csv, .tsv, .parquet, .arrow; - is CSV on stdout.",
+            help="Table to write, one line per row: .csv, .tsv, .parquet, .arrow; - is CSV on "
+            "stdout.",
             rich_help_panel="Output",
         ),
     ] = None
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", "-f", help="Replace a file that is there already.", rich_help_panel="Output"
-        ),
+        typer.Option("--force", "-f", help="Overwrite an existing file.", rich_help_panel="Output"),
     ] = False
 
 
@@ -67,15 +79,15 @@ SCORE_EXAMPLES = ("mercer novelty score ordinary.mercer new.csv -o scored.csv",)
 
 
 def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
-    """Learn what ordinary rows are like, and write it to a model file.
+    """Fit a novelty detector and save it.
 
-    A row is the more novel the farther it is from the principal axes of the rows of the fit.
+    The novelty of a row is its squared distance from the principal components.
     """
     from dataclasses import replace
 
     from mercer.cli import build, outputs, rows
     from mercer.cli.errors import UsageError
-    from mercer.estimators.novelty import NoveltyDetector
+    from mercer.estimators.novelty import NoveltyDetector, usual_components
 
     start = time.perf_counter()
     if asked.linear and asked.kernel is not None:
@@ -83,9 +95,9 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
     if not 0 < asked.contamination <= 0.5:
         raise UsageError(f"--contamination {asked.contamination} must be above 0 and at most 0.5.")
     if not asked.linear and asked.kernel is None:
-        asked = replace(asked, kernel="rbf", gamma=asked.gamma or "median")
-        asked = replace(asked, components=asked.components or "0.95")
-    made = NoveltyDetector(build.estimator(asked), contamination=asked.contamination)
+        asked = replace(asked, kernel="rbf")
+    inner = build.estimator(asked, usual_components())
+    made = NoveltyDetector(inner, contamination=asked.contamination)
     outputs.require_suffix(asked.output, ".mercer")
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
     with fits.resumed(asked, voice):
@@ -96,9 +108,10 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
 
 
 def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
-    """Tell which rows are novel, and how novel each is.
+    """Score rows for novelty.
 
-    Novelty is the squared distance from the axes; a row is novel beyond the threshold of the fit.
+    Novelty is the squared distance from the components. Rows beyond the threshold of the fit are
+    novel.
     """
     import numpy as np
 
@@ -167,7 +180,7 @@ def _shown(
     share = f"{int(novel.sum())} of {len(novel)} rows ({say.percent(float(novel.mean()))})"
     lines = [
         ("read", rows.described(asked.data, table.source)),
-        ("novel", f"{share}, farther than {threshold:.4g} from the axes"),
+        ("novel", f"{share}, novelty above {threshold:.4g}"),
     ]
     if asked.output is not None:
         lines.append(("written", facts.written(asked.output)))

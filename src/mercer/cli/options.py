@@ -33,14 +33,10 @@ def _interval(seconds: float) -> float:
 class Common:
     """What every command takes."""
 
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = (
-        False
-    )
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; errors too.")] = False
     debug: Annotated[
         bool,
-        typer.Option(
-            "--debug", envvar="MERCER_DEBUG", help="Show where in the code an error arose."
-        ),
+        typer.Option("--debug", envvar="MERCER_DEBUG", help="Show the traceback of an error."),
     ] = False
 
 
@@ -53,7 +49,7 @@ class Memory(Common):
         typer.Option(
             callback=_size,
             metavar="SIZE",
-            help="Memory that the work may take, as 4GiB. Half of the machine's, if not given.",
+            help="Memory limit, for example 4GiB. Default: half of the machine's memory.",
         ),
     ] = None
 
@@ -66,8 +62,8 @@ class Kept(Common):
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep what is done in this folder: where the run is killed, the same command "
-            "goes on from there. Emptied when all is written.",
+            help="Folder for checkpoints: if the run is killed, the same command resumes from "
+            "there. Emptied when the run is complete.",
             rich_help_panel=_OUT,
         ),
     ] = None
@@ -76,7 +72,7 @@ class Kept(Common):
         typer.Option(
             callback=_interval,
             metavar="SECONDS",
-            help="How often: so much work may be lost.",
+            help="Time between checkpoints.",
             rich_help_panel=_OUT,
         ),
     ] = 60.0
@@ -92,9 +88,7 @@ class Output(Common):
     ]
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", "-f", help="Replace files that are there already.", rich_help_panel=_OUT
-        ),
+        typer.Option("--force", "-f", help="Overwrite existing files.", rich_help_panel=_OUT),
     ] = False
 
 
@@ -173,8 +167,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="N|SHARE|RULE",
-            help="Axes: a number, a share of the variance (0.95), all, mle, kaiser, broken-stick, "
-            "parallel or gavish-donoho. If not given 0.95, and 10 with a kernel.",
+            help="Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+            "broken-stick, parallel or gavish-donoho. Default: 0.95; with --kernel, 10.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -182,7 +176,9 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="TEXT",
-            help='Kernel PCA with this kernel, as "rbf(0.01) + 2*poly(3)". If not given, linear.',
+            help="Kernel PCA with this kernel: a name (rbf or gaussian, laplacian, poly, sigmoid, "
+            'cosine, chi2, …) or an expression such as "rbf(0.01) + 2*poly(3)". Default: linear '
+            "PCA.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -190,7 +186,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="median|scale|NUMBER",
-            help="Scale of a kernel by name, as of --kernel rbf. 1/columns, if not given.",
+            help="Scale of a kernel given by name, as --kernel rbf: median takes it from the "
+            "median distance between rows, scale is 1/(columns × variance). Default: median.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -198,8 +195,8 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="How axes are found: exact, subset, nystrom, sketch, …; of linear PCA full, "
-            "krylov, …. Planned, if not given.",
+            help="Method: exact, subset, nystrom, sketch, … with --kernel; full, krylov, … for "
+            "linear PCA. Default: chosen from the size of the data and the memory limit.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -207,7 +204,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="N|SHARE",
-            help="Points of the basis, for methods that have one.",
+            help="Number of basis points, or share of the rows, for methods with a basis.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -215,14 +212,15 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="RULE",
-            help="How they are chosen: uniform, kmeans, forward, rp_cholesky, ….",
+            help="How basis points are chosen: uniform, kmeans, forward, rp_cholesky, ….",
             rich_help_panel=_MODEL,
         ),
     ] = None
     gap: Annotated[
         float | None,
         typer.Option(
-            help="How far below the best the axes may be: 0.01 is certified within 1 %.",
+            help="Largest certified distance from optimal: 0.01 explains at least 99 % of what the "
+            "best components could.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -230,7 +228,7 @@ class Model(Common):
         str,
         typer.Option(
             metavar="zscore|none",
-            help="zscore divides every column by its deviation.",
+            help="zscore divides each column by its standard deviation.",
             rich_help_panel=_MODEL,
         ),
     ] = "none"
@@ -238,7 +236,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The way back from a kernel's scores to rows, for inverse and denoise: auto, "
+            help="Pre-image method with --kernel, needed for inverse and denoise: auto, "
             "fixed_point, gradient, ridge or distances.",
             rich_help_panel=_MODEL,
         ),
@@ -246,7 +244,7 @@ class Model(Common):
     seed: Annotated[
         int,
         typer.Option(
-            min=0, max=2**32 - 1, help="Where random choices start.", rich_help_panel=_MODEL
+            min=0, max=2**32 - 1, help="Seed of the random numbers.", rich_help_panel=_MODEL
         ),
     ] = 0
 

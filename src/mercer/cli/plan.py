@@ -21,11 +21,11 @@ class Options(fit.Options):
     ] = None  # type: ignore[assignment]
 
 
-EXAMPLES = ("mercer plan rows.npy --kernel rbf --gamma median --components 50 --memory 4GiB",)
+EXAMPLES = ("mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB",)
 
 
 def plan(asked: Options, voice: say.Voice) -> say.Result:
-    """Tell what fit would do: methods, passes, memory and seconds. Computes and writes nothing.
+    """Show what fit would do: methods, passes, memory and time. Computes and writes nothing.
 
     Takes the same arguments as fit.
     """

@@ -57,7 +57,7 @@ EXAMPLES = (
 
 
 def report(asked: Options, voice: say.Voice) -> say.Result:
-    """Write one HTML file: spectrum, scores, loadings, outliers, certificate, how it was made.
+    """Write a report: one HTML file with spectrum, scores, loadings, outliers and certificate.
 
     It opens in any browser, without a network.
     """
@@ -76,7 +76,8 @@ def report(asked: Options, voice: say.Voice) -> say.Result:
     origin = read_header(asked.model).origin or {}
     model = load(asked.model)
     given = {} if asked.data is None else _rows(model, asked, origin, voice)
-    write_report(asked.output, model, image_shape=shape, title=asked.title, origin=origin, **given)
+    X, given = given.pop("X", None), {"title": asked.title, "origin": origin, **given}
+    write_report(model, X, asked.output, image_shape=shape, **given)
     seconds = time.perf_counter() - start
     lines = [("written", facts.written(asked.output)), ("time", say.seconds(seconds))]
     result = {"model": str(asked.model), "output": str(asked.output), "seconds": seconds}
@@ -105,6 +106,7 @@ def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) 
     table = rows.fitted(model, asked, voice, origin, keep=wanted, optional=optional)
     known = table.extra
     columns = [name for name in rows.beside(table, asked.kept) if name not in (label, table.id)]
+    origin["label"] = label
     return {
         "X": table.source,
         "labels": known.get(label) if label is not None else None,

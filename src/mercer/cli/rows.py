@@ -183,7 +183,7 @@ def feature_names(model: Any) -> list[str] | None:
 
 
 def score_names(model: Any) -> list[str]:
-    """Return what the axes of a model are called."""
+    """Return what the components of a model are called."""
     return [str(name) for name in axes_of(model).get_feature_names_out()]
 
 

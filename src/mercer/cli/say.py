@@ -95,9 +95,9 @@ def columns(names: Iterable[str], left: Iterable[str] = ()) -> Table:
 
 
 def spectrum(shares: Iterable[float], most: int = 12) -> Table:
-    """Return the share of every axis, with a bar; of many axes the first ones and the last."""
+    """Return the share of each component, with a bar; of many the first ones and the last."""
     values = list(shares)
-    table = columns(("axis", "share", "together", ""), left=("",))
+    table = columns(("component", "share", "together", ""), left=("",))
     largest, together = max(values, default=0.0), 0.0
     for i, share in enumerate(values, start=1):
         together += share
@@ -112,8 +112,10 @@ def spectrum(shares: Iterable[float], most: int = 12) -> Table:
 
 
 def percent(share: float) -> str:
-    """Write a share for people."""
-    return f"{100 * share:.2f} %"
+    """Write a share for people, rounded down."""
+    from mercer.certificate import percent as rounded_down
+
+    return rounded_down(share)
 
 
 def count(number: int, what: str) -> str:

@@ -38,7 +38,7 @@ def everything(folder: Path, *, quiet: bool = False) -> dict[str, Path | None]:
 
 
 def _axes(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
-    """Plan and fit; draw the share of every axis."""
+    """Plan and fit; draw the share of every component."""
     _head(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
     pca = mercer.PCA(0.9)
     _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it is going to do")
@@ -50,17 +50,18 @@ def _axes(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
             pca.fit(X)
     else:
         pca.fit(X)
-    _code(out, "pca.explained_variance_ratio_", f"{pca.n_components_} axes")
+    _code(out, "pca.explained_variance_ratio_", f"{pca.n_components_} components")
     out.print(say.spectrum(pca.explained_variance_ratio_))
-    _code(out, "pca.certificate_", "how far from the best it can be")
+    _code(out, "pca.certificate_", "how close to optimal the result is")
     out.print(str(pca.certificate_))
     return pca
 
 
 def _wrong_digits(out: Console, X: np.ndarray[Any, Any]) -> None:
-    """Shift float32 data by a constant, which moves no axis, and compare the eigenvalues."""
+    """Shift float32 data by a constant, which moves no component, and compare the eigenvalues."""
     _head(out, "The same digits as float32, plus a constant")
-    out.print("\nA constant moves no axis. Largest relative error of 10 eigenvalues:\n")
+    out.print("\nAdding a constant does not change the components.")
+    out.print("Largest relative error of 10 eigenvalues:\n")
     truth = mercer.PCA(10).fit(X).explained_variance_
     table = say.columns(("constant", "scikit-learn", "Mercer"))
     for constant in _ADDED:
@@ -107,9 +108,9 @@ def _files(
         from mercer.report import write_report
 
         write_report(
-            page,
             pca,
             digits.data,
+            page,
             labels=digits.target,
             image_shape=(8, 8),
             title="Handwritten digits",

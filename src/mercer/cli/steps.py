@@ -1,4 +1,4 @@
-"""Steps before the axes, fitted and applied block by block: files may be larger than memory."""
+"""Steps before the model, fitted and applied block by block: files may be larger than memory."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def rows_of_scores(model: Any, source: Source) -> Made:
 
 
 def kept_of(model: Any, source: Source) -> Made:
-    """Return what the axes keep of rows."""
+    """Return what the components keep of rows."""
     before, last = parts(model)
     axes, rows = axes_of(model), through(before, source)
     work = last.transform if isinstance(last, Denoiser) else axes.reconstruct

@@ -34,9 +34,9 @@ EXAMPLES = (
 
 
 def transform(asked: Options, voice: say.Voice) -> say.Result:
-    """Write the scores of rows on the axes of a model.
+    """Compute the scores of rows with a fitted model.
 
-    Columns are found by the names they had in the fit; others are not used.
+    Columns are matched by name; others are not used.
     """
     from mercer.cli import tables, use
 

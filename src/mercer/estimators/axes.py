@@ -1,4 +1,4 @@
-"""What can be done with fitted axes: project, come back, score; the generative model."""
+"""What can be done with fitted components: project, come back, score; the generative model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class Axes(Projecting):
     projection_: LinearProjection
     components_: Array
     mean_: Array
-    explained_variance_: Array
+    scale_: Array
+    singular_values_: Array
     noise_variance_: float
-    n_components_: int
+    n_samples_: int
     whiten: bool
 
     def inverse_transform(self, X: Any) -> Any:
@@ -44,7 +45,7 @@ class Axes(Projecting):
         return self._handed(X, self._map.rows(scores, divide))
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the axes keep of rows: `inverse_transform` of `transform`.
+        """Return what the components keep of rows: `inverse_transform` of `transform`.
 
         Examples
         --------
@@ -59,7 +60,7 @@ class Axes(Projecting):
         return self._handed(X, self._map.rows(scores))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance from what the axes keep of it.
+        """Return each row's squared distance from what the components keep of it.
 
         In units of the columns' deviations where `scale` is set.
 
@@ -79,7 +80,7 @@ class Axes(Projecting):
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row under probabilistic PCA.
 
-        Where no variance is left for noise the model lives on the span of the axes: the
+        Where no variance is left for noise the model lives on the span of the components: the
         density is that on the span, and rows off it have likelihood zero (-inf).
 
         Source: Tipping & Bishop (1999).
@@ -174,7 +175,7 @@ class Axes(Projecting):
 
     @property
     def loadings_(self) -> Any:
-        """Axes times standard deviations, d×k."""
+        """Components times standard deviations, d×k."""
         self._require_fitted()
         xp = namespace(self.components_)
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T

@@ -17,10 +17,9 @@ from mercer.arrays import Array, Matrix, like, moved, to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
-from mercer.methods import ConvergenceWarning, Exact
+from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.notices import warn
-from mercer.plan import Plan
-from mercer.preimage import Found, Preimage, as_preimage
+from mercer.preimage import Found, Preimage, as_preimage, suited_to
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.sources import Source, at_home
@@ -59,11 +58,14 @@ def _no_way_back() -> NotFittedError:
 
 
 class Back(Projecting):
-    """Pre-images: rows whose images are near what the axes keep of others."""
+    """Pre-images: rows whose images are near what the components keep of others."""
 
     projection_: KernelProjection
     kernel_: Kernel | None
-    plan_: Plan
+    gamma_: float | None
+    eigenvalues_: Array
+    eigenvectors_: Array
+    X_fit_: Any
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
@@ -119,8 +121,8 @@ class Back(Projecting):
         check_is_fitted(self)
         if not hasattr(self, "preimage_"):
             raise ValueError(
-                'preimage=None. Set preimage="fixed_point", "gradient", "ridge" or "distances", '
-                "and fit again."
+                'preimage=None. Set preimage="auto", "fixed_point", "gradient", "ridge" or '
+                '"distances", and fit again.'
             )
         source = self._check_scores(scores)
         with progress.session():
@@ -136,7 +138,7 @@ class Back(Projecting):
         return found
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the axes keep of rows: pre-images of their projections.
+        """Return what the components keep of rows: pre-images of their projections.
 
         Examples
         --------
@@ -149,7 +151,7 @@ class Back(Projecting):
         return self.inverse_transform(self.transform(X))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance, in feature space, from what the axes keep of it.
+        """Return each row's squared distance from its reconstruction, in feature space.
 
         Examples
         --------
@@ -169,29 +171,34 @@ class Back(Projecting):
 
     def _refuse_preimage(self) -> None:
         """Refuse to look for rows whose images are near what features keep of others."""
-        if self.preimage is not None:
+        if self.preimage not in (None, "auto"):
             raise ValueError(
-                f"preimage={self.preimage!r} needs axes in the kernel's space, and random features "
-                f"have none. Use fit_inverse_transform=True, which learns from scores, or "
-                f'method="subset".'
+                f"preimage={self.preimage!r} needs components in the kernel's space, and random "
+                f"features have none. Use fit_inverse_transform=True, which learns from scores, "
+                f'or method="subset".'
             )
 
     def _fit_back(self, problem: KernelProblem) -> None:
         """Learn what the way back needs, of rows and their scores."""
         for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(leftover, None)
-        if self.preimage is None and not self.fit_inverse_transform:
+        preimage, ridge = self.preimage, self.fit_inverse_transform
+        if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
+            preimage, ridge = None, True  # there are no components in the kernel's space
+        elif preimage == "auto":
+            preimage = suited_to(self.kernel_)
+        if preimage is None and not ridge:
             return
         scores = self._own_scores(problem.source).whole()
-        if self.preimage is not None:
+        if preimage is not None:
             known = None
             if isinstance(self.plan_.method, Exact):
                 known = _products(problem, self.projection_)
-            self.preimage_ = clone(as_preimage(self.preimage))
+            self.preimage_ = clone(as_preimage(preimage))
             rows, weights = problem.source.whole(), problem.source.weights
             given = {"products": known, "weights": weights}
             self._way = self.preimage_.begin(self.projection_, rows, to_numpy(scores), **given)
-        if self.fit_inverse_transform:
+        if ridge:
             self._fit_ridge(problem.source, scores)
 
     def _fit_ridge(self, source: Source, scores: Array) -> None:
@@ -221,7 +228,7 @@ class Back(Projecting):
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
-    """Return the kernel matrix times the axes and the mean, which the fit has found already.
+    """Return the kernel matrix times the components and the mean, which the fit has found already.
 
     Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the shares is h̄.
     """

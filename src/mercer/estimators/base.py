@@ -13,7 +13,6 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -21,11 +20,12 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import checkpoint, progress
-from mercer.arrays import is_dask, is_foreign, products
+from mercer.arrays import Array, is_dask, is_foreign, products
 from mercer.certificate import Certificate
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.home import bring_home
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
@@ -60,16 +60,20 @@ class Projecting(
     """
 
     n_components_: int
+    n_features_in_: int
+    explained_variance_: Array
+    explained_variance_ratio_: Array
     certificate_: Certificate
+    plan_: Plan
     fingerprint_: str
     gap: float | None
     random_state: Any
     _seen: int
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the axes.
+        """Find the components.
 
         Parameters
         ----------
@@ -96,9 +100,9 @@ class Projecting(
         return self
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the axes and return the scores of the same rows.
+        """Find the components and return the scores of the same rows.
 
         Examples
         --------
@@ -190,7 +194,7 @@ class Projecting(
 
     @abstractmethod
     def _residuals(self, source: Source) -> Source:
-        """Return one column: squared distances from the axes, computed when they are read."""
+        """Return one column: squared distances from the components, computed when they are read."""
 
     def _own_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit."""
@@ -234,7 +238,7 @@ class Projecting(
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {source.shape[1]} columns, but {type(self).__name__} has "
-                f"{self.n_components_} axes. Pass what transform returned."
+                f"{self.n_components_} components. Pass what transform returned."
             )
         return placed(source)
 
@@ -273,9 +277,14 @@ class Projecting(
             largest = f": the largest residual is {worst:.1e} of the largest eigenvalue"
             warn(
                 f"the solver stopped before it converged{'' if np.isnan(worst) else largest}. "
-                f"certificate_ says what that means for each axis; "
+                f"certificate_ shows what this means for each component; "
                 f'{parameter}="auto" converges.',
                 ConvergenceWarning,
+            )
+        if self.gap is not None and self.n_components in (None, "all"):
+            warn(
+                f"gap={self.gap} has no effect: all components are computed, and together they "
+                f"explain all of the variance. Set n_components, such as n_components=10."
             )
         if self.gap is not None and found.gap.kind == "estimate":
             warn(

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from mercer import progress
 from mercer.estimators.back import Back
 from mercer.estimators.home import bring_home
 from mercer.estimators.stream import fixed, joined, require_fixed, warn_if_forgotten
+from mercer.estimators.typed import available_if
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.plan import make_kernel_plan
 from mercer.problem import KernelProblem, less
@@ -58,7 +58,7 @@ def _streams(estimator: Any) -> bool:
 
 
 class Batches(Back):
-    """Adds `partial_fit`: axes in the span of a basis that the first batch fixes."""
+    """Adds `partial_fit`: components in the span of a basis that the first batch fixes."""
 
     center: bool
     kernel: Any
@@ -71,11 +71,11 @@ class Batches(Back):
 
     @available_if(_streams)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far, and find the best axes for all of them.
+        """Add rows to those seen so far, and find the best components for all of them.
 
-        The axes lie in the span of a basis, which is chosen from the first batch, or given:
+        The components lie in the span of a basis, which is chosen from the first batch, or given:
         `method=Subset(select=points)`. The same as one fit of all rows on that basis; of
-        `Hebbian`, axes that have learnt from the rows in the order they came. What is found
+        `Hebbian`, components that have learnt from the rows in the order they came. What is found
         inside the fit, such as gamma="median", is found from the first batch too. Rows of an
         earlier `fit` are not among those seen, and a warning says so; `n_samples_seen_` counts
         those that are. Parameters of the kernel, `center` and `method` cannot change between

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from mercer.estimators.typed import F
 from mercer.progress import Listener
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in where there are no callbacks."""
 
-    def with_callbacks(method: Any) -> Any:
+    def _with_callbacks(method: Any) -> Any:
         """Return the method as it is."""
         return method
 
 
 __all__ = ["CallbackSupportMixin", "Tasks", "with_callbacks"]
+
+
+def with_callbacks(method: F) -> F:
+    """Let callbacks hear of a method, whose types stay."""
+    decorated: F = _with_callbacks(method)
+    return decorated
 
 
 class Tasks(Listener):

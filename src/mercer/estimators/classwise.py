@@ -105,8 +105,8 @@ def fitted_models(
     if fewer:
         more = f" and {len(fewer) - 3} more" if len(fewer) > 3 else ""
         warn(
-            f"n_components={model.n_components} axes were asked for, and {', '.join(fewer[:3])}"
-            f"{more} cannot have as many: as many are taken as there can be."
+            f"n_components={model.n_components} were asked for, and "
+            f"{', '.join(fewer[:3])}{more} cannot have as many: as many are taken as there can be."
         )
     _warn_of_everything(source, classes, rows, models)
     return models
@@ -199,9 +199,9 @@ def _require_outside(model: Model, where: str) -> None:
     linear = isinstance(model, PCA) or isinstance(model.kernel_, Linear)
     if linear and model.n_components_ >= model.n_features_in_:
         raise ValueError(
-            f"In {where}: {model.n_components_} axes span the whole space of n_features="
-            f"{model.n_features_in_} columns, so that no row is far from them. Take fewer axes, a "
-            f"smaller share of the variance, or a kernel."
+            f"In {where}: {model.n_components_} components span the whole space of n_features="
+            f"{model.n_features_in_} columns, so that no row is far from them. Take fewer "
+            f"components, a smaller share of the variance, or a kernel."
         )
 
 
@@ -220,7 +220,8 @@ def _warn_of_everything(
     if full:
         warn(
             f"Other classes lie in the subspace of class {', '.join(full[:3])}, as far as rounding "
-            f"shows: their rows cannot be told from its own. Take fewer axes, or another kernel."
+            f"shows: their rows cannot be told from its own. Take fewer components, or another "
+            f"kernel."
         )
 
 

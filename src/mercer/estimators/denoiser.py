@@ -1,4 +1,4 @@
-"""Noise removed from rows: what the axes keep of them."""
+"""Noise removed from rows: what the components keep of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
@@ -23,6 +23,7 @@ from mercer.estimators.images import as_rows, check_image_shape, shape_of
 from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
@@ -38,17 +39,17 @@ from mercer.sources import (
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
-    r"""Rows without their noise: pre-images of what the axes keep of them.
+    r"""Rows without their noise: pre-images of what the components keep of them.
 
-    :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector on the axes that
+    :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector on the components that
     `fit` learns: the rows' own plane for `PCA`, a curved one for `KernelPCA`. Sources: Mika et
     al. (1999), "Kernel PCA and de-noising in feature space"; Washizawa (2012), §6.5.
 
-    The number of axes and the kernel's γ may be lists of candidates. Then some rows are held
-    out, the axes are learnt from the others, the candidate of least mean squared error on
-    those held out is chosen, and the axes are learnt again from all rows. The error is that
+    The number of components and the kernel's γ may be lists of candidates. Then some rows are held
+    out, the components are learnt from the others, the candidate of least mean squared error on
+    those held out is chosen, and the components are learnt again from all rows. The error is that
 
-    - of pairs, where ``fit(X, y)`` has noisy rows X and the same rows clean, y: axes are
+    - of pairs, where ``fit(X, y)`` has noisy rows X and the same rows clean, y: components are
       learnt from y;
     - of clean rows to which `noise` was added;
     - of noisy rows, where ``noisy=True``, by Stein's unbiased estimate, which needs no clean
@@ -57,13 +58,13 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        What learns the axes. None is a `PCA` with as many axes as exceed the noise
+        What learns the components. None is a `PCA` with as many components as exceed the noise
         (`rules.GavishDonoho`), or, with a `gamma`, a `KernelPCA` with the RBF. A KernelPCA with
         neither `preimage` nor `fit_inverse_transform` gets a way back: "fixed_point" for RBF
         and linear kernels, "gradient" for others that have one, "ridge" for the rest;
         random features get fit_inverse_transform.
     n_components : int, list of int or None
-        Number of axes, or candidates for it. None leaves the estimator's.
+        Number of components, or candidates for it. None leaves the estimator's.
     gamma : float, list of float or None
         Scale of the estimator's kernel, or candidates for it. None leaves the estimator's.
     noise : float, callable or None
@@ -84,14 +85,14 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     Attributes
     ----------
     estimator_ : PCA or KernelPCA
-        The fitted axes, of all rows.
+        The fitted components, of all rows.
     n_components_ : int
-        Number of axes.
+        Number of components.
     gamma_ : float or None
         The γ of the kernel, where it is known by that name.
     validation_error_ : dict of ndarray
         Columns "n_components", "gamma" and "error", a candidate a row; only where there was a
-        choice. NaN is the error of more axes than there are.
+        choice. NaN is the error of more components than there are.
     fingerprint_ : str
         By what the rows of the fit are known again: shape, precision, and a hash of some rows.
     n_features_in_ : int
@@ -161,9 +162,9 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         self.image_shape = image_shape
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the axes, and choose among candidates where there are several.
+        """Learn the components, and choose among candidates where there are several.
 
         Parameters
         ----------
@@ -171,8 +172,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
             Rows, or images where `image_shape` is given. Where there is a choice, they are
             held in memory.
         y : array-like of the shape of X, optional
-            The same rows without noise, which the axes are learnt from. Labels, one a row, are
-            those of another step of a pipeline, and are ignored.
+            The same rows without noise, which the components are learnt from. Labels, one a row,
+            are those of another step of a pipeline, and are ignored.
         sample_weight : array-like of shape (n,), optional
             Counts: a weight of two is the row twice.
 
@@ -198,7 +199,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return rows, or images, without their noise.
 
-        A path or a Source gives a Source with linear axes, computed when it is read.
+        A path or a Source gives a Source with linear components, computed when it is read.
 
         Examples
         --------
@@ -302,8 +303,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         self.validation_error_ = table
         if np.isnan(table["error"]).all():
             raise ValueError(
-                f"n_components={self.n_components!r}: there are not so many axes with a variance. "
-                f"Offer fewer."
+                f"n_components={self.n_components!r}: there are not so many components with a "
+                f"variance. Offer fewer."
             )
         at = int(np.nanargmin(table["error"]))
         gamma = float(table["gamma"][at])
@@ -314,7 +315,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         return np.random.default_rng(checkpoint.kept_seed(int(drawn)))
 
     def _model(self) -> Any:
-        """Return what learns the axes, unfitted, with a way back to rows."""
+        """Return what learns the components, unfitted, with a way back to rows."""
         if self.estimator is None:
             if self.gamma is None:
                 return PCA(GavishDonoho() if self.n_components is None else None)

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.kernels import RBF, FromFunction, Kernel, Laplacian, as_kernel
-from mercer.kernels.grammar import NAMES
+from mercer.kernels import RBF, ExponentialChiSquare, FromFunction, Kernel, Laplacian, as_kernel
+from mercer.kernels.grammar import NAMES, WITHOUT_GAMMA
 from mercer.problem import Problem
 from mercer.rules import Count
 from mercer.sources import Source, StringSource
-
-_WITH_MEDIAN = ("rbf", "laplacian")
 
 
 def resolved(
@@ -67,15 +65,23 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         return 1.0 / d
     if not isinstance(gamma, str):
         return float(gamma)
+    if kernel == "precomputed" or kernel in WITHOUT_GAMMA:  # ignored, as a number is
+        return 1.0 / d
     if not has_gamma(kernel):
-        raise ValueError(f"gamma={gamma!r} is for kernels by name, and kernel={kernel!r}.")
+        raise ValueError(
+            f"gamma={gamma!r} is for kernels by name, such as 'rbf', and kernel={kernel!r}."
+        )
     if gamma == "median":
-        if kernel.lower() not in _WITH_MEDIAN:
-            raise ValueError(f"gamma='median' is for rbf and laplacian, and kernel={kernel!r}.")
-        if kernel.lower() == "rbf":
-            return RBF.from_median(source).gamma
-        norm = as_kernel(kernel, 1.0).get_params()["norm"]  # which depends on the spelling
-        return Laplacian.from_median(source, norm).gamma
+        return _median_gamma(as_kernel(kernel, 1.0), source)
     mean, _, variance = Problem(source, Count(1)).treatment(np.float64)
     spread = variance * (source.count - 1.0) / source.count / d + float(np.var(mean))
     return 1.0 / (d * spread) if spread > 0 else 1.0
+
+
+def _median_gamma(kernel: Kernel, source: Source) -> float:
+    """Return γ from the median distance between rows; for kernels of dot products, the RBF's."""
+    if isinstance(kernel, Laplacian):
+        return Laplacian.from_median(source, kernel.norm).gamma
+    if isinstance(kernel, ExponentialChiSquare):
+        return ExponentialChiSquare.from_median(source).gamma
+    return RBF.from_median(source).gamma

@@ -11,10 +11,12 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
+from mercer.certificate import percent
 from mercer.eigen import Randomized, arpack
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.home import wide_enough
 from mercer.estimators.kernel import resolved
+from mercer.estimators.kernel_scale import warn_of_scale
 from mercer.estimators.validation import (
     check_matrix,
     check_rows,
@@ -39,7 +41,7 @@ from mercer.plan import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.rules import Count, Rule, as_rule
+from mercer.rules import NAMED, Count, Rule, as_rule
 from mercer.sources import ArraySource, Source
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
@@ -55,17 +57,19 @@ class KernelPCA(Batches):
 
     Parameters
     ----------
-    n_components : int, float, Rule or None
-        Number of axes; share of the variance to hold; a rule of `mercer.rules`; or all of
-        positive variance.
+    n_components : int, float, str, Rule or None
+        Number of components; share of the variance to explain; the name of a rule: "kaiser",
+        "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or "all" for
+        all of positive variance.
     kernel : str, Kernel or callable
         scikit-learn's names, with `gamma`, `degree` and `coef0`; "precomputed"; a text such as
         "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
         function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels by name. None is 1/d; "median" makes the median distance between rows, by
-        the kernel's norm, one length of the RBF or the Laplacian; "scale" is
-        1/(d · variance). Both are found inside the fit.
+        For kernels by name. None is 1/d, as in scikit-learn. "median" is found from the median
+        distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
+        "chi2", by the distance of the kernel. "scale" is 1/(d · variance). A kernel that has no
+        gamma ignores it: "linear", "cosine", "additive_chi2", "precomputed".
     degree, coef0, kernel_params
         As in scikit-learn.
     alpha, fit_inverse_transform
@@ -84,13 +88,13 @@ class KernelPCA(Batches):
     copy_X : bool
         Keep a copy of the rows, so that X may change after the fit; X is never written to.
     remove_zero_eig, n_jobs
-        Accepted for compatibility: axes of no variance are never handed out, and threads are
+        Accepted for compatibility: components of no variance are never handed out, and threads are
         as many as BLAS may use.
     random_state : int, RandomState or None
         Where the iterative solvers start.
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
-        "cholesky" and "greedy" find axes in the span of a basis, "within" the cheapest that
+        "cholesky" and "greedy" find components in the span of a basis, "within" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
         which is never formed, "features" from random Fourier features instead of the kernel,
         "sparse" and "sparse_l1" make them of few rows, "hebbian" learns them from one row after
@@ -102,10 +106,10 @@ class KernelPCA(Batches):
         feature space instead of about the mean.
     gap : float, optional
         How far below the optimum the captured variance may be, as a share of it: the cheapest
-        way to axes that are certified so. Where they cannot be, a warning says what they are.
+        way to components that are certified so. Where they cannot be, a warning says what they are.
     preimage : str, Preimage or None
-        The way back to rows: "fixed_point", "gradient", "ridge", "distances", or a method of
-        `mercer.preimage`. None is scikit-learn's.
+        The way back to rows: "fixed_point", "gradient", "ridge", "distances", "auto" for the one
+        that suits the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
 
     Attributes
     ----------
@@ -114,7 +118,7 @@ class KernelPCA(Batches):
     eigenvectors_ : array of shape (n, k)
         Its eigenvectors; there where the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
-        Variance along each axis, λ/(n−1), and its share of the total, the trace of the matrix
+        Variance along each component, λ/(n−1), and its share of the total, the trace of the matrix
         over n−1. With center=False both are about the origin of feature space, not the mean.
     X_fit_ : rows or None
         What the kernel of new rows is taken to; None where that is no rows. All rows of a Dask
@@ -124,7 +128,7 @@ class KernelPCA(Batches):
     gamma_ : float
     n_components_, n_features_in_ : int
     certificate_ : Certificate
-        What the axes hold, and what no others can exceed; negative eigenvalues of a kernel
+        What the components hold, and what no others can exceed; negative eigenvalues of a kernel
         that is not positive semi-definite.
     plan_ : Plan
         What was done, what else could have been.
@@ -153,6 +157,7 @@ class KernelPCA(Batches):
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
+            StrOptions({"all", *NAMED} - {"mle"}),  # which counts columns
             Rule,
             None,
         ],
@@ -178,12 +183,12 @@ class KernelPCA(Batches):
         "method": [StrOptions(set(METHODS)), Method],
         "center": ["boolean"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
-        "preimage": [StrOptions(set(PREIMAGES)), Preimage, None],
+        "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
 
     def __init__(
         self,
-        n_components: int | float | Rule | None = None,
+        n_components: int | float | str | Rule | None = None,
         *,
         kernel: Any = "linear",
         gamma: float | str | None = None,
@@ -343,8 +348,8 @@ class KernelPCA(Batches):
         asked = self.n_components
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
             warn(
-                f"{asked} axes were asked for, and only {self.n_components_} have a variance that "
-                f"is more than rounding: as many are returned."
+                f"{asked} components were asked for, and only {self.n_components_} have a variance "
+                f"above rounding error: only these are returned."
             )
         method, found = self.plan_.method, self.certificate_
         batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
@@ -355,12 +360,15 @@ class KernelPCA(Batches):
             and not batches
         ):
             warn(
-                f"kernel PCA of all {problem.sides[0]} rows takes too much memory, or time: "
-                f"{method!r} is what was done, within {100 * found.gap:.2g} % of the best "
-                f"({found.gap.label}), likely within {100 * found.gap_estimate:.2g} %. gap=0.01 "
-                f'finds axes that are certified within 1 %; method="exact" takes all rows.',
+                f"kernel PCA of all {problem.sides[0]} rows would take too much memory or time, so "
+                f"{method!r} was used: within {percent(found.gap, up=True)} of optimal "
+                f"({found.gap.label}), probably within {percent(found.gap_estimate, up=True)}. "
+                f'Set gap=0.01 for components certified within 1 %, or method="exact" for all '
+                f"rows.",
                 ConvergenceWarning,
             )
+        if not batches:
+            warn_of_scale(self, problem)
         if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is
             return
         solver = "eigen_solver" if isinstance(method, Exact) else "method"

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,21 +17,22 @@ from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 from mercer.sources import require_present
 
 
 class NearestProjection(Labelled, Around):
-    r"""The class of the nearest training rows, in the space of a few axes.
+    r"""The class of the nearest training rows, in the space of a few components.
 
     Training rows are kept as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new row x has the
-    class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. Of pictures of faces the axes are
-    the eigenfaces. With a `KernelPCA` distances are those between projections in feature
+    class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. Of pictures of faces the components
+    are the eigenfaces. With a `KernelPCA` distances are those between projections in feature
     space. The search is `sklearn.neighbors.KNeighborsClassifier`'s.
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        Whose axes they are; None is ``PCA(0.95)``. With ``PCA(..., whiten=True)`` distances
+        Whose components they are; None is ``PCA(0.95)``. With ``PCA(..., whiten=True)`` distances
         are Mahalanobis'.
     n_neighbors : int
         How many neighbours have a vote.
@@ -94,9 +94,9 @@ class NearestProjection(Labelled, Around):
         self.metric = metric
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the axes of rows, and keep the rows' scores.
+        """Find the components of rows, and keep the rows' scores.
 
         Parameters
         ----------
@@ -124,8 +124,8 @@ class NearestProjection(Labelled, Around):
         n, k = scores.shape
         if k == 0:
             raise ValueError(
-                f"{model!r} found no axis to project on: X has no variance, or no axis was "
-                f"asked for."
+                f"{model!r} found no component to project on: X has no variance, or no component "
+                f"was asked for."
             )
         if self.n_neighbors > n:
             raise ValueError(
@@ -210,7 +210,7 @@ class NearestProjection(Labelled, Around):
         )
 
     def _labels(self, y: Any) -> Array:
-        """Return y as an array of classes, before time is spent on axes."""
+        """Return y as an array of classes, before time is spent on components."""
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None.")

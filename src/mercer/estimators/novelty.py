@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin, _fit_context
+from sklearn.base import OutlierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
@@ -19,8 +19,10 @@ from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_n
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.typed import fit_context
 from mercer.notices import warn
 from mercer.projection import LinearProjection
+from mercer.rules import Fraction, Rule
 from mercer.sources import Source, check_weights
 
 
@@ -28,31 +30,28 @@ class NoveltyDetector(OutlierMixin, Around):
     r"""Novelty as the squared distance to the principal subspace.
 
     In the feature space of a kernel, or for `PCA` in the space of the rows themselves, a row is
-    the more novel the less the axes keep of it:
+    the more novel the less the components keep of it:
 
     .. math:: p(x) = \|\tilde\Phi(x)\|^2 - \sum_{j \le k} y_j(x)^2,
 
     with :math:`\tilde\Phi(x) = \Phi(x) - \bar\Phi` and y the scores: `reconstruction_error` of the
     estimator inside. Rows beyond a threshold are novel. The rows of the fit should be ordinary
-    ones: axes turn towards what is far from the rest, and keep it.
+    ones: components turn towards what is far from the rest, and keep it.
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        Whose axes they are; None is ``KernelPCA(0.95, kernel="rbf", gamma="median")``: the
-        median distance between rows is a width for rows of any units, and a share of the variance
-        a number of axes for rows of any dimension. Narrower kernels and more axes follow the
-        rows more tightly. A share takes the whole spectrum: for very many rows, ask for a number
-        of axes on a basis, such as ``KernelPCA(50, kernel="rbf", gamma="median",
-        method="subset")``.
+        The model whose components are used. None is ``KernelPCA(Fraction(0.95, most=100),
+        kernel="rbf", gamma="median")``: 95 % of the variance, but at most 100 components.
+        A narrower kernel and more components follow the rows more tightly.
     contamination : float in (0, 0.5]
         The share of rows that is called novel. Of the rows of the fit it is at most that share,
         and as near it as whole rows come; where it is less than one row, the boundary encloses
         all of them, as in the source.
     cv : int, splitter, iterable or None
         None takes the threshold from the rows of the fit, as scikit-learn's detectors do. The
-        axes were fitted to these, and are nearer to them than to others: of new rows of the same
-        kind many more than the share may be called novel. With cv the threshold comes from
+        components were fitted to these, and are nearer to them than to others: of new rows of the
+        same kind many more than the share may be called novel. With cv the threshold comes from
         rows that were held out: about the share of new rows is called novel.
 
     Attributes
@@ -94,9 +93,9 @@ class NoveltyDetector(OutlierMixin, Around):
         self.contamination = contamination
         self.cv = cv
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the axes of rows, and the threshold.
+        """Find the components of rows, and the threshold.
 
         Parameters
         ----------
@@ -105,7 +104,7 @@ class NoveltyDetector(OutlierMixin, Around):
         y : None
             Ignored.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice, for the axes and for the threshold.
+            Counts: a weight of two is the row twice, for the components and for the threshold.
 
         Returns
         -------
@@ -132,8 +131,9 @@ class NoveltyDetector(OutlierMixin, Around):
             )
             if np.all(distances <= np.min(rounding)):
                 warn(
-                    f"the axes of {model!r} keep every row whole: their distances are rounding, "
-                    f"and all rows off the axes will be novel. Ask for fewer axes, or set cv."
+                    f"the components of {model!r} reconstruct every row exactly: the distances are "
+                    f"rounding errors, and every row outside their span will be novel. Use fewer "
+                    f"components, or set cv."
                 )
         return self
 
@@ -179,10 +179,10 @@ class NoveltyDetector(OutlierMixin, Around):
         return sign if namespace(decision) is np else like(sign, decision)
 
     def _default(self) -> Any:
-        return KernelPCA(0.95, kernel="rbf", gamma="median")
+        return KernelPCA(usual_components(), kernel="rbf", gamma="median")
 
     def _held_out(self, X: Any, sample_weight: Any) -> Array:
-        """Return the distance of each row to axes that were found without it."""
+        """Return the distance of each row to components that were found without it."""
         if isinstance(X, (Source, str, os.PathLike)):
             raise TypeError(
                 f"cv={self.cv!r} holds rows out, which takes them in memory, and X is a "
@@ -191,7 +191,7 @@ class NoveltyDetector(OutlierMixin, Around):
         if get_tags(self._inner()).input_tags.pairwise:
             raise ValueError(
                 "kernel='precomputed' does not tell k(x, x) of rows held out, which their distance "
-                "from the axes takes. Use the kernel itself."
+                "from the components takes. Use the kernel itself."
             )
         (X,) = indexable(X)
         n = _num_samples(X)
@@ -205,7 +205,7 @@ class NoveltyDetector(OutlierMixin, Around):
         if not seen.all():
             raise ValueError(
                 f"cv never holds out row {int(np.argmin(seen))}: every row needs a distance to "
-                f"axes found without it. Pass cv=5, or another partition of the rows."
+                f"components found without it. Pass cv=5, or another partition of the rows."
             )
         return distances
 
@@ -219,8 +219,13 @@ class NoveltyDetector(OutlierMixin, Around):
             ) from error
 
 
+def usual_components() -> Rule:
+    """Return how many components a kernel has by default: few enough to find them fast."""
+    return Fraction(0.95, most=100)
+
+
 def _left(model: Any, X: Any) -> Array:
-    """Return squared distances to a model's axes, on the host."""
+    """Return squared distances to a model's components, on the host."""
     return to_numpy(model.reconstruction_error(X))
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
@@ -22,13 +21,14 @@ from mercer.estimators.stream import (
     stream_method,
     warn_if_forgotten,
 )
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, tamed
 from mercer.methods import Method
 from mercer.notices import warn
 from mercer.plan import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
-from mercer.rules import Count, Rule, as_rule
+from mercer.rules import NAMED, Count, Rule, as_rule
 from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 SOLVERS = NAMES
@@ -39,16 +39,17 @@ _FIXED = ("center", "scale", "svd_solver")
 class PCA(Axes):
     r"""Principal component analysis, exact and certified.
 
-    The axes :math:`v_1, …, v_k` that hold the most variance of the centred rows:
+    The components :math:`v_1, …, v_k` that hold the most variance of the centred rows:
     eigenvectors of the covariance matrix :math:`C = \frac{1}{n-1}\sum_i (x_i-\mu)(x_i-\mu)^T`.
     A superset of `sklearn.decomposition.PCA`: the same parameters, attributes, dtypes and
     signs, and what stands below them.
 
     Parameters
     ----------
-    n_components : int, float, "mle", Rule or None
-        Number of axes; share of the variance to hold; Minka's estimate; a rule of
-        `mercer.rules`; or all. A share works with every solver.
+    n_components : int, float, str, Rule or None
+        Number of components; share of the variance to explain; the name of a rule: "mle",
+        "kaiser", "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or
+        "all" for all. A share works with every solver.
     copy : bool
         Accepted for compatibility: X is never written to.
     whiten : bool
@@ -83,9 +84,9 @@ class PCA(Axes):
     Attributes
     ----------
     components_ : array of shape (k, d)
-        The axes, by decreasing variance.
+        The components, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
-        Variance along each axis; its share of the total; singular values of the centred rows.
+        Variance along each component; its share of the total; singular values of the centred rows.
         With center=False all three are about zero: σ²/(n−1) of the singular values σ of the rows
         as they are, and its share of their sum of squares, so that the ratios of all components
         add up to 1. `sklearn.decomposition.TruncatedSVD` reports the variance of the scores
@@ -94,13 +95,13 @@ class PCA(Axes):
     mean_, scale_ : array of shape (d,)
         What was subtracted from each column, and what it was divided by.
     noise_variance_ : float
-        Mean variance of the axes left out (probabilistic PCA).
+        Mean variance of the components left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
     loadings_ : array of shape (d, k)
-        Axes times standard deviations: covariance of each column with each whitened score;
+        Components times standard deviations: covariance of each column with each whitened score;
         with `scale` their correlation.
     certificate_ : Certificate
-        What the axes hold, and what no others can exceed.
+        What the components hold, and what no others can exceed.
     plan_ : Plan
         What was done, what else could have been.
     fingerprint_ : str
@@ -121,8 +122,8 @@ class PCA(Axes):
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
-    3 axes hold 66.53 % of the variance; no 3 axes hold more than 66.53 % (bound):
-    within 0.0001 % of the best.
+    3 components explain 66.52 % of the variance. No 3 components can explain more than 66.52 %
+    (proven), so this is within 0.0001 % of optimal.
     """
 
     _coarse: np.dtype[Any]
@@ -131,7 +132,7 @@ class PCA(Axes):
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
-            StrOptions({"mle"}),
+            StrOptions({"all", *NAMED}),
             Rule,
             None,
         ],
@@ -177,9 +178,9 @@ class PCA(Axes):
         self.center = center
         self.scale = scale
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PCA:
-        """Add rows to those seen so far, and find the axes of all of them.
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those seen so far, and find the components of all of them.
 
         Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
         Beyond it the rows go through a sketch that fits, a warning says so, and the
@@ -234,7 +235,7 @@ class PCA(Axes):
             require_fixed(self, _FIXED, self._begun)
 
     def _least_rows(self, d: int) -> int:
-        """Return how many rows must be seen before there are axes to publish."""
+        """Return how many rows must be seen before there are components to publish."""
         if isinstance(self.n_components, Integral):
             return max(2, int(self.n_components))
         return d if self.n_components == "mle" else 2
@@ -254,7 +255,7 @@ class PCA(Axes):
         n, d = source.shape
         self._check_axes(n, d)
         rule = as_rule(self.n_components, n, d)
-        if self.n_components is None and self.svd_solver == "arpack":
+        if self.n_components in (None, "all") and self.svd_solver == "arpack":
             rule = Count(max(1, min(n, d) - 1))  # as scikit-learn has it
         return Problem(
             source=source,
@@ -318,7 +319,7 @@ class PCA(Axes):
     def _warn(self, total: float) -> None:
         if total == 0.0:
             warn(
-                "X has no variance: every row is the same. The axes are arbitrary and all "
+                "X has no variance: every row is the same. The components are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
         self._warn_quality("svd_solver", 'svd_solver="full" is exact.')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,6 +25,7 @@ from mercer.estimators.images import no_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
+from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, check_strings
 from mercer.sources import (
     Block,
@@ -41,7 +42,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     r"""A subspace for every class; a row belongs to the class whose subspace is nearest.
 
     CLAFIC, and kernel CLAFIC where the model is a `KernelPCA`. Principal component analysis of
-    the rows of class i alone gives a mean :math:`\mu_i` and axes, and with :math:`P_i` the
+    the rows of class i alone gives a mean :math:`\mu_i` and components, and with :math:`P_i` the
     projector on these a row x is taken for the class
 
     .. math:: \arg\min_i \|(I-P_i)(\Phi(x)-\mu_i)\|^2,
@@ -53,7 +54,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        The model of every class. A number of axes that a class has too few rows for, or too
+        The model of every class. A number of components that a class has too few rows for, or too
         small a basis, is lowered for that class, with a warning; a basis may be a share of its
         rows, `Subset(0.1)`. None: ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
 
@@ -74,8 +75,9 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     Distances are compared, so all must be taken in one space: `gamma="median"` and `"scale"` are
     found from all rows, random features are the same for every class, and ``PCA(scale=True)``,
     which would divide every class by deviations of its own, is refused. Put a
-    `~sklearn.preprocessing.StandardScaler` in front. Axes that span all columns are refused too:
-    nothing is far from them; where those of a kernel hold the other classes, a warning says so.
+    `~sklearn.preprocessing.StandardScaler` in front. Components that span all columns are refused
+    too: nothing is far from them; where those of a kernel hold the other classes, a warning says
+    so.
 
     Distances are no probabilities: `sklearn.calibration.CalibratedClassifierCV` makes such of
     them.
@@ -113,7 +115,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
     def __init__(self, estimator: Model | None = None) -> None:
         self.estimator = estimator
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the subspace of every class.
 

@@ -12,10 +12,7 @@ from sklearn.base import clone
 from mercer.estimators.axes import Axes
 from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.kernels import RBF, Kernel, Linear, as_kernel
-from mercer.kernels.pair import Diagonal
-from mercer.kernels.points import Points
-from mercer.methods import RandomFeatures
+from mercer.kernels import Kernel
 
 
 def changed(model: Any, k: int | None, gamma: float | None) -> Any:
@@ -66,22 +63,4 @@ def with_way_back(model: Any) -> Any:
     made = clone(model)
     if not isinstance(made, KernelPCA) or made.preimage or made.fit_inverse_transform:
         return made
-    if made.method == "features" or isinstance(made.method, RandomFeatures):
-        return made.set_params(fit_inverse_transform=True)  # no axes in the kernel's space
-    return made.set_params(preimage=_suited(made.kernel))
-
-
-def _suited(kernel: Any) -> str:
-    """Return which pre-images suit a kernel."""
-    made = kernel
-    if isinstance(kernel, str) and kernel != "precomputed":
-        made = as_kernel(kernel)
-    if isinstance(made, (RBF, Linear)):
-        return "fixed_point"
-    if not isinstance(made, Kernel):
-        return "ridge"
-    try:
-        made.slopes(Diagonal(Points(np.ones((1, 1)))))
-    except ValueError:
-        return "ridge"
-    return "gradient"
+    return made.set_params(preimage="auto")

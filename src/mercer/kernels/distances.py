@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from mercer.arrays import Array, like, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
 from mercer.kernels.draws import normal, student
-from mercer.kernels.pair import Beside, Pair, ones
+from mercer.kernels.median import median_distance
+from mercer.kernels.pair import ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.points import Points
 from mercer.kernels.rounding import FEW, columns, distances, summed
 from mercer.kernels.slopes import Frequencies, Slopes
-from mercer.sources import Search, Source, not_finite
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
 _FAR = 800.0
@@ -88,6 +87,7 @@ class RBF(Stationary):
         """Return the kernel whose σ is the median distance between rows of X.
 
         Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
+        If half of the distances are 0, the median is taken of the others.
 
         Examples
         --------
@@ -95,7 +95,9 @@ class RBF(Stationary):
         >>> RBF.from_median([[0.0], [1.0], [2.0]])
         RBF(0.5)
         """
-        sigma = _median(cls(), X, lambda pair: np.sqrt(to_numpy(pair.sqdist)), size, random_state)
+        sigma = median_distance(
+            cls(), X, lambda pair: np.sqrt(to_numpy(pair.sqdist)), size, random_state
+        )
         return cls.from_sigma(sigma)
 
     def check(self) -> None:
@@ -162,6 +164,7 @@ class Laplacian(Stationary):
         """Return the kernel that is 1/e at the median distance between rows of X.
 
         Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
+        If half of the distances are 0, the median is taken of the others.
 
         Examples
         --------
@@ -171,7 +174,7 @@ class Laplacian(Stationary):
         """
         made = cls(1.0, norm)
         made.check()
-        return cls(1.0 / _median(made, X, made._distance, size, random_state), norm)
+        return cls(1.0 / median_distance(made, X, made._distance, size, random_state), norm)
 
     def check(self) -> None:
         positive(self, "gamma")
@@ -402,37 +405,3 @@ class _CityBlock:
 
 
 CITY_BLOCK = _CityBlock()
-
-
-def _median(
-    kernel: Stationary, X: Any, distance: Callable[[Pair], Any], size: int, random_state: int
-) -> float:
-    """Return the median distance between rows, some of them drawn."""
-    source, name = kernel._rows(X), f"{type(kernel).__name__}.from_median"
-    rows = _drawn_rows(source, size, np.random.default_rng(random_state))
-    if len(rows) < 2:
-        raise ValueError(f"{name}: {len(rows)} rows have no distance.")
-    points = Points(source.take(rows))
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = to_numpy(distance(next(Beside(points, points).tiles(whole=True))))
-        found = float(np.median(apart[np.triu_indices(len(points), 1)]))
-    if not np.isfinite(found):
-        place = source.fold(Search()).found
-        error = not_finite(place, source)
-        raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
-    if found == 0:
-        raise ValueError(
-            f"{name}: half of the rows are equal, so that their median distance is 0. Pass a "
-            f"number as gamma instead."
-        )
-    return found
-
-
-def _drawn_rows(source: Source, size: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return the numbers of some rows, all where there are no more; each as often as it counts."""
-    numbers, weights = np.arange(source.shape[0]), source.weights
-    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
-        return np.repeat(numbers, weights.astype(int))
-    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
-        return np.sort(rng.permutation(numbers)[:size])
-    return np.sort(rng.choice(numbers, size, p=weights / source.count))

@@ -49,6 +49,7 @@ _CLASSES: tuple[type[Kernel], ...] = (
     Subsequence,
 )
 NAMES: dict[str, type[Kernel]] = {
+    "gaussian": RBF,
     **{kind.__name__: kind for kind in _CLASSES},
     **{kind.__name__.lower(): kind for kind in _CLASSES},
     "poly": Polynomial,
@@ -60,8 +61,10 @@ NAMES: dict[str, type[Kernel]] = {
 }
 """What kernels are called in text."""
 
+# One name for each kernel, the last above: scikit-learn's where it has one.
+_LISTED = tuple(sorted({kind: name for name, kind in NAMES.items() if name.islower()}.values()))
 # scikit-learn takes, and ignores, a gamma for these.
-_WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2")
+WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2")
 _METHODS = ("normalized", "rbf", "on_columns")
 
 
@@ -178,7 +181,7 @@ class _Reader:
 
     def _class(self, node: ast.Name) -> type[Kernel]:
         if node.id not in NAMES:
-            self._unknown(node.col_offset, node.id, tuple(NAMES))
+            self._unknown(node.col_offset, node.id, tuple(NAMES), listed=_LISTED)
         return NAMES[node.id]
 
     def _value(self, node: ast.expr) -> Any:
@@ -192,9 +195,11 @@ class _Reader:
             return value
         self._refuse(node, "is not a number, a string or a list")
 
-    def _unknown(self, offset: int, name: str, known: tuple[str, ...]) -> NoReturn:
+    def _unknown(
+        self, offset: int, name: str, known: tuple[str, ...], listed: tuple[str, ...] = ()
+    ) -> NoReturn:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        there = ", ".join(sorted(known)) or "no arguments"
+        there = ", ".join(listed or sorted(known)) or "no arguments"
         hint = f"did you mean {near[0]!r}?" if near else f"there are {there}."
         raise ValueError(
             f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
@@ -267,7 +272,7 @@ def _of_name(name: str, given: dict[str, Any]) -> Kernel:
     takes = inspect.signature(kind).parameters
     if given["gamma"] is None:
         del given["gamma"]
-    elif "gamma" not in takes and name not in _WITHOUT_GAMMA:
+    elif "gamma" not in takes and name not in WITHOUT_GAMMA:
         raise ValueError(f"kernel={name!r} has no gamma; it takes {', '.join(takes) or 'nothing'}.")
     options = {key: value for key, value in given.items() if key in takes}
     return kind(**options, **({"norm": "l1"} if name == "laplacian" else {}))

@@ -7,6 +7,7 @@ from typing import Any
 
 from mercer.arrays import Array, namespace, to_numpy
 from mercer.kernels.base import Either, Kernel
+from mercer.kernels.median import median_distance
 from mercer.kernels.pair import Diagonal, Pair, require_dense
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Points
@@ -164,6 +165,24 @@ class ExponentialChiSquare(AdditiveChi2):
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma
 
+    @classmethod
+    def from_median(
+        cls, X: Any, *, size: int = 1000, random_state: int = 0
+    ) -> ExponentialChiSquare:
+        """Return the kernel that is 1/e at the median chi-square distance between rows of X.
+
+        Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
+        If half of the distances are 0, the median is taken of the others.
+
+        Examples
+        --------
+        >>> from mercer.kernels import ExponentialChiSquare
+        >>> ExponentialChiSquare.from_median([[1.0, 0.0], [0.0, 1.0]])
+        ExponentialChiSquare(0.5)
+        """
+        made = cls(1.0)
+        return cls(1.0 / median_distance(made, X, made._distance, size, random_state))
+
     @property
     def psd(self) -> bool | None:
         return True
@@ -179,9 +198,12 @@ class ExponentialChiSquare(AdditiveChi2):
         return super().roundings(x, y, dtype) / math.e + FEW
 
     def apart(self, pair: Either) -> Any:
-        refuse_negative(self, pair)
-        total = pair.entrywise(self)
+        total = self._distance(pair)
         return -2.0 * namespace(total).expm1(-self.gamma * total)
+
+    def _distance(self, pair: Either) -> Any:
+        refuse_negative(self, pair)
+        return pair.entrywise(self)
 
 
 class Hellinger(Kernel):

@@ -167,12 +167,17 @@ def find_solver(solver: str | Solver) -> Solver:
 
 
 def solve(
-    problem: Problem, operator: Operator, solver: Solver, warm: Warm | None = None
+    problem: Problem,
+    operator: Operator,
+    solver: Solver,
+    warm: Warm | None = None,
+    most: int | None = None,
 ) -> tuple[Spectrum, int]:
     """Find as many eigenvalues as the rule asks for; return them, and the number it chose.
 
     There may be more in the spectrum than were chosen. Krylov begins with `warm`, and stops as
-    soon as the gap asked for is certain.
+    soon as the gap asked for is certain. Where the rule needs more than `most`, the operator
+    is decomposed instead.
     """
     how: dict[str, Any] = {}
     limit = min(problem.limit, operator.size)
@@ -192,8 +197,19 @@ def solve(
         chosen = problem.choose(spectrum.values, operator.trace)
         if chosen is not None:
             break
+        if most is not None and not _within(most, problem, operator, spectrum):
+            return _chosen(problem, operator, limit)
         k = min(limit, 2 * k)
     return _judged(spectrum, chosen) if isinstance(solver, Randomized) else spectrum, chosen
+
+
+def _within(most: int, problem: Problem, operator: Operator, found: Spectrum) -> bool:
+    """Tell whether the rule may be content with `most` eigenvalues, if the next are as large."""
+    more = most - len(found.values)
+    if more <= 0:
+        return False
+    hoped = np.append(found.values, np.full(more, found.values[-1]))
+    return problem.choose(hoped, operator.trace) is not None
 
 
 def _chosen(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum, int]:

@@ -133,7 +133,7 @@ def size_of(m: Any, n: int | None) -> int:
     if is_number(m) and m == 1 and not isinstance(m, Integral):
         raise ValueError(
             f"n_basis={m!r} may mean one point, or all rows. Write 1 for one point; with all rows "
-            f"method='exact' gives the same axes."
+            f"method='exact' gives the same components."
         )
     if not (is_number(m) and math.isfinite(m) and m == int(m) >= 1):
         raise ValueError(
@@ -143,7 +143,7 @@ def size_of(m: Any, n: int | None) -> int:
     if n is not None and m > n:
         raise ValueError(
             f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "
-            f"all rows method='exact' gives the same axes."
+            f"all rows method='exact' gives the same components."
         )
     return int(m)
 
@@ -152,7 +152,7 @@ def require_room(wanted: int | None, m: int) -> None:
     """Refuse a basis that has fewer points than there are to be axes."""
     if wanted is not None and wanted > m:
         raise ValueError(
-            f"n_components={wanted} axes do not fit the span of n_basis={m} points. Take a "
+            f"n_components={wanted} does not fit the span of n_basis={m} points. Take a "
             f"basis of at least {wanted}; some times that is better."
         )
 

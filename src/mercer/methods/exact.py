@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, like, orthonormalize
 from mercer.certificate import Certificate
+from mercer.config import get_config
 from mercer.eigen import Solver, Spectrum, krylov, power
 from mercer.eigen.spectrum import Warm, settled
 from mercer.kernels import Kernel
@@ -129,12 +130,20 @@ class Exact(Method):
                 f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
             )
         warm = None if start is None else Warm(start, gram.first)
-        spectrum, k = solve(problem, gram, solver, warm)
+        spectrum, k = solve(problem, gram, solver, warm, self._most(gram))
         k = positive(gram, spectrum, k)
         certificate = certify(gram, spectrum, k, problem.rng)
         if not gram.psd:
             certificate = replace(certificate, negative=_negative(gram, spectrum))
         return projected(problem, gram, spectrum, k, certificate)
+
+    def _most(self, gram: Gram) -> int | None:
+        """Return how many components may be found by iteration; None where there is no choice."""
+        n = gram.size
+        formed = (
+            self.solver == "krylov" and gram.strips.kept is not None and self.store == "float64"
+        )
+        return n // 32 if formed and 40.0 * n * n <= get_config().budget else None
 
 
 def _first(problem: KernelProblem, kept: Any) -> Array:

@@ -193,8 +193,8 @@ class RandomFeatures(Streaming):
         q = self.frequencies(n, k)
         if k > 2 * q:
             raise ValueError(
-                f"n_components={k} axes do not fit the {2 * q} features of q={q} frequencies. "
-                f"Take a q of at least {-(-k // 2)}; some times that is better."
+                f"n_components={k} does not fit the {2 * q} features of q={q} "
+                f"frequencies. Take a q of at least {-(-k // 2)}; some times that is better."
             )
 
     def _size(self, n: int, k: int | None, itemsize: int) -> Size:

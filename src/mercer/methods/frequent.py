@@ -45,7 +45,7 @@ class FrequentDirections(Streaming):
         """Return how many rows the sketch has."""
         if self.size is not None:
             if self.size < k:
-                raise ValueError(f"size={self.size} rows cannot hold n_components={k} axes.")
+                raise ValueError(f"size={self.size} rows cannot hold n_components={k}.")
             return self.size
         from mercer.config import get_config
 

@@ -292,8 +292,8 @@ class Hebbian(OnBasis, Streaming):
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _ALL and r != problem.rule.first_guess(*problem.sides):
             raise ValueError(
-                f"{problem.rule!r} asks for {r} axes or more: Hebbian learns a given number of "
-                f"them, and so many are more than it can tell apart. Give n_components; "
+                f"{problem.rule!r} asks for {r} components or more: Hebbian learns a given number "
+                f"of them, and so many are more than it can tell apart. Give n_components; "
                 f"method='exact' finds all."
             )
 
@@ -323,7 +323,7 @@ class Hebbian(OnBasis, Streaming):
         k = there if k is None else min(k, there)
         A = learner.A.T @ S[:, :k]
         note = self._report(learner, converged, f"{passes} passes over the rows")
-        notes = ("Axes are sums over all rows.", note)
+        notes = ("Components are sums over all rows.", note)
         if k == 0:
             none = np.zeros(0)
             found = Certificate(Figure(0.0), Figure(0.0), none, none, none, notes=notes)
@@ -363,10 +363,11 @@ class Hebbian(OnBasis, Streaming):
         """Say how the learning went."""
         gain = np.exp(learner.rho) if self.gain == "smd" else np.ones(0)
         what = "their span" if self.polish else "they"
-        turned = f"when last looked at, {what} had turned by {learner.change:.1e} rad"
+        turned = f"when last looked at, {what} had turned by {math.degrees(learner.change):.1e}°"
         note = f"Learnt one row after another, gain {self.gain!r}, in {after}: {turned}"
         still = learner.change <= self.tol
-        note += f" (tol={self.tol:g})." if still else f", more than tol={self.tol:g}."
+        limit = f"{math.degrees(self.tol):.1e}°"
+        note += f" (tol: {limit})." if still else f", more than tol, {limit}."
         note += f" {_OTHERS}" if still and not converged else ""
         if len(gain):
             note += f" Learnt factors of the gain: {gain.min():.2g} to {gain.max():.2g}."

@@ -48,7 +48,7 @@ class Improved(OnBasis):
         values, axes = xi[:k], Z[:, :k]
         certificate = with_notes(
             found.certificate(values, axes, found.sample(k, DRAWN)),
-            "Scores have unit length: the certificate is about the span of the axes.",
+            "Scores have unit length: the certificate is about the span of the components.",
         )
         scale = 1.0 / np.sqrt(values * found.divisor)
         projection = found.projection(values, axes * scale, certificate)

@@ -29,11 +29,11 @@ _NEAR = 1e-6
 # Steps towards the best axes that are made at most to certify a gap.
 _STEPS = 6
 _BY_SPAN = (
-    "Axes of random features, judged by products with the kernel matrix: what the span of their "
-    "scores over the rows holds in the kernel's space. Variances are those of the features."
+    "Components of random features, judged by products with the kernel matrix: what the span of "
+    "their scores over the rows holds in the kernel's space. Variances are those of the features."
 )
 _BY_FEATURES = (
-    "Axes of random features. What they hold is a share of the features' variance, which is "
+    "Components of random features. What they hold is a share of the features' variance, which is "
     "nearer to the kernel's the more there are; no product with the kernel matrix was made."
 )
 

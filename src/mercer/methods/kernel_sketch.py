@@ -77,7 +77,7 @@ def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
     """Refuse a sketch that has fewer columns than there are to be axes."""
     if wanted > q:
         raise ValueError(
-            f"{sketch!r} makes {q} columns, too few for {wanted} axes. Take a q of at least "
+            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
             f"{wanted}; a few times that is better."
         )
 
@@ -281,7 +281,7 @@ def _judged(found: Twice, k: int) -> Certificate:
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),
         likely=max(float(captured), min(likely, float(upper))),
-        notes=("Axes from a sketch, not polished: variances are the sketch's.",),
+        notes=("Components from a sketch, not polished: variances are the sketch's.",),
         negative=_below(gram, spectrum),
     )
 

@@ -14,5 +14,5 @@ def changed(before: Vector, after: Vector, overlaps: Matrix) -> str:
     overlap = np.abs(overlaps - np.eye(len(overlaps))).max(initial=0.0)
     return (
         f"Before the polish the sketch's variances were off by up to {100 * off:.2g} %, and its "
-        f"axes overlapped by up to {overlap:.2g}."
+        f"components overlapped by up to {overlap:.2g}."
     )

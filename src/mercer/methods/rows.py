@@ -166,7 +166,10 @@ def _certified(
             quotients=False,
             spacing=spacing_of(projection.eigenvalues, found.pairs[0][k:]),
             likely=min(max(likely, captured), float(upper)),
-            notes=("Axes are sums over all rows; what they hold took products with the matrix.",),
+            notes=(
+                "Components are sums over all rows; what they explain took products with the "
+                "matrix.",
+            ),
         ),
         overlaps=overlaps,
     )
@@ -281,7 +284,7 @@ def _estimated(
     certificate = found.certificate(projection.eigenvalues, near, found.sample(len(near.T), DRAWN))
     assert certificate.ratio is not None
     captured, ratio = (Figure(x, "estimate") for x in (certificate.captured, certificate.ratio))
-    note = "Axes are sums over all rows; what they hold is judged by their part in the span."
+    note = "Components are sums over all rows; what they explain is judged within the span."
     return replace(
         projection,
         rest=max(0.0, projection.total_variance - float(projection.eigenvalues.sum())),

@@ -126,8 +126,8 @@ class Sketch(Method):
                 return found
             if larger is None:
                 raise ValueError(
-                    f"{problem.rule!r} cannot be met: the axes of {sketch!r} are too few, or too "
-                    f"few of positive variance. Take a larger q."
+                    f"{problem.rule!r} cannot be met: the components of {sketch!r} are too few, or "
+                    f"too few of positive variance. Take a larger q."
                 )
             sketch = larger
 
@@ -244,7 +244,7 @@ class Sketch(Method):
         wanted = problem.rule.first_guess(*problem.sides)
         if wanted is not None and wanted > len(values):
             raise ValueError(
-                f"{sketch!r} makes {len(values)} columns, too few for {wanted} axes. "
+                f"{sketch!r} makes {len(values)} columns, too few for {wanted} components. "
                 f"Take a q of at least {wanted}; a few times that is better."
             )
         there = int((values > _RANK * values[0]).sum())
@@ -353,5 +353,5 @@ def _estimated(values: Vector, k: int, total: float) -> Certificate:
         residuals=np.full(k, np.nan),
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),
-        notes=("Axes from a sketch, not polished: variances are the sketch's.",),
+        notes=("Components from a sketch, not polished: variances are the sketch's.",),
     )

@@ -279,8 +279,8 @@ class Spanned:
         span, total = self.span, float(self.total)
         least = 100.0 * self.least_total / total if total > 0 else 100.0
         notes = [
-            f"Axes in the span of {span.size} points. Explained shares are of the most that the "
-            f"total variance can be; it is at least {least:.4g} % of that."
+            f"Components in the span of {span.size} points. Explained shares are of the most that "
+            f"the total variance can be; it is at least {least:.4g} % of that."
         ]
         if span.rank < span.size:
             others = "repeat what the others hold, to the precision of the kernel"
@@ -315,8 +315,8 @@ class Spanned:
         if found is None or found > there:
             held = 100.0 * float(values.sum()) / total if total > 0 else 100.0
             raise ValueError(
-                f"{problem.rule!r} cannot be met: all axes in the span of {self.span.size} points "
-                f"hold {held:.4g} % of the variance. Take a larger n_basis."
+                f"{problem.rule!r} cannot be met: all components in the span of {self.span.size} "
+                f"points hold {held:.4g} % of the variance. Take a larger n_basis."
             )
         return found
 

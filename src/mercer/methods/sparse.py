@@ -242,8 +242,8 @@ class Sparse(OnBasis):
         left, wanted = len(fit.kept), axes_asked(problem)
         if wanted is not None and wanted > left:
             raise ValueError(
-                f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and n_components={wanted} "
-                f"axes do not fit their span. Take less, or give n_basis instead."
+                f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and {wanted} "
+                f"components do not fit their span. Take less, or give n_basis instead."
             )
         return fit
 

@@ -89,7 +89,7 @@ class SparseL1(Method):
         return Cost(k * -(-looked // AHEAD) + 1, products, 12.0 * k**3, memory)
 
     def smaller(self, size: Size) -> str:
-        return "Fewer axes take less"
+        return "Fewer components take less"
 
     def looked(self, n: int, d: int, k: int) -> int:
         """Return how many rows are looked at for each of k axes, of n rows of d columns."""
@@ -244,6 +244,6 @@ def _most(n: int) -> int:
 def _note(looked: int, n: int, normalize: str) -> str:
     among = "all rows" if looked >= n else f"{looked} rows drawn for each"
     return (
-        f"The i-th axis is made of i rows, chosen among {among}; "
+        f"The i-th component is made of i rows, chosen among {among}; "
         f"functions are compared by normalize={normalize!r}."
     )

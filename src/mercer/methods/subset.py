@@ -133,7 +133,7 @@ def _of_rank(found: Spanned, rank: int, rows: int) -> KernelProjection:
     G[pivots - 1] = np.tril(L)[:, : G.shape[1]]
     wanted = axes_asked(found.problem)
     if wanted is not None and wanted > rank:
-        raise ValueError(f"n_components={wanted} axes do not fit rank={rank}.")
+        raise ValueError(f"n_components={wanted} does not fit rank={rank}.")
     near = found.span.inverse @ G
     values, W = eigh(G.T @ near)
     large = values > 1e-12 * np.max(values, initial=0.0)

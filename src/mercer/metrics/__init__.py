@@ -1,4 +1,4 @@
-"""How near an approximation is: dot products, axes, eigenvalues, operators, spans."""
+"""How near an approximation is: dot products, components, eigenvalues, operators, spans."""
 
 from mercer.metrics.axes import eigenvalue_difference, similarity
 from mercer.metrics.dot_products import DotProductError, dot_product_error, measured_size

@@ -1,4 +1,4 @@
-"""How near axes and eigenvalues are, one by one."""
+"""How near components and eigenvalues are, one by one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mercer.arrays import to_numpy
 
 
 def similarity(V: Any, W: Any) -> Any:
-    r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of axes: 1 for the same line, 0 at a right angle.
+    r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of components: 1 if parallel, 0 if orthogonal.
 
     Marukatat (2022), (66).
 
     Parameters
     ----------
     V, W : array-like of shape (k, d), or (d,)
-        Axes as rows, such as `components_`; each of V is compared to that of W in its place.
+        Components as rows, such as `components_`; each of V is compared to that of W in its place.
 
     Returns
     -------
@@ -31,12 +31,12 @@ def similarity(V: Any, W: Any) -> Any:
     """
     v, w = (np.asarray(to_numpy(x), np.float64) for x in (V, W))
     if v.shape != w.shape or v.ndim not in (1, 2):
-        raise ValueError(f"V has shape {v.shape} and W {w.shape}: pass as many axes, as long.")
+        raise ValueError(f"V has shape {v.shape} and W {w.shape}: they must have the same shape.")
     # Each is scaled first: the square of a tiny axis would vanish.
     v, w = (x / np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300) for x in (v, w))
     lengths = np.linalg.norm(v, axis=-1) * np.linalg.norm(w, axis=-1)
     if np.any(lengths == 0.0):
-        raise ValueError("an axis is zero, and has no direction. Leave it out.")
+        raise ValueError("a component is zero and has no direction. Leave it out.")
     found = np.minimum(np.abs(np.sum(v * w, axis=-1)) / lengths, 1.0)
     return float(found) if found.ndim == 0 else found
 

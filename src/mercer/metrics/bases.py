@@ -1,4 +1,4 @@
-"""The points that two models' axes are made of, as one set."""
+"""The points that two models' components are made of, as one set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ZERO = 1e-9
 
 
 def in_one_frame(p: KernelProjection, q: KernelProjection) -> tuple[Any, Any]:
-    """Return both bases less the same shift; the axes stay what they are."""
+    """Return both bases less the same shift; the components stay what they are."""
     p, q = (
         replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
         for each in (p, q)
@@ -42,8 +42,8 @@ def in_one_frame(p: KernelProjection, q: KernelProjection) -> tuple[Any, Any]:
         if all(_stays(*each) for each in zip((p, q), moved, strict=True)):
             return moved[0], moved[1]
     raise ValueError(
-        f"the models moved their rows by different means, and the axes of {p.kernel!r} depend on "
-        f"that. Fit both to the same rows, or with center=False."
+        f"the models moved their rows by different means, and the components of {p.kernel!r} "
+        f"depend on that. Fit both to the same rows, or with center=False."
     )
 
 
@@ -58,7 +58,7 @@ def _moved(projection: KernelProjection, frame: Vector | None) -> Any:
 
 
 def _stays(projection: KernelProjection, moved: Any) -> bool:
-    """Tell whether axes are the same after their points were moved.
+    """Tell whether components are the same after their points were moved.
 
     A kernel that `moves` changes by f(x) + f(y), which coefficients that sum to zero do not
     see; where k(x,x) stays, f is zero.
@@ -78,7 +78,7 @@ def _stays(projection: KernelProjection, moved: Any) -> bool:
 
 
 def merged(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
-    """Return the different points of two bases, and the coefficients of all axes over them."""
+    """Return the distinct points of two bases, and the coefficients of all components over them."""
     first, second = _alike(first, second)
     places: dict[Any, int] = {}
     kept: list[int] = []

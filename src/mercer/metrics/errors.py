@@ -26,10 +26,11 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     with the model's own operator P, about its own centre c: washizawa (46). P need not be a
     projector: with :math:`G = A^TK_bA` a row's error is
     :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, which is the squared distance from the span of
-    the axes where they are orthonormal. Of exact kernel PCA and its own rows it is
-    (n−1)/n times the variance that no axis holds, and no operator of as many axes has less.
+    the components where they are orthonormal. Of exact kernel PCA and its own rows it is
+    (n−1)/n times the variance that no component holds, and no operator of as many components has
+    less.
 
-    Of random features the axes are those that `kernel_axes` makes of the rows.
+    Of random features the components are those that `kernel_axes` makes of the rows.
 
     Of linear PCA it is the mean squared distance between a row and its reconstruction, in the
     units of the treated columns: in deviations of each where `scale` is set.
@@ -72,7 +73,7 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     r"""Return the mean squared error of rows that were not in the fit, E_val.
 
-    `empirical_error` of other rows, washizawa §6.1: it tells whether the axes hold for more
+    `empirical_error` of other rows, washizawa §6.1: it tells whether the components hold for more
     than the rows that they were found from.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Axes of random features in the kernel's own space."""
+"""Components of random features in the kernel's own space."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mercer.sources import ArraySource, Source, as_source, check_weights
 
 
 def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjection:
-    r"""Return axes of random features as sums over rows, in the kernel's own space.
+    r"""Return components of random features as sums over rows, in the kernel's own space.
 
     Features stand for the kernel, and do not lie in its space. What does, over rows, is the span
-    of :math:`\sum_i Q_i\tilde\Phi(x_i)`, Q the scores made orthonormal: the axes here are the best
-    of that span, orthonormal, with their variances. So the model can be measured beside others:
-    by `empirical_error`, `validation_error`, `operator_distance` and `subspace_angles`.
+    of :math:`\sum_i Q_i\tilde\Phi(x_i)`, Q the scores made orthonormal: the components here are the
+    best of that span, orthonormal, with their variances. So the model can be measured beside
+    others: by `empirical_error`, `validation_error`, `operator_distance` and `subspace_angles`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     if not isinstance(fitted, FourierProjection):
         raise TypeError(
             f"a KernelPCA fitted with RandomFeatures is needed, or its projection_, and not "
-            f"{type(model).__name__}: other models have axes in the kernel's space already."
+            f"{type(model).__name__}: other models have components in the kernel's space already."
         )
     source, d = as_source(X), len(fitted.map.frequencies.omega)
     if len(source.shape) < 2 or source.shape[1] != d:

@@ -19,7 +19,7 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
         return found
     if isinstance(found, FourierProjection):
         raise ValueError(
-            "random features have no axes in the kernel's space until rows are named: pass "
+            "random features have no components in the kernel's space until rows are named: pass "
             "mercer.metrics.kernel_axes(model, X), with the rows X of the fit, instead of the "
             "model."
         )
@@ -31,7 +31,7 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
 
 
 def coefficients(projection: LinearProjection | KernelProjection) -> Matrix:
-    """Return what each axis is made of, on the host, in float64."""
+    """Return what each component is made of, on the host, in float64."""
     return np.asarray(to_numpy(projection.components), np.float64)
 
 

@@ -1,4 +1,4 @@
-"""How far the operators of two models, and the spans of their axes, are apart."""
+"""How far the operators of two models, and the spans of their components, are apart."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def operator_distance(model: Any, other: Any) -> float:
 
     .. math:: D^2 = \|A^TK_{bb}A\|_F^2 + \|B^TK_{b'b'}B\|_F^2 - 2\|A^TK_{bb'}B\|_F^2
 
-    washizawa (47), for operators :math:`P = \sum_k u_ku_k^T` of axes
+    washizawa (47), for operators :math:`P = \sum_k u_ku_k^T` of components
     :math:`u_k = \sum_j A_{jk}\Phi(b_j)`, which need not be orthonormal. The centres of the
-    models are not compared. Projectors on spans of r axes that are at right angles have
+    models are not compared. Projectors on spans of r components that are at right angles have
     D² = 2r. D²/r is what washizawa's Table 1 and Fig. 3 seem to print.
 
     Parameters
     ----------
     model, other : PCA, KernelPCA or Projection
-        Fitted: both linear, or both with the same kernel. Linear axes are compared in the units
-        of the columns as each model treats them.
+        Fitted: both linear, or both with the same kernel. Linear components are compared in the
+        units of the columns as each model treats them.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def operator_distance(model: Any, other: Any) -> float:
 
     Notes
     -----
-    Computed as the norm of a difference: with the second axes turned towards the first,
+    Computed as the norm of a difference: with the second components turned towards the first,
     P − Q = ½(ΔΣᵀ + ΣΔᵀ) of differences Δ and sums Σ. Distances below 1e-8, where the squares
     above cancel, are told from zero where both bases hold the same points, or the same and
     some more. Takes the kernel between all points of both bases, a strip at a time.
@@ -69,7 +69,7 @@ def operator_distance(model: Any, other: Any) -> float:
 
 
 def subspace_angles(model: Any, other: Any) -> Vector:
-    r"""Return the principal angles between the spans of two models' axes, in radians.
+    r"""Return the principal angles between the spans of two models' components, in radians.
 
     In feature space, for kernels: cosines are the singular values of :math:`U^TW`, with U and W
     orthonormal bases of the spans, and sines those of :math:`W - UU^TW`; each angle is taken
@@ -78,13 +78,13 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     Parameters
     ----------
     model, other : PCA, KernelPCA or Projection
-        Fitted: both linear, or both with the same kernel. Linear axes are compared in the units
-        of the columns as each model treats them.
+        Fitted: both linear, or both with the same kernel. Linear components are compared in the
+        units of the columns as each model treats them.
 
     Returns
     -------
     ndarray of shape (min(k, l),)
-        The largest first, as in `scipy.linalg.subspace_angles`; of axes that depend on each
+        The largest first, as in `scipy.linalg.subspace_angles`; of components that depend on each
         other, as many as there are dimensions.
 
     Notes
@@ -123,7 +123,7 @@ def subspace_angles(model: Any, other: Any) -> Vector:
 
 
 def _orthonormal(G: Matrix) -> Matrix:
-    """Return the combinations of axes, of inner products G, that are orthonormal."""
+    """Return the combinations of components, of inner products G, that are orthonormal."""
     size, values, vectors = _graded(G)
     kept = values > _DEPENDENT * len(G)
     made: Matrix = (vectors[:, kept] / np.sqrt(values[kept])) / size[:, None]
@@ -138,7 +138,7 @@ def _root(G: Matrix) -> Matrix:
 
 
 def _graded(G: Matrix) -> tuple[Vector, Vector, Matrix]:
-    """Return the lengths of axes, and the eigenvalues and vectors of the cosines between them."""
+    """Return the lengths of components, and the eigenpairs of the cosines between them."""
     size = np.sqrt(np.maximum(np.diag(G), 0.0))
     # An axis of length zero has no direction: a row and column of zeros.
     divide = np.where(size > 0, size, np.inf)

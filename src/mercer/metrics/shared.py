@@ -1,4 +1,4 @@
-"""Axes of two models as combinations of the same points."""
+"""Components of two models as combinations of the same points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mercer.sources import as_source
 
 @dataclass(frozen=True)
 class Shared:
-    """Axes of two models, Σ U_jk Φ(z_j), one model's after the other's.
+    """Components of two models, Σ U_jk Φ(z_j), one model's after the other's.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Shared:
     products : ndarray of shape (m, k + l)
         KU, with K the kernel between the points z.
     first : int
-        k, the number of axes of the first.
+        k, the number of components of the first.
     """
 
     coefficients: Matrix
@@ -35,30 +35,30 @@ class Shared:
     first: int
 
     def inner(self, S: Matrix, T: Matrix) -> Matrix:
-        """Return the inner products of the combinations S of the axes with those of T.
+        """Return the inner products of the combinations S of the components with those of T.
 
         Coefficients are combined before they are multiplied: where S and T are differences of
-        axes that are nearly the same, (US)ᵀ(KUT) keeps the digits that Sᵀ(UᵀKU)T has lost.
+        components that are nearly the same, (US)ᵀ(KUT) keeps the digits that Sᵀ(UᵀKU)T has lost.
         """
         return (self.coefficients @ S).T @ (self.products @ T)
 
 
 def lengths(projection: KernelProjection) -> Matrix:
-    """Return G = AᵀKA, the inner products of the axes."""
+    """Return G = AᵀKA, the inner products of the components."""
     A = coefficients(projection)
     assert projection.kernel is not None
     return A.T @ _times(projection.kernel, projection.basis, A)
 
 
 def shared(model: Any, other: Any) -> Shared:
-    """Return the axes of two models over points that both have."""
+    """Return the components of two models over points that both have."""
     p, q = projection_of(model), projection_of(other)
     if isinstance(p, LinearProjection) and isinstance(q, LinearProjection):
         return _linear(p, q)
     if isinstance(p, KernelProjection) and isinstance(q, KernelProjection):
         return _kernel(p, q)
     raise ValueError(
-        "one model is linear and the other a kernel's: their axes live in different spaces. "
+        "one model is linear and the other a kernel's: their components live in different spaces. "
         "Compare with KernelPCA(kernel='linear')."
     )
 
@@ -67,7 +67,7 @@ def _linear(p: LinearProjection, q: LinearProjection) -> Shared:
     _require_width(p, q)
     if np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
         raise ValueError(
-            "one model scales the columns and the other does not: their axes have different "
+            "one model scales the columns and the other does not: their components have different "
             "units. Fit both with the same scale."
         )
     A, B = coefficients(p), coefficients(q)
@@ -83,8 +83,8 @@ def _kernel(p: KernelProjection, q: KernelProjection) -> Shared:
         )
     if p.kernel != q.kernel:
         raise ValueError(
-            f"the models have different kernels, {p.kernel!r} and {q.kernel!r}: their axes live "
-            f"in different spaces. Fit both with the same kernel."
+            f"the models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
+            f"live in different spaces. Fit both with the same kernel."
         )
     _require_width(p, q)
     basis, U = merged(*in_one_frame(p, q), coefficients(p), coefficients(q))

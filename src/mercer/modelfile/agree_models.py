@@ -147,7 +147,7 @@ def _around(found: Any) -> None:
         found._check_parameters()
     if isinstance(found, NearestProjection):
         search = found.neighbors_
-        need(search.n_features_in_ == found.estimator_.n_components_, "other axes inside")
+        need(search.n_features_in_ == found.estimator_.n_components_, "other components inside")
         for jobs in (found.n_jobs, search.n_jobs):  # as many threads would be started
             need(jobs is None or abs(jobs) <= _MOST_JOBS, "n_jobs is more than any machine has")
 

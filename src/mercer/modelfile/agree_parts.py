@@ -35,7 +35,7 @@ def _certificate(found: Certificate) -> None:
     need(isinstance(found.optimum_upper, Figure), "optimum_upper is no figure")
     k = (shape(found.eigenvalues) or (0,))[0]
     for name in ("eigenvalues", "residuals", "spacing"):
-        need(host(getattr(found, name), k), f"{name} of the certificate are not one an axis")
+        need(host(getattr(found, name), k), f"{name} of the certificate: not one a component")
     need(isinstance(found.negative, np.ndarray) and found.negative.ndim == 1, "negative is none")
     need(isinstance(found.notes, tuple) and all(isinstance(x, str) for x in found.notes), "notes")
     need(found.likely is None or isinstance(found.likely, Real), "likely is not a number")

@@ -1,6 +1,6 @@
 """The plan: which methods could do the work, what each costs, and which one is chosen.
 
-The choice depends on shapes, the number of axes, the gap and the memory budget only, so it
+The choice depends on shapes, the number of components, the gap and the memory budget only, so it
 is the same on every machine; a quick measurement of this one fills the column of seconds.
 """
 
@@ -116,7 +116,9 @@ class Plan:
             shape += " float32" if size.itemsize == 4 else " float64"
         if size.nnz is not None:
             shape += f", {size.nnz} entries"
-        axes = "as many axes as the rule finds" if size.k is None else f"{size.k} axes"
+        axes = "as many components as the rule finds"
+        if size.k is not None:
+            axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
         lines = [
             f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
             f"{self.method!r}, {self.reason}.",

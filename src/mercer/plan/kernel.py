@@ -1,4 +1,4 @@
-"""Which method finds the axes of a kernel."""
+"""Which method finds the components of a kernel."""
 
 from __future__ import annotations
 
@@ -56,10 +56,12 @@ _PATIENCE = 600.0
 _SMALLEST = 100
 # Below so many rows a decomposition costs no more than a basis.
 _FEW = 2000
+# Up to so many rows the whole spectrum costs next to nothing.
+_DENSE = 1000
 
 
 def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
-    """Choose how axes in a kernel's space are found.
+    """Choose how components in a kernel's space are found.
 
     Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
     float32, else computed anew for every product, unless that takes too long. Else on a basis.
@@ -79,6 +81,9 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     if solver == "dense":
         return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
     best, reason = _best(exact, budget)
+    partly = problem.kernel is not None and problem.kernel.psd is True and not problem.rule.whole
+    if solver == "auto" and size.k is None and partly:
+        best, reason = _growing(exact, size) or (best, reason)
     if method == "exact" or solver != "auto":
         if best is None:
             raise _too_large(exact, size, budget, others=solver == "auto")
@@ -92,7 +97,7 @@ def _size(problem: KernelProblem) -> Size:
     return Size(
         n=n,
         d=shape[1] if len(shape) > 1 else _STRING_COST,
-        k=problem.rule.first_guess(n, n),
+        k=problem.rule.at_most(n, n),
         itemsize=problem.source.dtype.itemsize,
         gap=problem.gap,
         square=True,
@@ -124,6 +129,14 @@ def _best(exact: list[Candidate], budget: int) -> tuple[Candidate | None, str]:
     return first, f"the first of those that fit {format_bytes(budget)}"
 
 
+def _growing(exact: list[Candidate], size: Size) -> tuple[Candidate, str] | None:
+    """Return Krylov, which decomposes the whole matrix only if a rule asks for many components."""
+    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
+    if len(kept) < 2 or size.n <= _DENSE:
+        return None
+    return kept[-1], "as many components as the rule needs; the whole spectrum only if it does"
+
+
 def _chosen(
     problem: KernelProblem,
     exact: list[Candidate],
@@ -153,7 +166,7 @@ def _chosen(
 
 
 def _smaller(size: Size, budget: int) -> Subset:
-    """Return `Subset` on the largest basis that fits, of two points for every axis at least."""
+    """Return `Subset` on the largest basis that fits, of at least two points per component."""
     m = Subset().points(size.n, size.k)
     least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
     while m > least and Subset(m).cost(size).memory > budget:

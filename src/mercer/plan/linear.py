@@ -1,4 +1,4 @@
-"""Which method finds the axes of rows."""
+"""Which method finds the components of rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_plan(
     source : Source
         The rows.
     rule : Rule
-        How many axes.
+        How many components.
     solver : str or Method
         A name, "auto", or the method itself.
     randomized : Randomized
@@ -75,7 +75,7 @@ def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candi
     small = size.n * size.d <= _SMALL and size.nnz is None
     for candidate in fitting:
         if small and isinstance(candidate.method, SVD):
-            return candidate, "the most accurate, at next to no cost for so small a table"
+            return candidate, "the most accurate method, at little cost for a table of this size"
     if fitting:
         best = min(fitting, key=lambda c: c.nominal)
         others = (

@@ -102,9 +102,9 @@ class BiplotDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: Any = None,
-        labels: Any = None,
         names: Sequence[str] | None = None,
         top: int = 10,
         ax: Axes | None = None,
@@ -117,10 +117,10 @@ class BiplotDisplay:
             PCA, ours or scikit-learn's, or a pipeline that ends in it.
         X : array, sparse matrix, DataFrame, path or Source
             Rows; only their scores along two components are held.
-        components : two of int or None
-            Which ones, across and up, counted from 0. None: the first two.
         labels : array of shape (n,) or None
             Classes of the rows, or numbers.
+        components : two of int or None
+            Which ones, across and up, counted from 0. None: the first two.
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
         top : int
@@ -135,8 +135,8 @@ class BiplotDisplay:
         axes = split(estimator)[1]
         if not hasattr(axes, "components_") or not hasattr(axes, "explained_variance_"):
             raise TypeError(
-                f"This {type(axes).__name__} has no loadings: it is not fitted, or its axes are "
-                f"not directions of the columns. Fit it, or draw its scores with "
+                f"This {type(axes).__name__} has no loadings: it is not fitted, or its components "
+                f"are not directions of the columns. Fit it, or draw its scores with "
                 f"mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(axes.components_).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Certificates: what axes hold, what no others can exceed, and what is left between."""
+"""Certificates: what components hold, what no others can exceed, and what is left between."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.certificate import Certificate, Figure
+from mercer.certificate import Certificate, Figure, percent
 from mercer.plotting.models import split
 from mercer.plotting.panels import (
     Axes,
@@ -27,11 +27,11 @@ LEAST = 5.0
 
 
 class CertificateDisplay:
-    """What axes hold of the variance, what no others can exceed, and the gap between them.
+    """What components explain of the variance, what no others can exceed, and the gap between them.
 
-    A bar for each model: blue is held; hatched is the gap, what the best axes may hold besides;
-    grey is out of reach of as many axes. The line at the end of the gap is solid where it is a
-    bound, dashed where it is an estimate.
+    A bar for each model: blue is held; hatched is the gap, what the best components may hold
+    besides; grey is out of reach of as many components. The line at the end of the gap is solid
+    where it is a bound, dashed where it is an estimate.
 
     Make it with `from_estimator`, or `from_estimators` for several.
 
@@ -50,7 +50,7 @@ class CertificateDisplay:
     texts_ : list of Text
         The figures in words, below each bar.
     residuals_, errors_ : list of Line2D
-        With kind="axes": residuals, and errors of the eigenvalues, of each model.
+        With kind="components": residuals, and errors of the eigenvalues, of each model.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class CertificateDisplay:
         ----------
         estimator : fitted model
             Mercer's PCA or KernelPCA, what is built around one, or a pipeline that ends in it.
-        kind : {"bar", "axes"}
-            The shares of the variance; or residual and error of the eigenvalue of each axis.
+        kind : {"bar", "components"}
+            The shares of the variance; or residual and error of the eigenvalue of each component.
         ax : Axes or None
             None makes a figure.
 
@@ -124,8 +124,8 @@ class CertificateDisplay:
         ----------
         ax : Axes or None
             None makes a figure.
-        kind : {"bar", "axes"}
-            The shares of the variance; or residual and error of the eigenvalue of each axis.
+        kind : {"bar", "components"}
+            The shares of the variance; or residual and error of the eigenvalue of each component.
 
         Returns
         -------
@@ -134,17 +134,28 @@ class CertificateDisplay:
         """
         if not self.certificates:
             raise ValueError("certificates is empty: give one at least, by its name.")
-        if kind not in ("bar", "axes"):
-            raise ValueError(f'kind={kind!r} must be "bar" or "axes".')
-        if kind == "axes":
+        if kind not in ("bar", "components"):
+            raise ValueError(f'kind={kind!r} must be "bar" or "components".')
+        if kind == "components":
             self._check_residuals()
             self._draw_axes(open_panel(5.2, 3.4) if ax is None else ax)
             return self
+        ours = ax is None
         if ax is None:
             ax = figure(6.4, 0.95 * len(self.certificates) + 0.75).subplots()
             ax.spines[["top", "right", "left"]].set_visible(False)
         self._draw_bars(ax)
+        if ours and not any("\n" in text.get_text() for text in self.texts_):
+            self._close_up()
         return self
+
+    def _close_up(self) -> None:
+        """Take away the room below the last bar that is kept for a second line of text."""
+        low, high = self.ax_.get_ylim()
+        height, less = points_of(self.ax_)[1] / 72, 0.3
+        self.ax_.set_ylim(low - less, high)
+        figure = self.ax_.figure
+        figure.set_figheight(figure.get_figheight() - less / (low - high) * height)
 
     def _draw_bars(self, ax: Axes) -> None:
         found = list(self.certificates.values())
@@ -196,8 +207,8 @@ class CertificateDisplay:
             if not len(one.residuals) or np.all(np.isnan(one.residuals)):
                 what = f"The certificate of {name!r}" if name else "This certificate"
                 raise ValueError(
-                    f"{what} has no residuals of single axes: its method tells what all of them "
-                    f'hold. Draw it with kind="bar".'
+                    f"{what} has no residuals of single components: its method tells what all of "
+                    f'them explain. Draw it with kind="bar".'
                 )
 
     def _draw_axes(self, ax: Axes) -> None:
@@ -211,11 +222,11 @@ class CertificateDisplay:
                 values = np.where(one.eigenvalues > least, one.eigenvalues, np.nan)
                 residual, error = one.residuals / values, one.eigenvalue_errors / values
             colour, of = COLOURS[i % len(COLOURS)], f"{short(name, 18)}: " if name else ""
-            bound = {"color": colour, "marker": "o", "label": f"{of}residual (bound)"}
+            bound = {"color": colour, "marker": "o", "label": f"{of}residual (proven)"}
             guess = {"color": colour, "marker": "s", "markerfacecolor": "white"}
             thin = {"linewidth": 0.8, "markersize": 4}
             self.residuals_ += ax.plot(number, residual, **bound, **thin)
-            guess |= {"linestyle": ":", "label": f"{of}error of it (estimate)"}
+            guess |= {"linestyle": ":", "label": f"{of}error of the eigenvalue (estimated)"}
             self.errors_ += ax.plot(number, error, **guess, **thin)
         ax.set_yscale("log", nonpositive="mask")
         ticker = matplotlib("ticker")
@@ -230,12 +241,12 @@ class CertificateDisplay:
 def _words(one: Certificate) -> list[str]:
     """Return what a certificate says, piece by piece."""
     words = [
-        _say("captured", one.captured),
-        _say("optimum", one.optimum_upper, "≤"),
+        _say("explained", one.captured),
+        _say("optimum", one.optimum_upper, "≤", like=percent(one.captured)),
         _say("gap", one.gap, "≤"),
     ]
     if one.likely is not None:
-        words.append(f"likely {_percent(one.gap_estimate)} ▾")
+        words.append(f"probably {_percent(one.gap_estimate, up=True)} ▾")
     return [*words, "converged" if one.converged else "not converged"]
 
 
@@ -251,14 +262,15 @@ def _lines(words: list[str], width: float, size: float) -> list[str]:
     return lines
 
 
-def _say(what: str, value: Figure, sign: str = "") -> str:
-    """Say a figure, and what it is."""
+def _say(what: str, value: Figure, sign: str = "", like: str = "") -> str:
+    """Say a figure, and what it is: a limit rounded up, unless it reads `like` another."""
     sign = ("about" if value.kind == "estimate" else sign) + " " if sign else ""
-    return f"{what} {sign}{_percent(value)} ({value.label})"
+    said = _percent(value, up=bool(sign) and percent(value) != like)
+    return f"{what} {sign}{said} ({value.label})"
 
 
-def _percent(share: float) -> str:
-    """Write a share; a gap that is hardly one keeps a digit."""
+def _percent(share: float, *, up: bool = False) -> str:
+    """Write a share, rounded down, or up where it is a limit; a tiny gap keeps a digit."""
     if share != 0 and abs(share) < 1e-4:
-        return f"{100 * max(share, 1e-6):.4f} %"
-    return f"{100 * share:.2f} %"
+        return percent(max(share, 1e-6), 4, up=up)
+    return percent(share, up=up)

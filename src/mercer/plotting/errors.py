@@ -1,4 +1,4 @@
-"""Reconstruction errors: how many rows are how far from the axes, and which are the furthest."""
+"""Reconstruction errors: how far rows are from the components, and which are furthest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WIDE = 50
 
 
 class ReconstructionErrorDisplay:
-    """How many rows are how far from the axes; those beyond a threshold, and the furthest of them.
+    """Histogram of the distances of rows from the components, with threshold and furthest rows.
 
     Make it with `from_estimator`, or from errors that are there already.
 
     Parameters
     ----------
     errors : array of shape (n,)
-        Squared distance of each row from the axes: `reconstruction_error`.
+        Squared distance of each row from the components: `reconstruction_error`.
     threshold : float
         Rows beyond it are outliers.
     rule : str
@@ -152,7 +152,7 @@ class ReconstructionErrorDisplay:
         else:
             ends = _widened(edges[[0, -1]])
         ax.set_xlim(ends)
-        entitle(ax, xlabel="Squared distance from the axes", ylabel="Rows")
+        entitle(ax, xlabel="Squared distance from the components", ylabel="Rows")
         self._mark(ax, errors, furthest)
         self.ax_, self.figure_ = ax, ax.figure
         return self

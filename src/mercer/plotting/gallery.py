@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.certificate import percent
 from mercer.plotting.models import Slices, dense, shares, split
 from mercer.plotting.panels import (
     Axes,
@@ -114,19 +115,18 @@ class GalleryDisplay:
         >>> from mercer.plotting import GalleryDisplay
         >>> display = GalleryDisplay.from_estimator(PCA(4).fit(load_digits().data), (8, 8))
         >>> [text.get_text() for text in display.captions_]
-        ['1 (14.9 %)', '2 (13.6 %)', '3 (11.8 %)', '4 (8.4 %)']
+        ['1 (14.8 %)', '2 (13.6 %)', '3 (11.7 %)', '4 (8.4 %)']
         """
         axes = split(estimator)[1]
         if not hasattr(axes, "components_"):
             raise TypeError(
-                f"This {type(axes).__name__} has no components_: it is not fitted, or its axes are "
-                f"not images. Fit it, or draw what it keeps of images with from_reconstructions."
+                f"This {type(axes).__name__} has no components_: it is not fitted, or not linear. "
+                f"Fit it, or draw its reconstructions of images with from_reconstructions."
             )
         V, ratio = to_numpy(axes.components_), shares(estimator)
         drawn = chosen(components, len(V), FIRST)
-        texts = [str(j + 1) for j in drawn]
-        if ratio is not None:
-            texts = [f"{j + 1} ({100 * ratio[j]:.1f} %)" for j in drawn]
+        said = ["" if ratio is None else f" ({percent(ratio[j], 1)})" for j in drawn]
+        texts = [f"{j + 1}{share}" for j, share in zip(drawn, said, strict=True)]
         images = as_images(V[drawn], _shape(estimator, image_shape))
         made = cls({"": images}, captions={"": texts}, limits="symmetric", across=across)
         return made.plot(ax, cmap=cmap)

@@ -16,7 +16,7 @@ from mercer.sources import Source, as_source
 
 
 def split(model: Any) -> tuple[list[Any], Any]:
-    """Return the steps before the axes, and the estimator that has the axes."""
+    """Return the steps before the components, and the estimator that has the components."""
     before, last = parts(model)
     while hasattr(last, "estimator_"):
         more, last = parts(last.estimator_)
@@ -25,7 +25,7 @@ def split(model: Any) -> tuple[list[Any], Any]:
 
 
 def shares(model: Any) -> Values | None:
-    """Return the shares of the variance of the axes of a model, where it has them."""
+    """Return the shares of the variance of the components of a model, where it has them."""
     ratio = getattr(split(model)[1], "explained_variance_ratio_", None)
     return None if ratio is None else to_numpy(ratio)
 
@@ -54,7 +54,7 @@ def scores_of(model: Any, X: Any, components: Any, most: int) -> tuple[Values, l
 
 
 def errors_of(model: Any, X: Any) -> Values:
-    """Return each row's squared distance from the axes: n numbers are all it holds."""
+    """Return each row's squared distance from the components: n numbers are all it holds."""
     before, axes = split(model)
     if hasattr(axes, "reconstruction_error"):
         error: Callable[[Any], Any] = axes.reconstruction_error
@@ -78,7 +78,7 @@ def errors_of(model: Any, X: Any) -> Values:
 
 
 def feature_names(model: Any, d: int) -> list[str]:
-    """Return the names of the columns that the axes were found for."""
+    """Return the names of the columns that the components were found for."""
     before, axes = split(model)
     names = getattr(axes, "feature_names_in_", None)
     for step in [] if names is not None else reversed(before):

@@ -22,8 +22,8 @@ class NormsDisplay:
     r"""Lengths :math:`\|P\Phi(x)\|` of projections over the plane, on one scale of colours.
 
     P is each model's own operator, and Φ(x) is centred where the model centres: near the data of
-    a kernel of k(x, x) = 1 the norm is near one, where the axes hold them well. It is
-    :math:`\sqrt{y^TGy}` of the scores y, with G the inner products of the axes. Models that
+    a kernel of k(x, x) = 1 the norm is near one, where the components hold them well. It is
+    :math:`\sqrt{y^TGy}` of the scores y, with G the inner products of the components. Models that
     approximate the first one should look like it.
 
     Make it with `from_estimators`, or `from_estimator` for one.
@@ -176,7 +176,7 @@ class NormsDisplay:
 
 
 def _norms(model: Any, points: Any) -> Values:
-    """Return ‖PΦ(x)‖ of points; where the axes are orthonormal, the length of the scores."""
+    """Return ‖PΦ(x)‖ of points; where the components are orthonormal, the length of the scores."""
     overlaps = getattr(getattr(split(model)[1], "projection_", None), "overlaps", None)
     scores = scores_of(model, points, None, sys.maxsize)[0].astype(np.float64)
     along = scores if overlaps is None else scores @ overlaps

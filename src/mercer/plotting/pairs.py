@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.certificate import percent
 from mercer.plotting.models import scores_of, shares
 from mercer.plotting.panels import Axes, Panels, Values, chosen, entitle, figure, given
 from mercer.plotting.points import BLUE, COLOURS, GREY, Labels, draw_key, draw_points, grouped
@@ -66,9 +67,9 @@ class PairsDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: Any = None,
-        labels: Any = None,
         ax: Any = None,
     ) -> Self:
         """Draw the scores that a fitted model gives rows.
@@ -79,10 +80,10 @@ class PairsDisplay:
             Anything with `transform`, what is built around it, or a pipeline that ends in it.
         X : array, sparse matrix, DataFrame, path or Source
             Rows; only their scores along the components drawn are held.
-        components : int, iterable of int or None
-            How many of the first, or which ones, counted from 0. None: the first four.
         labels : array of shape (n,) or None
             Classes of the rows, or numbers.
+        components : int, iterable of int or None
+            How many of the first, or which ones, counted from 0. None: the first four.
         ax : array of k×k Axes or None
             None makes a figure.
 
@@ -172,7 +173,7 @@ class PairsDisplay:
             if i:
                 entitle(axes[i, 0], ylabel=text)
             if ratio is not None:
-                share = f"{100 * ratio[number]:.1f} %"
+                share = percent(ratio[number], 1)
                 style = {"ha": "right", "va": "top", "fontsize": "small"}
                 axes[i, i].text(0.97, 0.95, share, transform=axes[i, i].transAxes, **style)
 

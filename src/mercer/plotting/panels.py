@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from mercer.certificate import percent
 from mercer.extras import extra
 
 Axes: TypeAlias = Any
@@ -117,7 +118,7 @@ def chosen(components: Any, width: int, most: int = 2 * WIDEST) -> list[int]:
 
 def name(j: int, ratio: Values | None) -> str:
     """Name a component, counted from 1, with its share of the variance."""
-    return f"Component {j + 1}" + ("" if ratio is None else f" ({100 * ratio[j]:.1f} %)")
+    return f"Component {j + 1}" + ("" if ratio is None else f" ({percent(ratio[j], 1)})")
 
 
 def short(text: Any, longest: int = LONGEST) -> str:

@@ -33,7 +33,7 @@ MARGIN = 0.12
 class ContoursDisplay:
     """Contours of each component's score over the plane, with the rows on top.
 
-    A line joins the points x of equal score yⱼ(x): straight and orthogonal to the axis in
+    A line joins the points x of equal score yⱼ(x): straight and orthogonal to the component in
     linear PCA, bent along the data in kernel PCA. Zero, the score of the mean, is the heavier
     line. Each panel has its own scale of colours, symmetric about zero.
 
@@ -77,7 +77,7 @@ class ContoursDisplay:
     >>> X = np.random.default_rng(0).normal(size=(50, 2)) * [3, 1]
     >>> display = ContoursDisplay.from_estimator(PCA().fit(X), X)
     >>> [ax.get_title() for ax in display.axes_]
-    ['Component 1 (89.2 %)', 'Component 2 (10.8 %)']
+    ['Component 1 (89.1 %)', 'Component 2 (10.8 %)']
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class ContoursDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: int | Iterable[int] | None = None,
-        labels: Any = None,
         resolution: int = 120,
         levels: int | Sequence[float] = 12,
         cmap: Any = None,
@@ -124,10 +124,10 @@ class ContoursDisplay:
         X : array or DataFrame of shape (n, 2)
             Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
             columns become the labels of the axes.
-        components : int, iterable of int or None
-            How many of the first, or which ones, counted from 0. None: all, at most eight.
         labels : array of shape (n,) or None
             Classes of the rows, or a number for each, as in `ScoresDisplay`.
+        components : int, iterable of int or None
+            How many of the first, or which ones, counted from 0. None: all, at most eight.
         resolution : int
             Points of the grid along each side.
         levels : int or increasing sequence

@@ -161,11 +161,14 @@ def draw_points(ax: Axes, rows: Values, labels: Labels | None, dimmed: bool = Fa
         ends = c[np.isfinite(c)]
         scale = {"vmin": ends.min(), "vmax": ends.max()} if len(ends) else {}
         drawn.append(ax.scatter(*rows[known].T, c=c, cmap="viridis", **scale, **style))
+    sizes = np.array([(labels.which == group).sum() for group in range(len(labels.names))])
     for group, text in enumerate(labels.names):
         at = labels.which == group
         if labels.numbers is None or at.any():
-            behind = {"zorder": 2.9} if group == labels.grey else {}
-            look = style | labels.style(group) | behind
+            # Small classes lie over large ones, and rows of no class under all.
+            above = 3 + 0.09 * float((sizes > sizes[group]).sum()) / len(sizes)
+            look = style | labels.style(group)
+            look["zorder"] = 2.9 if group == labels.grey else above
             drawn.append(ax.scatter(*rows[at].T, label=text, **look))
     return drawn
 

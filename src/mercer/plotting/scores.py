@@ -44,7 +44,7 @@ class ScoresDisplay:
     >>> X, species = load_iris(return_X_y=True)
     >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
     >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ('Component 1 (92.5 %)', 'Component 2 (5.3 %)')
+    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class ScoresDisplay:
         cls,
         estimator: Any,
         X: Any,
+        labels: Any = None,
         *,
         components: Any = None,
-        labels: Any = None,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the scores that a fitted model gives rows.
@@ -78,11 +78,11 @@ class ScoresDisplay:
             Anything with `transform`, what is built around it, or a pipeline that ends in it.
         X : array, sparse matrix, DataFrame, path or Source
             Rows; only their scores along the components drawn are held.
-        components : one or two of int, or None
-            Which ones, across and up, counted from 0. None: the first two.
         labels : array of shape (n,) or None
             Classes of the rows. Floats of more than 20 values, and whole numbers of more than
             60, are a scale of colours, with its bar.
+        components : one or two of int, or None
+            Which ones, across and up, counted from 0. None: the first two.
         ax : Axes or None
             None makes a figure.
 

@@ -296,7 +296,7 @@ class Spectrum:
         return as_rule(rule, n, d)
 
     def cut(self, rule: Rule, asked: bool) -> int | ValueError | None:
-        """Return how many axes a rule would keep; None where it must see more."""
+        """Return how many components a rule would keep; None where it must see more."""
         if self.total is None:
             return None
         values, n, d = np.maximum(self.values, 0.0), self.n, self.d

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from mercer.kernels import RBF, Kernel, Linear
+from mercer.kernels.pair import Diagonal
+from mercer.kernels.points import Points
 from mercer.preimage.base import Found, Preimage
 from mercer.preimage.distances import Distances
 from mercer.preimage.fixed_point import FixedPoint
@@ -19,6 +24,7 @@ __all__ = [
     "Preimage",
     "Ridge",
     "as_preimage",
+    "suited_to",
 ]
 
 PREIMAGES: dict[str, type[Preimage]] = {
@@ -28,6 +34,27 @@ PREIMAGES: dict[str, type[Preimage]] = {
     "distances": Distances,
 }
 """What pre-image methods are called."""
+
+
+def suited_to(kernel: Kernel | None) -> str:
+    """Return the name of the method that suits a kernel; None is a precomputed one.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Laplacian
+    >>> from mercer.preimage import suited_to
+    >>> suited_to(RBF(0.1)), suited_to(Laplacian(0.1, norm="l1"))
+    ('fixed_point', 'ridge')
+    """
+    if isinstance(kernel, (RBF, Linear)):
+        return "fixed_point"
+    if kernel is None:
+        return "ridge"
+    try:
+        kernel.slopes(Diagonal(Points(np.ones((1, 1)))))
+    except ValueError:
+        return "ridge"
+    return "gradient"
 
 
 def as_preimage(method: Any) -> Preimage:

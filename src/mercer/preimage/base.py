@@ -74,7 +74,7 @@ class Preimage(Params, ABC):
 
     Examples
     --------
-    Rows on a line, with a kernel whose only axis is that line:
+    Rows on a line, with a kernel whose only component is that line:
 
     >>> import numpy as np
     >>> from mercer.kernels import Linear
@@ -123,14 +123,14 @@ class Preimage(Params, ABC):
         scores : array of shape (n, k)
             Their scores.
         products : ndarray of shape (m, k + 1), optional
-            The kernel matrix of the basis times the axes and the mean, where it is known.
+            The kernel matrix of the basis times the components and the mean, where it is known.
         weights : ndarray of shape (n,), optional
             How often each training row counts.
 
         Returns
         -------
         state : ndarray of shape (m, k + 1), or what the method makes of it
-            ⟨Φ(yⱼ), ·⟩ of the axes and of the mean. It takes the kernel between all rows of
+            ⟨Φ(yⱼ), ·⟩ of the components and of the mean. It takes the kernel between all rows of
             the basis, a block at a time: never more work than the fit.
         """
         self.check()
@@ -151,7 +151,7 @@ class Preimage(Params, ABC):
         state : object
             What `begin` returned; None makes it again, where the method can.
         scores : array of shape (q, k)
-            Coordinates along the axes.
+            Coordinates along the components.
 
         Returns
         -------
@@ -190,8 +190,8 @@ def checked(owner: Any, scores: Any, k: int) -> Matrix:
     S = np.asarray(to_numpy(scores), np.float64)
     if S.ndim != 2 or S.shape[1] != k:
         raise ValueError(
-            f"{owner!r}: scores have shape {S.shape}; pass rows of {k} columns, one for each axis, "
-            f"as transform returns them."
+            f"{owner!r}: scores have shape {S.shape}; pass rows of {k} columns, one for each "
+            f"component, as transform returns them."
         )
     wrong = np.argwhere(~np.isfinite(S))
     if len(wrong):

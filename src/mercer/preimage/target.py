@@ -41,7 +41,7 @@ class Axes:
     weights : ndarray of shape (m, k + 1)
         γ is weights times the scores and a 1: the last column is the mean's share.
     products : ndarray of shape (m, k + 1)
-        ⟨Φ(yⱼ), ·⟩ of the axes and of the mean: K times the weights.
+        ⟨Φ(yⱼ), ·⟩ of the components and of the mean: K times the weights.
     place : array
         An array that lives where kernels to the basis are computed.
     """
@@ -102,7 +102,7 @@ class Target:
 
     Attributes
     ----------
-    axes : Axes
+    components : Components
         What they share.
     gamma : ndarray of shape (q, m)
         Their coefficients.
@@ -199,7 +199,7 @@ def _products(kernel: Kernel, y: Points, weights: Matrix) -> Matrix:
         return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ weights)
 
     source = as_source(y.rows).map(times, weights.shape[1], np.float64, 4 * 8 * len(y))
-    return np.asarray(source.collect(label="axes in feature space"))
+    return np.asarray(source.collect(label="components in feature space"))
 
 
 def _dense(owner: Any, projection: KernelProjection) -> Matrix:

@@ -48,7 +48,7 @@ def gallery(
     errors, chosen = found.errors, np.argsort(found.errors, kind="stable")
     middle = len(chosen) // 2 - PAIRS // 2
     places = {
-        "Furthest from the axes": furthest(errors, PAIRS),
+        "Furthest from the components": furthest(errors, PAIRS),
         "In the middle": chosen[max(0, middle) : max(0, middle) + PAIRS],
         "Nearest": chosen[:PAIRS],
     }

@@ -14,7 +14,7 @@ from mercer.report.spectrum import Cut, shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
 from mercer.report.tables import histogram
-from mercer.report.text import clean, short
+from mercer.report.text import clean, percent, short
 
 # Scores that the page holds, and columns of the data that points can be coloured by.
 SCORES, COLOURED = 1_000_000, 16
@@ -59,7 +59,7 @@ def _points(
 ) -> dict[str, Any]:
     at = found.sample.at
     share = shares(subject)
-    names = [f"Axis {j + 1} ({100 * share[j]:.1f} %)" for j in range(found.scores.shape[1])]
+    names = [f"Component {j + 1} ({percent(share[j], 1)})" for j in range(found.scores.shape[1])]
     data: dict[str, Any] = {
         "rows": html.packed(at.astype(np.int32)),
         "many": len(at) > MANY_POINTS,
@@ -71,7 +71,10 @@ def _points(
         "errors": None if found.errors is None else html.floats(found.errors[at]),
         "label": labelled,
         "given": len(colours),
-        "colours": [*(_colour(colour, at) for colour in colours), *_columns(subject, found)],
+        "colours": [
+            *(_colour(colour, at) for colour in colours),
+            *_columns(subject, found, {colour.name for colour in colours}),
+        ],
         "texts": _texts(found) if subject.strings else None,
         "pixels": None,
     }
@@ -86,8 +89,8 @@ def _texts(found: Found) -> list[str]:
     return [clean(text, 300) for text in texts]
 
 
-def _columns(subject: Subject, found: Found) -> list[dict[str, Any]]:
-    """Return the columns of the data, where they are few."""
+def _columns(subject: Subject, found: Found, taken: set[str]) -> list[dict[str, Any]]:
+    """Return the columns of the data, where they are few, without those given by name already."""
     names = subject.names if not subject.steps else _given_names(subject)
     if found.kept is None or not names or found.kept.shape[1] > COLOURED:
         return []
@@ -95,6 +98,7 @@ def _columns(subject: Subject, found: Found) -> list[dict[str, Any]]:
     return [
         {"name": short(name), "kind": "number", "values": html.floats(values)}
         for name, values in pairs
+        if short(name) not in taken
     ]
 
 

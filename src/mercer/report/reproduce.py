@@ -39,10 +39,10 @@ def lines(subject: Subject, given: Mapping[str, bool], path: str) -> str:
     imports += [f"from sklearn.{homes[n]} import {n}" for n in sorted(names & set(homes))]
     imports.append("from mercer.report import write_report")
     fitted = f"model = {text}.fit(X)"
-    arguments = ["model", *(["X"] if given["X"] else [])]
+    arguments = ["model", "X" if given["X"] else "None", repr(path)]
     arguments += [f"{name}={name}" for name, there in given.items() if there and name != "X"]
     imports.sort()
-    last = f"write_report({path!r}, {', '.join(arguments)})"
+    last = f"write_report({', '.join(arguments)})"
     return "\n".join(clean(line, 10_000) for line in [*imports, "", fitted, last])
 
 

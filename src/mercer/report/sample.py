@@ -40,7 +40,7 @@ class Sample:
         if self.least:
             how.append(f"at least {self.least} of every class that has as many")
         if self.furthest:
-            how.append(f"and the {self.furthest} furthest from the axes")
+            how.append(f"and the {self.furthest} furthest from the components")
         return f"{count(len(self.at))} of {count(self.of)} rows are drawn, {', '.join(how)}."
 
 

@@ -27,10 +27,10 @@ _SHARES: dict[str, Rule] = {
 }
 # These judge columns, of which a kernel's space has none.
 _COLUMNS: dict[str, Rule] = {
-    "above the mean eigenvalue (Kaiser)": Kaiser(),
-    "above a broken stick (Jackson)": BrokenStick(),
-    "above noise, parallel analysis (Horn)": ParallelAnalysis(20),
-    "largest evidence (Minka)": MLE(),
+    "eigenvalues above the mean (Kaiser)": Kaiser(),
+    "broken stick (Jackson)": BrokenStick(),
+    "parallel analysis (Horn)": ParallelAnalysis(20),
+    "maximum likelihood (Minka)": MLE(),
     "optimal hard threshold (Gavish & Donoho)": GavishDonoho(),
 }
 
@@ -72,6 +72,6 @@ def _asked(known: Spectrum, rule: Rule) -> tuple[int | None, str]:
     if axes is None:
         return (
             None,
-            "takes the whole spectrum" if rule.whole else f"more than these {len(known.values)}",
+            "needs all eigenvalues" if rule.whole else f"more than these {len(known.values)}",
         )
     return axes, ""

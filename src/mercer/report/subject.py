@@ -59,8 +59,14 @@ class Subject:
         return -float(self.around.offset_) if isinstance(self.around, NoveltyDetector) else None
 
     @property
+    def scaled(self) -> bool:
+        """Whether columns were divided by their standard deviations."""
+        own = bool(getattr(self.model, "scale", False))
+        return own or any(type(step).__name__ == "StandardScaler" for step in self.steps)
+
+    @property
     def kind(self) -> str:
-        """The axes in words."""
+        """The model in words."""
         return "linear PCA" if self.linear else "kernel PCA"
 
     @property
@@ -91,8 +97,8 @@ def taken_apart(model: Any) -> Subject:
     around = None
     if isinstance(last, SubspaceClassifier):
         raise TypeError(
-            "a SubspaceClassifier has axes for every class, and a report is of one set of them: "
-            "pass one of its estimators_ and the rows of that class."
+            "a SubspaceClassifier has components for every class, and a report is of one set of "
+            "them: pass one of its estimators_ and the rows of that class."
         )
     if isinstance(last, (Around, Denoiser)):
         check_is_fitted(last)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from mercer.plotting.spectrum import rule_name
 from mercer.report.sample import furthest
 from mercer.report.spectrum import shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
 from mercer.report.tables import Makings
 from mercer.report.text import clean, count, counted, listed, number, percent, short, unbroken
+from mercer.rules import NAMED, Rule
+
+_AROUND = {
+    "NoveltyDetector": "novelty detector",
+    "Denoiser": "denoiser",
+    "NearestProjection": "nearest-neighbour classifier",
+}
 
 
 def sentences(
@@ -35,40 +45,50 @@ def _data(subject: Subject) -> str:
         text = f"The model was fitted to {counted(size.n, 'row')} of {columns}."
     done = [type(step).__name__ for step in subject.steps]
     if done:
-        text += f" They went through {listed(done)} first."
+        text += f" The rows were preprocessed by {listed(done)}."
     if getattr(model, "scale", False):
-        text += " Every column was divided by its standard deviation."
+        text += " Each column was divided by its standard deviation."
     return text
 
 
 def _kept(subject: Subject) -> str:
-    model = subject.model
+    model, k = subject.model, subject.model.n_components_
+    lead = f"This is {subject.kind}"
     if subject.around is not None:
-        lead = f"Inside a {type(subject.around).__name__} stands {subject.kind}"
-    else:
-        lead = f"This is {subject.kind}"
+        lead = f"This is a {_AROUND[type(subject.around).__name__]} based on {subject.kind}"
     if not subject.linear and not subject.precomputed:
-        lead += f" with the kernel {clean(repr(model.kernel_), 200)}"
-    asked = clean(repr(model.n_components), 80)
-    asked = "every axis there is" if model.n_components is None else f"n_components={asked}"
-    kept = counted(model.n_components_, "axis was", "axes were")
-    return f"{lead}; {asked} was asked for, and {kept} kept."
+        lead += f" with the kernel {_kernel(model.kernel_)}"
+    return f"{lead}, with {counted(k, 'component')}{_asked(model, k)}."
+
+
+def _kernel(kernel: Any) -> str:
+    """Write a kernel; its numbers with four digits."""
+    said = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda m: f"{float(m.group()):.4g}", repr(kernel))
+    return clean(said, 200)
+
+
+def _asked(model: Any, k: int) -> str:
+    """Say how the number of components came about."""
+    asked = model.n_components
+    if asked is None or asked == "all":
+        return ", all there are"
+    if isinstance(asked, Integral):
+        return "" if int(asked) == k else f" of the {count(int(asked))} requested"
+    if isinstance(asked, Real):
+        return f", as many as it takes to explain {100 * float(asked):g}\u202f% of the variance"
+    rule = asked if isinstance(asked, Rule) else NAMED[asked]()
+    return f", chosen by this rule: {clean(rule_name(rule), 80)}"
 
 
 def _quality(subject: Subject) -> list[str]:
     found = subject.model.certificate_
     lines = [unbroken(found.sentence)]
-    if found.gap.kind == "bound":
-        sure = "" if found.gap.confidence >= 1 else f" with probability {found.gap.confidence:g}"
-        lines[0] += f" That is proved{sure}, not estimated."
-    else:
-        lines[0] += " That is an estimate, not a bound."
     if not found.converged:
         lines.append("The solver stopped before it met its tolerance.")
     if len(found.negative):
         lines.append(
-            f"The kernel is not positive semi-definite: {len(found.negative)} eigenvalues found "
-            f"are negative, the least {number(found.negative[0], 3)}."
+            f"The kernel is not positive semi-definite: {len(found.negative)} of the eigenvalues "
+            f"found are negative, the smallest is {number(found.negative[0], 3)}."
         )
     return [*lines, *(clean(note) for note in found.notes)]
 
@@ -77,16 +97,16 @@ def _axes(subject: Subject, parts: Makings | None) -> list[str]:
     share = shares(subject)
     if not len(share):
         return []
-    text = f"Axis 1 alone holds {percent(share[0], 1)} of the variance"
+    text = f"Component 1 explains {percent(share[0], 1)} of the variance"
     if len(share) > 1:
-        text += f", axis 2 holds {percent(share[1], 1)}"
+        text += f", component 2 explains {percent(share[1], 1)}"
     lines = [f"{text}."]
     if parts is None:
         return lines
     said = []
     for axis, names in enumerate(parts.strongest, start=1):
         if names:
-            said.append(f"axis {axis} goes with {listed(names)}")
+            said.append(f"component {axis} is related to {listed(names)}")
     if said:
         text = "; ".join(said)
         lines[0] += f" {text[0].upper()}{text[1:]}."
@@ -98,7 +118,7 @@ def _given(subject: Subject, found: Found, label: Any) -> list[str]:
     n, size = found.rows.raw.shape[0], subject.model.plan_.size
     lines = []
     if n != size.n:
-        lines.append(f"The {count(n)} rows shown here are not those of the fit.")
+        lines.append(f"The {count(n)} rows shown here are not the rows of the fit.")
     if found.rows.weights is not None:
         lines.append(f"Rows have weights: they count as {number(found.rows.raw.count, 6)}.")
     if label is not None and label.codes is not None and label.names:
@@ -106,7 +126,7 @@ def _given(subject: Subject, found: Found, label: Any) -> list[str]:
         if len(label.names) > 10:
             named = [*named[:6], f"{count(len(label.names) - 6)} others"]
         kinds = counted(len(label.names), "class", "classes")
-        lines.append(f"Labels are of {kinds}: {listed(named)}.")
+        lines.append(f"The labels have {kinds}: {listed(named)}.")
     return lines
 
 
@@ -114,18 +134,21 @@ def _standing_out(subject: Subject, found: Found, ids: Any) -> str:
     """Say which row is the furthest from the axes, and how far."""
     errors = found.errors
     if errors is None:
-        return "A kernel matrix does not tell how far its rows are from the axes."
+        return "The distances from the components cannot be computed from a kernel matrix."
     if whole(subject, errors, found):
-        return "The axes keep every row whole: none stands out."
+        return "The components reconstruct every row: there are no outliers."
     row, middle = int(furthest(errors, 1)[0]), float(np.median(errors))
-    text = f"Row {short(ids(row), 40)} is the furthest from the axes"
+    text = f"Row {short(ids(row), 40)} is furthest from the components"
     if middle > 0 and len(errors) > 2:
         text += f": its squared distance is {number(errors[row] / middle, 3)} times the median"
     limit = subject.threshold
     if limit is not None:
         beyond = int((errors > limit).sum())
         share = percent(beyond / len(errors), 1)
-        text += f". Beyond the threshold of {number(limit)} lie {counted(beyond, 'row')}, {share}"
+        lie = "lies" if beyond == 1 else "lie"
+        text += (
+            f". {counted(beyond, 'row')} ({share}) {lie} beyond the threshold of {number(limit)}"
+        )
     return f"{text}."
 
 

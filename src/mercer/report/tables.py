@@ -13,7 +13,7 @@ from mercer.config import format_bytes
 from mercer.report.spectrum import shares
 from mercer.report.subject import Subject
 from mercer.report.survey import Found
-from mercer.report.text import number, percent, short
+from mercer.report.text import fixed, number, percent, short
 
 Values = npt.NDArray[np.float64]
 AXES, COLUMNS, CERTIFIED = 8, 100, 500
@@ -115,7 +115,7 @@ def _fixed(x: float, places: int | None) -> str:
     """Write a number with as many decimals as the others beside it have."""
     if places is None or not np.isfinite(x):
         return number(x, 3)
-    return f"{x:.{places}f}".replace("-", "−")
+    return fixed(x, places)
 
 
 def _strongest(names: list[str], column: Values, least: float = 0.6, most: int = 3) -> list[str]:

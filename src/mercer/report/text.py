@@ -6,6 +6,8 @@ import math
 import unicodedata
 from typing import Any
 
+from mercer import certificate
+
 SHORT, LONG = 60, 1000
 # Marks that turn the direction of what stands around them.
 _TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
@@ -55,9 +57,14 @@ def number(x: float, digits: int = 4) -> str:
     return f"{float(x):.{digits}g}".replace("-", "−")
 
 
+def fixed(x: float, places: int) -> str:
+    """Write a number with so many decimals; what they round to zero has no sign."""
+    return f"{round(float(x), places) + 0.0:.{places}f}".replace("-", "−")
+
+
 def percent(share: float, digits: int = 2) -> str:
-    """Write a share: ``95.13 %``."""
-    return "–" if not math.isfinite(share) else f"{100 * share:.{digits}f}\u202f%"
+    """Write a share, rounded down: ``95.13 %``."""
+    return "–" if not math.isfinite(share) else unbroken(certificate.percent(share, digits))
 
 
 def unbroken(sentence: str) -> str:

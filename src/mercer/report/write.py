@@ -25,9 +25,9 @@ from mercer.sources import collected
 
 
 def write_report(
-    path: str | os.PathLike[str],
     model: Any,
-    X: Any = None,
+    X: Any,
+    path: str | os.PathLike[str],
     *,
     labels: Any = None,
     ids: Any = None,
@@ -41,25 +41,25 @@ def write_report(
     """Write a report of a fitted model: one HTML file that opens anywhere, without a network.
 
     It tells in sentences what was kept and how good that is, shows the spectrum, the scores, what
-    the axes are made of, the rows furthest from them, the plan and the certificate, and how to
-    make it all again. Rows are read block by block.
+    the components are made of, the rows furthest from them, the plan and the certificate, and how
+    to make it all again. Rows are read block by block.
 
     Parameters
     ----------
-    path : path
-        Where to write; what stood there before stays until all is written.
     model : PCA, KernelPCA, NoveltyDetector, Denoiser, NearestProjection or Pipeline
         Fitted; of a pipeline the last step is one of these.
     X : array, sparse matrix, DataFrame, list of str, path, Source or None
         Rows to show, as `model` takes them. None shows what the model alone tells.
+    path : path
+        Where to write; what stood there before stays until all is written.
     labels : array of shape (n,), optional
         Classes of the rows, or numbers.
     ids : array of shape (n,), optional
         Names of the rows; by default the id column of a file or the index of a DataFrame, else
         they are counted from 0.
     columns : mapping of str to array of shape (n,), optional
-        What points can be coloured by, besides the label, the distance from the axes and, where
-        they are few, the columns of X.
+        What points can be coloured by, besides the label, the distance from the components and,
+        where they are few, the columns of X.
     image_shape : (height, width) or (height, width, 3), optional
         Where rows are images.
     title : str, optional
@@ -68,7 +68,7 @@ def write_report(
         sentences about the data, are shown in the summary.
     sample : int
         The most rows that are drawn. Where there are more, they are chosen at random, with some
-        of every class and the furthest from the axes, and the page says so.
+        of every class and the furthest from the components, and the page says so.
     random_state : int, Generator or None
         What they are chosen by.
 
@@ -83,8 +83,8 @@ def write_report(
     >>> pca = PCA(0.8, scale=True).fit(wine.data)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "wine.html"
-    ...     write_report(path, pca, wine.data, labels=wine.target_names[wine.target])
-    ...     "5 axes hold 80.16" in path.read_text("utf-8")
+    ...     write_report(pca, wine.data, path, labels=wine.target_names[wine.target])
+    ...     "5 components explain 80.16" in path.read_text("utf-8")
     True
     """
     subject = taken_apart(model)
@@ -99,7 +99,7 @@ def write_report(
         X = from_file(subject.first, collected(X))
         rows = rows_of(subject, X, image_shape)
         n = rows.raw.shape[0]
-        colours = _colours(labels, columns, n)
+        colours = _colours(labels, columns, n, (origin or {}).get("label"))
         names = default_ids(X) if ids is None else ids
         name = None if names is None else column(names, n, "ids").__getitem__
         codes = colours[0].codes if labels is not None else None
@@ -146,14 +146,16 @@ def _check(path: Any, X: Any, sample: Any, given: Mapping[str, Any]) -> None:
         )
 
 
-def _colours(labels: Any, columns: Any, n: int) -> list[Colour]:
-    """Return what points can be coloured by, labels first."""
+def _colours(labels: Any, columns: Any, n: int, usual: Any) -> list[Colour]:
+    """Return what points can be coloured by, labels first, each name once."""
     found = []
     if labels is not None:
-        name = clean(getattr(labels, "name", None) or "label", 60)
+        name = clean(getattr(labels, "name", None) or usual or "label", 60)
         found.append(coloured(name, column(labels, n, "labels"), label=True))
     for name, values in (columns or {}).items():
         said = short(name)
+        if labels is not None and said == found[0].name:
+            continue
         found.append(coloured(said, column(values, n, f"columns[{clean(name, 40)!r}]")))
     return found
 
@@ -192,23 +194,23 @@ def _context(
         "drawn": "" if found is None else found.sample.sentence,
         "axes_drawn": 0 if found is None else found.scores.shape[1],
         "outliers": _outliers(subject, found, label, name),
+        "label_name": "label" if label is None else label.name,
         "found": found,
     }
 
 
 def _key(subject: Subject, found: Found | None) -> list[tuple[str, str]]:
-    """Return the figures at the top of the page."""
-    model, certificate = subject.model, subject.model.certificate_
-    gap = float(certificate.gap)
-    near = f"≤ {percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2)}"
+    """Return the figures at the top of the page: an even number, for two columns on a phone."""
+    model, share = subject.model, spectrum.shares(subject)
     figures = [
-        (count(model.n_components_), "axis" if model.n_components_ == 1 else "axes"),
-        (percent(float(certificate.captured), 1), "of the variance"),
-        (near, f"below the best ({certificate.gap.label})"),
+        (count(model.n_components_), "component" if model.n_components_ == 1 else "components"),
+        (percent(float(model.certificate_.captured), 1), "of the variance explained"),
+        (percent(share[0], 1) if len(share) else "–", "by component 1"),
         (count(model.plan_.size.n), "rows in the fit"),
     ]
     if not (subject.strings or subject.precomputed):
         figures.append((count(int(model.n_features_in_)), "columns"))
+        figures.append(("yes" if subject.scaled else "no", "columns scaled"))
     return figures
 
 

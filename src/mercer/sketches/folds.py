@@ -72,7 +72,7 @@ class Shifted:
 class Lifted(Sum):
     r"""The product :math:`\sum_i w_i (x_i-\mu)(f(x_i) - \bar f)^T U`: axes from a sketch's."""
 
-    label = "axes"
+    label = "components"
 
     def __init__(
         self, centre: Centre, V: Array, shape: tuple[int, int], sketch: Shifted, mean: Vector

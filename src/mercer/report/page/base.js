@@ -23,6 +23,9 @@ mercer.figure = function (x) {
   return String(whole ? x : Number(x.toPrecision(5))).replace("-", "−");
 };
 
+// A share, rounded down: 99.998 % is not 100 %.
+mercer.percent = (x) => (Math.floor(1e4 * x + 1e-6) / 100).toFixed(2) + "\u202f%";
+
 mercer.date = function (x) {
   if (!(Math.abs(x) < 8.64e15)) return "–";  // the days that browsers know
   const text = new Date(x).toISOString().replace("T", " ").slice(0, 19);

@@ -1,5 +1,5 @@
 "use strict";
-// Rows as points along two axes, coloured by classes or by numbers.
+// Rows as points at their scores, coloured by classes or by numbers.
 mercer.scatter = function () {
   const place = document.getElementById("scatter"), data = mercer.data.points;
   if (!place || !data) return;
@@ -18,7 +18,7 @@ mercer.scatter = function () {
 
   // ---- what can be drawn
   const axes = data.axes.map((axis) => ({ name: axis.name, packed: axis.values }));
-  if (errors) axes.push({ name: "Distance from the axes", values: errors.map(Math.sqrt) });
+  if (errors) axes.push({ name: "Distance from the components", values: errors.map(Math.sqrt) });
   axes.push({ name: "Row number", values: Float64Array.from(rows) });
   const values = (i) => (axes[i].values ??= mercer.numbers(axes[i].packed));
   axes.forEach((axis, i) => {
@@ -28,7 +28,7 @@ mercer.scatter = function () {
   pick.y.value = Math.min(1, axes.length - 1);
 
   const colours = data.colours.map((colour) => ({ ...colour }));
-  const distance = errors && { name: "distance from the axes", kind: "number", values: errors.map(Math.sqrt) };
+  const distance = errors && { name: "distance from the components", kind: "number", values: errors.map(Math.sqrt) };
   if (distance) colours.splice(data.given, 0, distance);
   colours.push({ name: "nothing", kind: "none" });
   colours.forEach((colour, i) => mercer.option(pick.colour, colour.name, i));
@@ -89,11 +89,12 @@ mercer.scatter = function () {
       }
       const marker = { color: palette[g % palette.length],
         symbol: symbols[Math.floor(g / palette.length) % symbols.length] };
-      return [trace(at, marker, mercer.plain(names[g]))];
+      return [{ ...trace(at, marker, mercer.plain(names[g])), legendrank: 1000 + g }];
     });
-    // Rows of no class lie below the others, and stand last in the legend.
-    const rest = (one) => Number(one.legendrank === undefined);
-    return traces.sort((a, b) => rest(a) - rest(b));
+    // Rows of no class lie lowest, then large classes: a small one is not covered. The legend
+    // keeps the order of the classes.
+    const rest = (one) => Number(one.legendrank < 2000);
+    return traces.sort((a, b) => rest(a) - rest(b) || b.rows.length - a.rows.length);
   }
 
   function scale(colour) {

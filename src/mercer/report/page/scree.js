@@ -17,13 +17,14 @@ mercer.scree = function () {
     const traces = [
       {
         type: "bar", name: "each", x: number, y: share, marker: { color: mercer.style("--bar") },
-        hovertemplate: "axis %{x}: %{y:.2%}<extra></extra>",
+        customdata: share.map(mercer.percent), hovertemplate: "component %{x}: %{customdata}<extra></extra>",
       },
       {
         type: "scatter", name: "together", x: number, y: together, yaxis: apart ? "y2" : "y",
         mode: share.length > 40 ? "lines" : "lines+markers",
         line: { color: mercer.style("--ink"), width: 1.6 }, marker: { size: 5 },
-        hovertemplate: "axes 1 to %{x}: %{y:.2%}<extra></extra>",
+        customdata: together.map(mercer.percent),
+        hovertemplate: "components 1 to %{x}: %{customdata}<extra></extra>",
       },
     ];
     const layout = mercer.layout({
@@ -38,14 +39,14 @@ mercer.scree = function () {
         font: { color: accent, size: 12 },
       })),
     });
-    layout.xaxis.title.text = "Axis";
+    layout.xaxis.title.text = "Component";
     layout.xaxis.range = [0.4, share.length + 0.8];
     Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
-    layout.yaxis.title.text = "Share of the variance";
+    layout.yaxis.title.text = "Explained variance";
     const whole = [0, Math.min(1.03, 1.1 * sum) || 1], percent = top < 0.05 ? ".1~%" : ".0%";
     Object.assign(layout.yaxis, { tickformat: apart ? percent : ".0%", range: apart ? [0, 1.1 * top] : whole });
     if (apart) {
-      const right = { text: "All up to it", font: layout.yaxis.title.font };
+      const right = { text: "Cumulative", font: layout.yaxis.title.font };
       layout.yaxis2 = {
         ...layout.yaxis, title: right, tickformat: ".0%", range: whole, tickmode: "auto", overlaying: "y", side: "right", showgrid: false,
       };
