@@ -109,7 +109,8 @@ LONG = 120  # seconds: as good as forever, so that only a stop ends it
 
 def stopped_by(work):
     """Do some work that signals come to, and tell whether it was stopped."""
-    before = signal.getsignal(signal.SIGINT)
+    # In the background of a shell SIGINT is ignored, here and in what a process starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with stops.stops():
             work()

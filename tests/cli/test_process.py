@@ -127,6 +127,7 @@ def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
 STOPPED = """
 import contextlib, os, runpy, signal, sys, threading
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 number, times, moment = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 sent = []
 
@@ -142,7 +143,7 @@ def now():
 
 if moment.startswith("import "):
     name = moment.removeprefix("import ")
-    sys.addaudithook(lambda event, given: now() if (event, given[0]) == ("import", name) else None)
+    sys.addaudithook(lambda event, given: event == "import" and given[0] == name and now())
 else:
     from mercer import progress
     announced = progress.task

@@ -71,7 +71,8 @@ def test_an_error_leaves_nothing(tmp_path, scratch):
 
 
 READ = """
-import sys, tempfile
+import signal, sys, tempfile
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of a shell
 from mercer import PCA, config_context, set_config
 from mercer.sources.files import read_table
 set_config(memory="1MiB")
