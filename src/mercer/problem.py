@@ -263,15 +263,30 @@ class KernelProblem(Problem):
         room = not source.sparse or size <= get_config().budget // 4
         if not room or not (movable or always):
             return self
-        mean, _, variance = replace(self, center=True).treatment(np.float64)
+        centred = replace(self, center=True)
+        moments = centred._moments(np.float64)
+        mean, _, variance = centred._treated(moments)
         if float(mean @ mean) <= (_FAR**2 if source.sparse else 10.0) * variance:
             return self
-        return replace(self, source=less(source, mean), shift=mean)
+        shift = _rough(mean, np.sqrt(moments.scatter / self.divisor))
+        return replace(self, source=less(source, shift), shift=shift)
 
     def require_finite_rows(self) -> None:
         """Refuse NaN and infinity, which a kernel may make a number of."""
         if not isinstance(self.source, StringSource):
             require_finite_entries(self.source)
+
+
+def _rough(mean: Vector, deviation: Vector) -> Vector:
+    """Return means rounded to a thousandth of the deviations, or less.
+
+    Sums of other blocks round the mean itself otherwise, and rows less another mean are other
+    rows: rules that choose some of them would choose others.
+    """
+    steps = np.ldexp(1.0, np.frexp(deviation)[1] - 10)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        rounded = np.round(mean / steps) * steps
+    return np.where((deviation > 0) & np.isfinite(rounded), rounded, mean)
 
 
 def less(source: Source, shift: Vector) -> Source:
