@@ -250,6 +250,19 @@ class KernelProblem(Problem):
         n, _ = super().seen
         return n, n
 
+    @property
+    def movable(self) -> bool:
+        """Whether `moved` passes over the rows, to see whether to shift them."""
+        kernel = self.kernel
+        moves = kernel is not None and kernel.moves and kernel.takes == "vectors"
+        return self.center and moves and self._room
+
+    @property
+    def _room(self) -> bool:
+        """Whether there is room for rows less their mean, which are dense."""
+        size = 8 * self.source.shape[0] * self.source.shape[-1]
+        return not self.source.sparse or size <= get_config().budget // 4
+
     def moved(self, *, always: bool = False) -> KernelProblem:
         """Return the problem of rows less their mean, where that keeps digits.
 
@@ -257,11 +270,8 @@ class KernelProblem(Problem):
         those whose matrix does, centred or not. Sparse rows stay as they are, unless their mean
         is so far from zero that products lose it: then they become dense, where there is room.
         """
-        source, kernel = self.source, self.kernel
-        movable = self.center and kernel is not None and kernel.moves and kernel.takes == "vectors"
-        size = 8 * source.shape[0] * source.shape[-1]
-        room = not source.sparse or size <= get_config().budget // 4
-        if not room or not (movable or always):
+        source = self.source
+        if not (self.movable or (always and self._room)):
             return self
         centred = replace(self, center=True)
         moments = centred._moments(np.float64)

@@ -235,7 +235,7 @@ class Model(Common):
         str,
         typer.Option(
             metavar="zscore|none",
-            help="zscore divides every column by its deviation.",
+            help="zscore divides every column by its standard deviation (divisor n − 1).",
             rich_help_panel=_MODEL,
         ),
     ] = "none"

@@ -114,6 +114,10 @@ class KMeans(Landmarks):
         room = get_config().budget // 4 // max(1, row_bytes)
         return min(n, max(_LEAST, _EACH * m), max(1, room))
 
+    @property
+    def passes(self) -> int:
+        return int(self.nearest)
+
     def work(self, n: int, d: int, m: int) -> float:
         some = self._rows(n, 8 * d, m)
         rounds = float(self.max_iter or (_FEW if self._large(some, d, m) else _MORE))
