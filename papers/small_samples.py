@@ -31,9 +31,10 @@ def run(quick: bool = False) -> Result:
     cases = [Case(name, X, labels) for name, (X, labels) in images(quick).items()]
     lines = []
     for case in cases:
-        exact = PCA(FIRST, svd_solver="full").fit(StandardScaler().fit_transform(case.X))
-        share = 100 * case.values[:FIRST].sum() / case.values.sum()
         n, d = case.X.shape
+        Z = StandardScaler().fit_transform(case.X) * np.sqrt((n - 1) / n)  # deviations with n − 1
+        exact = PCA(FIRST, svd_solver="full").fit(Z)
+        share = 100 * case.values[:FIRST].sum() / case.values.sum()
         off = eigenvalue_difference(exact.explained_variance_, case.values[:FIRST]).max()
         near = similarity(exact.components_, case.model.components_[:FIRST]).min()
         lines += [

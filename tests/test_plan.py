@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import PCA, KernelPCA, Plan, config_context, threads
 from mercer.estimators.pca import SOLVERS
-from mercer.methods import SVD, Covariance, Dot, Iterative
-from mercer.sources import Source
+from mercer.kernels import RBF
+from mercer.methods import SVD, Covariance, Dot, Improved, Iterative, Reduced, Subset
+from mercer.sources import ArraySource, Source
 
 MEMORY = "8GiB"  # so that no choice here depends on the machine
 SHAPES = [(10**7, 50), (10**6, 3000), (3000, 10**6), (5 * 10**4, 5 * 10**4), (10**4, 700)]
@@ -190,3 +191,49 @@ def test_a_method_asked_for_is_refused_where_it_does_not_fit():
 def test_a_plan_for_strings_counts_them():
     plan = KernelPCA(2, kernel="substring").plan(["abc", "abd", "xyz"])
     assert str(plan).startswith("Plan for 3 strings, 2 components")
+
+
+class Counted(ArraySource):
+    """Counts how often its rows are read, as a share of all."""
+
+    def __init__(self, array):
+        super().__init__(array)
+        self.seen = [0]  # shared by copies
+        self.parallel = False
+
+    def read(self, start, stop):
+        self.seen[0] += stop - start
+        return super().read(start, stop)
+
+    def whole(self):
+        self.seen[0] += self.shape[0]
+        return super().whole()
+
+
+FIXED = ("uniform", "diagonal", "column_norm", "leverage", "kmeans", "kernel_kmeans", "forward")
+
+
+@pytest.mark.parametrize("rule", [*FIXED, "pivoted_cholesky", "rp_cholesky", "backward"])
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("make", [Subset, Reduced, Improved])
+def test_passes_of_a_plan_are_those_that_are_made(make, center, rule):
+    """Of rules whose steps depend on the data, the plan states the fewest."""
+    rows = Counted(np.random.default_rng(0).standard_normal((120, 3)))
+    method = make(12, select=rule)
+    model = KernelPCA(2, kernel=RBF(0.1), method=method, center=center, random_state=0)
+    planned = model.plan(rows).candidates[0].cost.passes
+    rows.seen[0] = 0
+    with config_context(block_rows=32):
+        model.fit(rows)
+    made = rows.seen[0] / rows.shape[0]
+    assert made == planned if rule in FIXED else made >= planned
+
+
+@pytest.mark.parametrize("solver", ["full", "covariance_eigh", "sketch"])
+def test_passes_of_linear_plans(solver):
+    rows = Counted(np.random.default_rng(0).standard_normal((300, 4)))
+    model = PCA(2, svd_solver=solver, random_state=0)
+    planned = model.plan(rows).candidates[0].cost.passes
+    rows.seen[0] = 0
+    model.fit(rows)
+    assert int(rows.seen[0] / rows.shape[0]) == planned  # and a look at some rows

@@ -250,6 +250,19 @@ class KernelProblem(Problem):
         n, _ = super().seen
         return n, n
 
+    @property
+    def movable(self) -> bool:
+        """Whether `moved` passes over the rows, to see whether to shift them."""
+        kernel = self.kernel
+        moves = kernel is not None and kernel.moves and kernel.far
+        return self.center and moves and self._room
+
+    @property
+    def _room(self) -> bool:
+        """Whether there is room for rows less their mean, which are dense."""
+        size = 8 * self.source.shape[0] * self.source.shape[-1]
+        return not self.source.sparse or size <= get_config().budget // 4
+
     def moved(self, *, always: bool = False) -> KernelProblem:
         """Return the problem of rows less their mean, where that keeps digits.
 
@@ -257,21 +270,33 @@ class KernelProblem(Problem):
         those whose matrix does, centred or not. Sparse rows stay as they are, unless their mean
         is so far from zero that products lose it: then they become dense, where there is room.
         """
-        source, kernel = self.source, self.kernel
-        movable = self.center and kernel is not None and kernel.moves and kernel.far
-        size = 8 * source.shape[0] * source.shape[-1]
-        room = not source.sparse or size <= get_config().budget // 4
-        if not room or not (movable or always):
+        source = self.source
+        if not (self.movable or (always and self._room)):
             return self
-        mean, _, variance = replace(self, center=True).treatment(np.float64)
+        centred = replace(self, center=True)
+        moments = centred._moments(np.float64)
+        mean, _, variance = centred._treated(moments)
         if float(mean @ mean) <= (_FAR**2 if source.sparse else 10.0) * variance:
             return self
-        return replace(self, source=less(source, mean), shift=mean)
+        shift = _rough(mean, np.sqrt(moments.scatter / self.divisor))
+        return replace(self, source=less(source, shift), shift=shift)
 
     def require_finite_rows(self) -> None:
         """Refuse NaN and infinity, which a kernel may make a number of."""
         if not isinstance(self.source, StringSource):
             require_finite_entries(self.source)
+
+
+def _rough(mean: Vector, deviation: Vector) -> Vector:
+    """Return means rounded to a thousandth of the deviations, or less.
+
+    Sums of other blocks round the mean itself otherwise, and rows less another mean are other
+    rows: rules that choose some of them would choose others.
+    """
+    steps = np.ldexp(1.0, np.frexp(deviation)[1] - 10)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        rounded = np.round(mean / steps) * steps
+    return np.where((deviation > 0) & np.isfinite(rounded), rounded, mean)
 
 
 def less(source: Source, shift: Vector) -> Source:

@@ -253,6 +253,45 @@ def test_scale_is_a_standard_scaler_inside(solver, container):
     assert_allclose(pca.transform(container(X)), scores, atol=1e-6)
 
 
+# R 4: p <- prcomp(read.csv(text="a,b,c\n1,2,3\n2,4,5\n3,6,1\n4,8,7"), scale. = TRUE) is an SVD of
+# the columns over sd(x), whose divisor is n − 1.
+R_TABLE = np.array([[1.0, 2, 3], [2, 4, 5], [3, 6, 1], [4, 8, 7]])
+
+
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_scale_has_the_convention_of_prcomp(solver, container):
+    Z = (R_TABLE - R_TABLE.mean(axis=0)) / R_TABLE.std(axis=0, ddof=1)
+    _, s, Vt = np.linalg.svd(Z, full_matrices=False)
+    pca = PCA(2, scale=True, svd_solver=solver, random_state=0).fit(container(R_TABLE))
+    assert_allclose(pca.scale_, R_TABLE.std(axis=0, ddof=1))
+    assert_allclose(pca.explained_variance_, s[:2] ** 2 / 3, rtol=1e-9)
+    assert_allclose(np.abs(pca.transform(container(R_TABLE))), np.abs(Z @ Vt[:2].T), atol=1e-9)
+    assert pca.projection_.total_variance == pytest.approx(3.0)
+    # Correlations of columns and scores: of a and the first, 0.968.
+    scores = pca.transform(R_TABLE)
+    expected = [[np.corrcoef(x, y)[0, 1] for y in scores.T] for x in R_TABLE.T]
+    assert_allclose(pca.loadings_, expected, atol=1e-9)
+    assert abs(pca.loadings_[0, 0]) == pytest.approx(0.968, abs=5e-4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_loadings_of_scaled_columns_never_exceed_one(seed):
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(3, 12), rng.integers(2, 6)
+    X = rng.standard_normal((n, 2)) @ rng.standard_normal((2, d)) * 10.0 ** rng.integers(-3, 4, d)
+    weights = rng.integers(1, 4, n) * 1.0
+    X[:, 0] = 5.0  # does not vary
+    for w in (None, weights):
+        pca = PCA(scale=True).fit(X, sample_weight=w)
+        assert np.abs(pca.loadings_).max() <= 1 + 1e-12
+        assert pca.projection_.total_variance == pytest.approx(d - 1)
+        # All components together hold each column that varies.
+        assert_allclose((pca.loadings_**2).sum(axis=1), [0.0] + [1.0] * (d - 1), atol=1e-10)
+        batches = PCA(scale=True).partial_fit(X, sample_weight=w)
+        assert_allclose(batches.scale_, pca.scale_)
+
+
 def test_scale_comes_back_in_the_units_of_the_rows():
     X = rows()
     pca = PCA(scale=True).fit(X)

@@ -88,7 +88,7 @@ def test_linear_pca_is_linear_kernel_pca(X):
 
 
 def test_scaled_columns_are_measured_in_deviations(X):
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
     assert empirical_error(PCA(2, scale=True).fit(X), X) == pytest.approx(
         empirical_error(PCA(2).fit(Z), Z), rel=1e-10
     )

@@ -115,6 +115,16 @@ def test_files_of_format_1_are_read(name):
     np.testing.assert_allclose(then.transform(rows), now.transform(rows), rtol=1e-6, atol=1e-8)
 
 
+def test_the_scale_of_a_file_is_the_one_in_it():
+    """Older files divided by n where it is n − 1 now: their scores stay what they were."""
+    then, X = mercer.load(frozen.FOLDER / "pca.mercer"), frozen.rows()
+    np.testing.assert_allclose(then.scale_, X.std(axis=0))
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    scores = Z @ then.components_.T / np.sqrt(then.explained_variance_)
+    np.testing.assert_allclose(then.transform(X), scores, atol=1e-12)
+    np.testing.assert_allclose(then.inverse_transform(then.transform(X)), then.reconstruct(X))
+
+
 # Fingerprints.
 
 

@@ -23,7 +23,7 @@ def drawn(display):
 
 
 def test_points_times_arrows_are_the_data(wine):
-    X = (wine - wine.mean(axis=0)) / wine.std(axis=0)
+    X = (wine - wine.mean(axis=0)) / wine.std(axis=0, ddof=1)
     display = BiplotDisplay.from_estimator(PCA(2, scale=True).fit(wine), wine, top=13)
     arrows = np.c_[display.arrows_.U, display.arrows_.V] / display.stretch_
     loadings = np.empty((13, 2))

@@ -96,8 +96,6 @@ def failed(text: str, code: int, json: bool) -> int:
     """Say on stderr what went wrong, and on stdout where JSON was asked for; return the code."""
     complain(text)
     if json:
-        from json import dumps
-
         with contextlib.suppress(OSError):
             print(dumps({"error": text, "exit_code": code}), flush=True)
     return code
@@ -143,13 +141,10 @@ def spoken(text: str) -> str:
     return text
 
 
-def complain(text: str, code: int | None = None) -> None:
-    """Say on stderr what went wrong; where a code is given, also as JSON on stdout."""
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
     from rich.text import Text
 
-    if code is not None:
-        with contextlib.suppress(OSError):
-            print(dumps({"error": text, "exit_code": code}), flush=True)
     with contextlib.suppress(OSError):
         line = Text.assemble(("error: ", "bold red"), say.printable(text))
         say.console(stderr=True).print(line, soft_wrap=not sys.stderr.isatty())

@@ -228,7 +228,7 @@ class Model(Common):
         str,
         typer.Option(
             metavar="zscore|none",
-            help="zscore divides each column by its standard deviation.",
+            help="zscore divides each column by its standard deviation (divisor n − 1).",
             rich_help_panel=_MODEL,
         ),
     ] = "none"

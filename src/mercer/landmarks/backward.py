@@ -80,6 +80,10 @@ class Backward(Landmarks):
         room = get_config().budget // 4 // (8 * n)
         return min(n, max(m, min(max(_LEAST, _EACH * m), room)))
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         p = self.size(n, m)
         rounds = 1.0 / (3.0 * _SHARE) if self.step is None else (p - m) / self.step

@@ -26,6 +26,11 @@ class Landmarks(Params, ABC):
     def select(self, problem: KernelProblem, m: int) -> Basis:
         """Choose m points."""
 
+    @property
+    def passes(self) -> int:
+        """Passes over the rows; of a rule whose steps depend on the data, the fewest."""
+        return 0
+
     def work(self, n: int, d: int, m: int) -> float:
         """Return how many floating-point operations the choice takes."""
         return 0.0

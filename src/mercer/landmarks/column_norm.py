@@ -47,6 +47,10 @@ class ColumnNorm(Landmarks):
         weights = np.ones(source.shape[0]) if source.weights is None else source.weights
         return drawn(problem, weights * strips.fold(Squares(weights)).sums, m)
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         return float(n) * n * d
 

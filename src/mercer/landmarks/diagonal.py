@@ -36,6 +36,10 @@ class Diagonal(Landmarks):
         weights = problem.source.weights
         return drawn(problem, sizes if weights is None else sizes * weights, m)
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         return 2.0 * n * d
 

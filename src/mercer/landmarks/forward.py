@@ -86,6 +86,10 @@ class Forward(Landmarks):
         room = get_config().budget // 4 // (8 * n)
         return min(n, max(m, min(max(_LEAST, _EACH * m), room)))
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         p = self.size(n, m)
         return 2.0 * n * p * d + 6.0 * n * p * m + 4.0 * p * m**3 / 3.0

@@ -63,6 +63,10 @@ class ForwardBackward(Landmarks):
     def _more(self, m: int) -> int:
         return ceil(m * (1.0 + self.beyond))
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         q = self._more(m)
         back = 2.0 * n * q * d + 3.0 * n * q * q + 15.0 * (q - m) / self.step * q**3

@@ -16,9 +16,11 @@ from mercer.kernels.pair import Beside
 from mercer.kernels.parameters import whole
 from mercer.kernels.points import Points
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
+from mercer.landmarks.lloyd import lloyd
 from mercer.problem import KernelProblem
 from mercer.sources import Block, Fold, Source
 from mercer.span import Basis
+from mercer.threads import serial_blas
 
 # Rows that are clustered: so many at most for every point, but no fewer than these.
 _EACH, _LEAST = 50, 5000
@@ -30,7 +32,8 @@ _LARGE, _FEW, _MORE = 2e8, 5, 100
 class KMeans(Landmarks):
     r"""Centres of k-means clusters of the rows, or the rows nearest to them.
 
-    Minimises :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2`, by scikit-learn's KMeans. The clusters are
+    Minimises :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2` by Lloyd's algorithm, with the same clusters
+    for any block size and any number of threads. The clusters are
     those of at most 50 rows for every point, and of no fewer than 5000, drawn with equal
     chances; of fewer where those would fill more than a quarter of the memory budget. The
     nearest are looked for among all rows. Where points times entries are many, the clusters start
@@ -83,22 +86,24 @@ class KMeans(Landmarks):
         self, rows: Any, weights: Vector | None, m: int, rng: np.random.Generator
     ) -> tuple[Any, Vector]:
         """Return the centres, and how many rows each has."""
-        from sklearn.cluster import KMeans as Clusters
+        from sklearn.cluster import kmeans_plusplus
 
-        n, d = rows.shape
+        (n, d), sparse = rows.shape, hasattr(rows, "tocsr")
         large = self._large(n, d, m)
-        clusters = Clusters(
-            m,
-            init="random" if large else "k-means++",
-            n_init=1,
-            max_iter=int(self.max_iter or (_FEW if large else _MORE)),
-            random_state=int(rng.integers(2**31)),
-            copy_x=False,
-        )
-        with warnings.catch_warnings():  # fewer different rows than points: some are taken twice
-            warnings.simplefilter("ignore")
-            labels = clusters.fit_predict(rows, sample_weight=weights)
-        return _means(rows, labels, weights, clusters.cluster_centers_)
+        seed = np.random.RandomState(int(rng.integers(2**31)))
+        about = 0.0 if sparse else rows.mean(axis=0)
+        moved: Any = rows if sparse else rows - about  # distances keep digits
+        if large:
+            chances = None if weights is None else weights / weights.sum()
+            start = moved[seed.choice(n, m, replace=False, p=chances)]
+        else:
+            with serial_blas(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # fewer different rows than points
+                start, _ = kmeans_plusplus(moved, m, sample_weight=weights, random_state=seed)
+        start = start.toarray() if hasattr(start, "toarray") else start
+        rounds = int(self.max_iter or (_FEW if large else _MORE))
+        labels, centres = lloyd(moved, weights, start, rounds)
+        return _means(rows, labels, weights, centres + about)
 
     @staticmethod
     def _large(n: int, d: int, m: int) -> bool:
@@ -108,6 +113,10 @@ class KMeans(Landmarks):
     def _rows(n: int, row_bytes: int, m: int) -> int:
         room = get_config().budget // 4 // max(1, row_bytes)
         return min(n, max(_LEAST, _EACH * m), max(1, room))
+
+    @property
+    def passes(self) -> int:
+        return int(self.nearest)
 
     def work(self, n: int, d: int, m: int) -> float:
         some = self._rows(n, 8 * d, m)
@@ -121,14 +130,15 @@ class KMeans(Landmarks):
 def nearest(source: Source, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the row nearest to each point, every row once.
 
-    A row that is nearest to several goes to the nearest of them, and the others look again.
+    A row that is nearest to several goes to the nearest of them, and the others look again. In
+    float64: of rows nearly as near, float32 would take another for another block size.
     """
     found, free = np.full(len(points), -1), np.ones(source.shape[0], bool)
     if source.weights is not None:
         free &= source.weights > 0
     while (found < 0).any():
         missing = np.flatnonzero(found < 0)
-        fold = source.fold(Nearest(like(points[missing], source.reference, source.dtype), free))
+        fold = source.fold(Nearest(like(points[missing], source.reference, np.float64), free))
         for i in np.argsort(fold.apart, kind="stable"):
             row = fold.at[i] if np.isfinite(fold.apart[i]) else int(np.argmax(free))
             if free[row]:
@@ -184,10 +194,7 @@ def _rows(source: Source, at: np.ndarray[Any, Any]) -> Any:
 
 
 def _means(rows: Any, labels: Any, weights: Vector | None, centres: Any) -> tuple[Any, Vector]:
-    """Return the means of clusters, summed in order: scikit-learn's depend on its threads.
-
-    And what their rows weigh.
-    """
+    """Return the means of clusters, and what their rows weigh."""
     count = np.ones(len(labels)) if weights is None else weights
     place, shape = (labels, np.arange(len(labels))), (len(centres), len(labels))
     member = scipy.sparse.csr_array((count.astype(rows.dtype), place), shape)

@@ -67,6 +67,10 @@ class Leverage(Landmarks):
         sizes[rows] = found
         return drawn(problem, sizes, m)
 
+    @property
+    def passes(self) -> int:
+        return 2
+
     def work(self, n: int, d: int, m: int) -> float:
         return 4.0 * n * m * d + 4.0 * n * m * m
 

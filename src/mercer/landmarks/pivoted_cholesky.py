@@ -59,6 +59,10 @@ class PivotedCholesky(Landmarks):
         pivots, _, _ = pivoted_cholesky(problem, m, tol=float(self.tol))
         return taken(problem, pivots)
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         return 2.0 * n * m * d + 2.0 * n * m * m
 

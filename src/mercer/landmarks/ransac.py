@@ -48,6 +48,10 @@ class Ransac(Landmarks):
         best = max(draws, key=lambda basis: captured(problem, basis))
         return replace(best, counts=None)
 
+    @property
+    def passes(self) -> int:
+        return int(self.trials)
+
     def work(self, n: int, d: int, m: int) -> float:
         return self.trials * (2.0 * n * m * d + float(n) * m * m + 12.0 * m**3)
 

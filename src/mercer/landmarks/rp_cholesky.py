@@ -68,6 +68,10 @@ class RPCholesky(Landmarks):
                 many = min(AHEAD, max(_FIRST, 2 * accepted))
         return taken(problem, factor.at)
 
+    @property
+    def passes(self) -> int:
+        return 1
+
     def work(self, n: int, d: int, m: int) -> float:
         return 2.0 * n * m * d + 2.0 * n * m * m
 

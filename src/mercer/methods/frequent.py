@@ -18,7 +18,9 @@ class FrequentDirections(Streaming):
     r"""Axes of a sketch of `size` rows that follows a stream of any length.
 
     For rows so wide that a d×d matrix does not fit. What the sketch B lost is known:
-    :math:`B^TB \preceq A^TA \preceq B^TB + \Delta I`, so the certificate is a bound.
+    :math:`B^TB \preceq A^TA \preceq B^TB + \Delta I`, so the certificate is a bound. Block size and
+    threads do not change the sketch; the batches of `partial_fit` and the chunks of a Dask array
+    do, since each has a sketch of its own before they are merged.
 
     Parameters
     ----------

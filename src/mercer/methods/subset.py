@@ -85,7 +85,7 @@ class Subset(OnBasis, Streaming):
             return cost
         pairs = float(size.n) * size.n * size.d
         held = 8.0 * size.n * (size.axes + 2)
-        return Cost(2, cost.products + pairs, cost.factor, cost.memory + held)
+        return Cost(cost.passes + 1, cost.products + pairs, cost.factor, cost.memory + held)
 
     @property
     def keeps_rows(self) -> bool:

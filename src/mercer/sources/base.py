@@ -216,7 +216,8 @@ class Source(ABC):
         if self.elsewhere is not None and not state.here:
             return self.elsewhere.fold(self, state)
         n = self.shape[0]
-        workers = threads.workers() if self.parallel and state.nbytes <= SPLIT_BYTES else 1
+        alone = state.ordered or not self.parallel or state.nbytes > SPLIT_BYTES
+        workers = 1 if alone else threads.workers()
         workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
         workers, rows = self._shared(state, workers)
         workers = max(1, min(workers, -(-n // rows)))

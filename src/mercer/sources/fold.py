@@ -57,6 +57,8 @@ class Fold(ABC):
     """Arrays that the sums are made with, such as the other factor of a product."""
     rough = False
     """Whether its float32 products only drive an iteration, and may be TF32 if the user says so."""
+    ordered = False
+    """Whether the result depends on the order of the rows: then one worker takes them all."""
     resumable = True
     """Whether `arrays` holds all of the state, so that a killed pass can go on from it."""
 
