@@ -89,7 +89,7 @@ def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, pass
     passed.clear()
 
     command = [*FIT, "-o", "m.mercer", *KEPT]
-    assert killed(tmp_path, command, 25).returncode == -signal.SIGKILL
+    assert killed(tmp_path, command, 18).returncode == -signal.SIGKILL
     (tmp_path / "run" / "mercer-run.lock").unlink()  # of a process that is no more
     kept = names(tmp_path / "run")
     assert len(kept) > 7

@@ -23,7 +23,7 @@ def same(left, right):
             assert np.allclose(a, b), name
 
 
-@pytest.mark.parametrize("name", build._COUNTS)
+@pytest.mark.parametrize("name", build.COUNTS)
 def test_components(mercer, iris, X, name):
     mercer("fit", iris, "--components", name, "-o", "m.mercer")
     same(load("m.mercer"), PCA(name, random_state=0).fit(X))
