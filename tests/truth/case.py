@@ -158,6 +158,10 @@ def known(model, found, kernel):
     estimator, center = model.estimator, model.settings["center"]
     if kernel is None:
         deviation = estimator.projection_.deviation if model.settings["scale"] else None
+        if deviation is not None:  # columns that are constant to rounding have no share
+            squares, size, w = scores.columns(found.rows, found.weights, center)
+            constant = np.sqrt(squares / w.sum()) <= 8 * oracle.EPS64 * size
+            deviation = np.where(constant & (deviation == 1.0), np.inf, deviation)
         return oracle.Linear(found.rows, found.weights, center, deviation), None
     rows, weights, X = weighing(found, kernel)
     truth = oracle.Kernel(kernel, rows, weights, center, scipy.sparse.issparse(found.X))

@@ -122,12 +122,8 @@ def deviations(fitted, rows, weights):
     model = fitted.estimator
     if not model.scale:
         return
-    X = np.asarray(rows, LD)
-    w = np.ones(len(X), LD) if weights is None else np.asarray(weights, LD)
-    Z = oracle.centred(X, w) if model.center else X
-    squares = (w[:, None] * Z**2).sum(axis=0)
+    squares, size, w = columns(rows, weights, model.center)
     found = np.asarray(model.projection_.deviation, LD)
-    size = np.abs(X).max(axis=0, initial=0)
     constant = (found == 1) & (np.sqrt(squares / w.sum()) <= 64 * fitted.eps * size)
     off = [np.abs(found / np.sqrt(np.where(squares > 0, squares / c, 1)) - 1) for c in _counts(w)]
     off = np.where(constant | (squares == 0), 0, np.minimum(*off))
@@ -135,6 +131,14 @@ def deviations(fitted, rows, weights):
     rough = 1e-9 if fitted.eps < 1e-10 else 1e-4
     text = lambda: f"column {j}: {float(found[j])!r}, off by {float(off[j]):.1e}"  # noqa: E731
     yield look("scale", bool(off[j] <= rough), text)
+
+
+def columns(rows, weights, center):
+    """Return the sum of squares of each column, its largest entry, and the weights."""
+    X = np.asarray(rows, LD)
+    w = np.ones(len(X), LD) if weights is None else np.asarray(weights, LD)
+    Z = oracle.centred(X, w) if center else X
+    return (w[:, None] * Z**2).sum(axis=0), np.abs(X).max(axis=0, initial=0), w
 
 
 def _counts(w):

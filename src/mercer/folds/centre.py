@@ -30,14 +30,15 @@ class Mean:
         """Return rows less their mean, the offset of that mean, and the sum that is left over.
 
         The rows are centred by the mean of every eighth of them, which is no farther from
-        theirs than √7 of their deviation, and costs an eighth of a pass; the offset is that of
-        their mean itself. `room` is a NumPy array that the centred rows may be written to.
+        theirs than √7 of their deviation, and costs an eighth of a pass; by the mean of all where
+        those have little of the weight. The offset is that of their mean itself. `room` is a NumPy
+        array that the centred rows may be written to.
         """
         xp = namespace(w)
         some = float(xp.sum(w[::8]))
         # Differences from a row that counts: a constant column becomes exactly zero.
         row = rows[int(xp.argmax(w)), :]
-        if some > 0.0:
+        if 16.0 * some >= weight:
             middle = row + (w[::8] @ (rows[::8, :] - row)) / some
         else:
             middle = row + (w @ (rows - row)) / weight

@@ -56,6 +56,9 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
         return supposed(fitted)
     plain = replace(fitted, map=replace(fitted.map, shift=None))  # the rows are moved already
     Q, R = scores_over(plain, problem.source)
+    # The mean is no direction of the centred matrix; and what is left is made orthonormal again.
+    Q, turn = orthonormalize(_centred(Q, problem))
+    R = turn @ R
     problem = in_memory(problem)
     W = _widened(Q, problem)
     gram = Gram(problem.kernel, problem.source, center=problem.center, along=W)
@@ -92,13 +95,18 @@ def _widened(Q: Array, problem: KernelProblem) -> Array:
     if not more:
         return Q
     random = like(problem.rng.standard_normal((n, more)), Q)
-    weights = problem.source.weights
-    if problem.center:  # the mean is no direction of the centred matrix
-        u = np.ones(n) if weights is None else np.sqrt(weights)
-        unit = like(u / np.linalg.norm(u), Q)[:, None]
-        random = random - unit @ (unit.T @ random)
-    added = _added(Q, random)
+    added = _added(Q, _centred(random, problem))
     return Q if added is None else namespace(Q).concat([Q, added], axis=1)
+
+
+def _centred(V: Array, problem: KernelProblem) -> Array:
+    """Return vectors over the rows less their part along √w, where the problem is centred."""
+    if not problem.center:
+        return V
+    weights = problem.source.weights
+    u = np.ones(int(V.shape[0])) if weights is None else np.sqrt(weights)
+    unit = like(u / np.linalg.norm(u), V)[:, None]
+    return V - unit @ (unit.T @ V)
 
 
 def _bounded(

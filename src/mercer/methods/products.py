@@ -132,7 +132,8 @@ def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelP
     source = problem.source
     coarse = np.dtype(source.dtype if kept is None else kept) == np.float32
     strings = isinstance(source, StringSource)
-    suits = found.span.suits_float32(found.problem.source)
+    # Float64 rows are not rounded, only what is kept of their kernel.
+    suits = source.dtype == np.float64 or found.span.suits_float32(found.problem.source)
     if strings or not coarse or (suits and _within_reach(found)):
         return problem, kept
     n = source.shape[0]

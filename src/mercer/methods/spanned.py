@@ -24,7 +24,9 @@ from mercer.threads import serial_blas
 DRAWN = 1024
 # Operations that a walk over all pairs of rows may cost where it is only to judge axes.
 AFFORDABLE = 5e11
-# Axes beyond those asked for that are found: products with the kernel matrix start from them.
+# Kernel values above this have squares, and sums of them, that float64 cannot hold.
+_LARGEST = 1e140
+# Components beyond those asked for that are found: products with the kernel matrix start from them.
 _BEYOND = 32
 
 
@@ -53,7 +55,7 @@ class Spanned:
 
     def __post_init__(self) -> None:
         seen = self.seen
-        if not is_finite(seen.scatter) or not np.isfinite(seen.within):
+        if not is_finite(seen.scatter) or not seen.within < _LARGEST:
             raise overflowed(self.problem)
 
     @property
@@ -372,8 +374,8 @@ def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -
 def overflowed(problem: KernelProblem) -> ValueError:
     """Return the error of a kernel that makes NaN or infinity of finite rows."""
     return ValueError(
-        f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
-        f"kernel's parameters."
+        f"{problem.kernel!r} gives NaN or infinity between rows, or values too large to be "
+        f"squared. Scale the rows, or change the kernel's parameters."
     )
 
 
