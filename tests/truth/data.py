@@ -242,7 +242,7 @@ def sizes(rng, largest):
     if largest >= 700 and rng.random() < 0.001:
         return int(rng.integers(700, 2200)), int(rng.integers(1, 4))
     ranges = [(2, 12), (12, 80), (80, 160), (160, 400), (400, largest)]
-    n = int(rng.integers(*ranges[rng.choice(5, p=[0.12, 0.6, 0.22, 0.05, 0.01])]))
+    n = int(rng.integers(*ranges[rng.choice(5, p=[0.2, 0.62, 0.15, 0.025, 0.005])]))
     columns = [(1, 5), (5, 20), (20, 61)]
     d = int(rng.integers(*columns[rng.choice(3, p=[0.55, 0.35, 0.1])]))
     return n, d if n <= 400 else min(d, 6)

@@ -226,7 +226,7 @@ _NAMED = (
     "sparse_l1",
 )
 _ITERATED = ("randomized",)
-_SLOW = {"jacobi": 60, "power": 40}
+_SLOW = {"jacobi": 40, "power": 16}
 _KERNEL = [
     Way("kernel auto", fixed(), True, exact=True),
     Way("kernel exact", fixed(method="exact"), True, exact=True),
