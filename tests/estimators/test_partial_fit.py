@@ -119,7 +119,7 @@ def test_more_components_than_can_be():
     with pytest.raises(ValueError, match=r"n_components=7 .*n_features\)=6"):
         PCA(2).partial_fit(X).set_params(n_components=7).partial_fit(X)
     stream = KernelPCA(2, kernel="rbf", method=Subset(4)).partial_fit(X)
-    with pytest.raises(ValueError, match="n_components=5 axes do not fit the span of n_basis=4"):
+    with pytest.raises(ValueError, match="n_components=5 does not fit the span of n_basis=4"):
         stream.set_params(n_components=5).partial_fit(X)
 
 

@@ -130,10 +130,14 @@ ANOTHER_BASIS = "of rows in another order, or that stand there twice, another ba
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
         for method in (Subset(3), Nystrom(3), Cholesky(3), Within(3))
     ],
-    lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": ANOTHER_BASIS,
-        "check_sample_weight_equivalence_on_sparse_data": ANOTHER_BASIS,
-    },
+    lambda estimator: (
+        {}
+        if isinstance(estimator.method, Within)  # products with all rows end the search
+        else {
+            "check_sample_weight_equivalence_on_dense_data": ANOTHER_BASIS,
+            "check_sample_weight_equivalence_on_sparse_data": ANOTHER_BASIS,
+        }
+    ),
 )
 def test_kernel_estimator_on_a_basis(estimator, check):
     check(estimator)

@@ -88,7 +88,8 @@ class TestFit:
             near(there.eigenvectors_, here.eigenvectors_, 1e-9)
             near(there.transform(rows_of(rows)), here.transform(rows))
             near(there.reconstruction_error(NEW + far), here.reconstruction_error(NEW + far))
-        assert float(there.certificate_.gap) == pytest.approx(float(here.certificate_.gap))
+        # Of rows that lie elsewhere the rounding of any rows is counted.
+        assert float(there.certificate_.gap) == pytest.approx(here.certificate_.gap, abs=1e-8)
         assert there.fingerprint_ == here.fingerprint_ or weights is not None
 
     @pytest.mark.parametrize("solver", ["dense", "arpack", "randomized"])
@@ -236,7 +237,8 @@ class TestSmallChunks:
         method = RandomFeatures(40)
         here, there = (model(method=method).fit(x) for x in (ROWS, rows_of(ROWS, (2,) * 80)))
         assert 0 < made.count("paired") < 20
-        assert float(there.certificate_.gap) == pytest.approx(float(here.certificate_.gap))
+        # Of rows that lie elsewhere the rounding of any rows is counted.
+        assert float(there.certificate_.gap) == pytest.approx(here.certificate_.gap, abs=1e-8)
         near(there.transform(NEW), here.transform(NEW))
 
     @pytest.mark.parametrize(

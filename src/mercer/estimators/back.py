@@ -52,8 +52,8 @@ def _learnt(estimator: Any) -> bool:
 def _no_way_back() -> NotFittedError:
     return NotFittedError(
         "The fit_inverse_transform parameter was not set to True when instantiating and "
-        'hence the inverse transform is not available; nor is preimage="fixed_point", '
-        '"gradient", "ridge" or "distances" set.'
+        'hence the inverse transform is not available; nor is preimage="auto", '
+        '"fixed_point", "gradient", "ridge" or "distances" set.'
     )
 
 

@@ -148,7 +148,7 @@ class Moments(Fold):
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.longest, self.blocks], np.float64)
-        amounts = np.stack([self._amount, self._amount_squared])
+        amounts = np.concatenate([self._amount, self._amount_squared])
         arrays = {"scatter": self._scatter, "sums": sums, "amounts": amounts}
         arrays |= self.middle.arrays()
         if self._waiting:
@@ -162,7 +162,7 @@ class Moments(Fold):
         self._waiting = []
         self.middle.restore(arrays)
         self.longest, self.blocks = (int(x) for x in arrays["sums"])
-        self._amount, self._amount_squared = to_numpy(arrays["amounts"]).copy()
+        self._amount, self._amount_squared = to_numpy(arrays["amounts"]).reshape(2, -1).copy()
         self._scatter = like(to_numpy(arrays["scatter"]).copy(), self.reference)
         if "waiting" in arrays:
             means = (

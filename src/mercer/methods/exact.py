@@ -19,6 +19,7 @@ from mercer.methods.base import (
     Size,
     certify,
     find_solver,
+    require_moderate,
     solve,
 )
 from mercer.operators import Gram, Operator, combined
@@ -194,6 +195,7 @@ def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
             f"{_named(problem.kernel)} gives NaN or infinity between rows: {len(bad)} rows have "
             f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
+    require_moderate(_named(problem.kernel), float(np.max(np.abs(gram.own), initial=0.0)))
 
 
 def positive(operator: Operator, spectrum: Spectrum, k: int) -> int:

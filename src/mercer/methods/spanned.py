@@ -13,6 +13,7 @@ from mercer.arrays import Matrix, Vector, eigh, is_finite, like
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.kernels.rounding import confidence
 from mercer.landmarks.objective import axes_asked
+from mercer.methods.base import require_moderate
 from mercer.methods.sampled import Noise, Sample, measured, sampled
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
@@ -24,8 +25,6 @@ from mercer.threads import serial_blas
 DRAWN = 1024
 # Operations that a walk over all pairs of rows may cost where it is only to judge axes.
 AFFORDABLE = 5e11
-# Kernel values above this have squares, and sums of them, that float64 cannot hold.
-_LARGEST = 1e140
 # Components beyond those asked for that are found: products with the kernel matrix start from them.
 _BEYOND = 32
 
@@ -55,8 +54,9 @@ class Spanned:
 
     def __post_init__(self) -> None:
         seen = self.seen
-        if not is_finite(seen.scatter) or not seen.within < _LARGEST:
+        if not is_finite(seen.scatter) or not np.isfinite(seen.within):
             raise overflowed(self.problem)
+        require_moderate(repr(self.problem.kernel or "the kernel matrix"), seen.largest)
 
     @property
     def bounded(self) -> bool:
@@ -374,8 +374,8 @@ def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -
 def overflowed(problem: KernelProblem) -> ValueError:
     """Return the error of a kernel that makes NaN or infinity of finite rows."""
     return ValueError(
-        f"{problem.kernel!r} gives NaN or infinity between rows, or values too large to be "
-        f"squared. Scale the rows, or change the kernel's parameters."
+        f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+        f"kernel's parameters."
     )
 
 

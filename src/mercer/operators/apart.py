@@ -30,6 +30,7 @@ class Apart(Strips):
         n = source.shape[0]
         self.kernel, self.source = kernel, source
         self.dtype, self.shape = np.dtype(dtype), (n, n)
+        self.kept = None
 
     def fold(self, state: F) -> F:
         """Fold the matrix into a product; into all of it, as the product with all unit vectors."""
