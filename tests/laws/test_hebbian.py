@@ -433,7 +433,7 @@ def test_what_it_refuses():
     with pytest.raises(AttributeError, match="partial_fit") as refused:
         KernelPCA(2, kernel=KERNEL, method=Hebbian()).partial_fit(X)
     assert "Hebbian with a basis" in str(refused.value.__cause__)
-    with pytest.raises(ValueError, match="Scale the rows, or the kernel"):
+    with pytest.raises(ValueError, match="Scale the rows, or change the kernel"):
         fit(2, Hebbian(), 1e100 * X, kernel=Linear())
     with pytest.raises(ValueError, match="row 3"):
         fit(2, Hebbian(), np.where(np.arange(60)[:, None] == 3, np.nan, X))

@@ -123,7 +123,8 @@ class Exact(Method):
         source = problem.source
         solver, kept = find_solver(self.solver), self.kept
         start = _first(problem, kept) if solver is krylov else None
-        gram = Gram(problem.kernel, source, center=problem.center, store=kept, along=start)
+        center = problem.center
+        gram = Gram(problem.kernel, source, center=center, store=kept, along=start, scaled=True)
         require_finite_kernel(problem, gram)
         if solver is power and not gram.psd:
             raise ValueError(
@@ -195,7 +196,8 @@ def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
             f"{_named(problem.kernel)} gives NaN or infinity between rows: {len(bad)} rows have "
             f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
-    require_moderate(_named(problem.kernel), float(np.max(np.abs(gram.own), initial=0.0)))
+    if gram.scale == 1.0:
+        require_moderate(_named(problem.kernel), float(np.max(np.abs(gram.own), initial=0.0)))
 
 
 def positive(operator: Operator, spectrum: Spectrum, k: int) -> int:

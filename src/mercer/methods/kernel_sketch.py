@@ -172,6 +172,7 @@ def _twice(problem: KernelProblem, drawn: Drawn) -> Twice:
         center=problem.center,
         along=like(W, source.reference),
         dtype=np.float64,
+        scaled=True,
     )
     require_finite_kernel(problem, gram)
     free, most = _ranks(W, to_numpy(gram.unit), center=problem.center)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,21 @@ def combined(
     V = V * facing(V, gram.roots)
     lengths = like(np.sqrt(values * gram.divisor), V)
     shares = (to_numpy(gram.roots)[:, 0] ** 2 / source.count) * gram.center
+    scale = gram.scale
+    if scale != 1.0:
+        certificate = replace(
+            certificate,
+            eigenvalues=certificate.eigenvalues * scale,
+            residuals=certificate.residuals * scale,
+            spacing=certificate.spacing * scale,
+            negative=certificate.negative * scale,
+        )
     return KernelProjection(
         mean=gram.means * gram.center,
         components=gram.roots * V / lengths,
-        eigenvalues=values,
-        total_variance=max(0.0, total),
-        rest=max(0.0, total - float(values.sum())),
+        eigenvalues=values * scale,
+        total_variance=max(0.0, total) * scale,
+        rest=max(0.0, total - float(values.sum())) * scale,
         certificate=certificate,
         kernel=gram.kernel,
         basis=None if gram.kernel is None else points_of(source),

@@ -40,6 +40,8 @@ _STRIPS, _STRIP_ROWS = 8, 64
 WIDE = 32
 # Rows of a strip that are squared at a time.
 _SQUARED = 64
+# Kernel values between this and its inverse have squares that float64 can hold.
+_MODERATE = 1e-120
 # Columns of a strip that are made by one matrix product on the host; on a device, all.
 _ACROSS = 4096
 
@@ -213,6 +215,8 @@ class Gram(Operator):
         Vectors whose product is made on the first walk over all pairs.
     dtype : dtype or None
         Precision of that walk where nothing is kept; None is the rows' own.
+    scaled : bool
+        Divide the matrix by `scale`, where squares of its eigenvalues might overflow or vanish.
 
     Attributes
     ----------
@@ -220,6 +224,8 @@ class Gram(Operator):
         Mean of the kernel between each row and all of them.
     height : float
         Mean of the kernel between all rows: the squared length of the mean.
+    scale : float
+        A power of two that the matrix is divided by, beside c: 1 unless kernel values are extreme.
     first : array of shape (n, b) or None
         The product with `along`, as precise as what is kept.
     """
@@ -233,6 +239,7 @@ class Gram(Operator):
         store: Any = None,
         along: Array = None,
         dtype: Any = None,
+        scaled: bool = False,
     ) -> None:
         if store is not None and source.elsewhere is not None and kernel is not None:
             store, dtype = None, store  # where the rows lie it is made anew for every product
@@ -250,11 +257,21 @@ class Gram(Operator):
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
+        if scaled:
+            self._scale()
         self.first = self._survey(along)
 
     @property
     def reference(self) -> Array:
         return self.source.reference
+
+    scale = 1.0
+
+    def _scale(self) -> None:
+        largest = float(np.max(np.abs(self.own), initial=0.0))
+        if np.isfinite(largest) and largest > 0.0 and not _MODERATE < largest < 1.0 / _MODERATE:
+            self.scale = float(np.exp2(np.floor(np.log2(largest))))
+            self.divisor *= self.scale
 
     @property
     def coarse(self) -> float:
@@ -343,7 +360,8 @@ class Gram(Operator):
                 # δ in Frobenius norm, and neither is larger than ‖K‖.
                 off = self.coarse * self.divisor
                 slack = (8.0 * math.sqrt(fold.square) + 4.0 * off) * off
-                square = float(max(0.0, fold.square - less + slack) / self.divisor**2)
+                left = max(0.0, fold.square - less + slack)
+                square = float(left / self.divisor / self.divisor)
             self.square = (
                 Figure(square, "bound", confidence(self.dtype)) if np.isfinite(square) else None
             )
