@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 from mercer import PCA, KernelPCA
 from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
+from mercer.landmarks import RULES
+from mercer.methods import Subset
 from mercer.plan import METHODS
 
 xp = pytest.importorskip("array_api_strict")
@@ -40,7 +42,9 @@ def test_pca(solver, shape):
 @pytest.mark.parametrize(
     ("method", "solver"),
     [("exact", solver) for solver in KERNEL_SOLVERS]
-    + [(name, "auto") for name in METHODS if name not in ("exact", "auto")],
+    + [(name, "auto") for name in METHODS if name not in ("exact", "auto")]
+    + [(Subset(10, select=rule), "auto") for rule in RULES],
+    ids=str,
 )
 @pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
 def test_kernel_pca(method, solver):

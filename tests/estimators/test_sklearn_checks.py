@@ -291,5 +291,7 @@ def test_arrays_of_other_libraries():
         capture_output=True,
         text=True,
     )
+    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+        pytest.skip("scikit-learn 1.8 has no such check")
     assert done.returncode == 0, done.stdout
     assert f"{len(ROWS)} passed" in done.stdout

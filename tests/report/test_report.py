@@ -128,7 +128,7 @@ def test_correlations_of_sparse_and_weighted_rows(written):
 
 
 def test_pipeline(written):
-    rows = pd.DataFrame(X, columns=list("abcd"))
+    rows = pd.DataFrame(X.copy(), columns=list("abcd"))  # pandas 2 would share X
     rows.loc[::7, "b"] = np.nan
     model = make_pipeline(SimpleImputer(), StandardScaler(), PCA(2)).fit(rows)
     page = written(model, rows)

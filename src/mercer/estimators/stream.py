@@ -34,9 +34,9 @@ def require_fixed(estimator: Any, names: tuple[str, ...], begun: tuple[Any, ...]
         now = getattr(estimator, name)
         if not same(now, before):
             raise ValueError(
-                f"{name}={now!r} was {before!r} at the first batch: {', '.join(names)} cannot "
-                f"change between calls of partial_fit, because the rows seen so far are summed "
-                f"already. Begin again with a clone."
+                f"{name}={now!r} was {before!r} at the first batch: {', '.join(names[:-1])} and "
+                f"{names[-1]} cannot change between calls of partial_fit, because the rows seen "
+                f"so far are summed already. Begin again with a clone."
             )
 
 

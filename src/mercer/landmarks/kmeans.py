@@ -190,7 +190,8 @@ def _rows(source: Source, at: np.ndarray[Any, Any]) -> Any:
     if source.sparse:
         return scipy.sparse.csr_matrix(source.whole()[at])
     require_memory(float(len(at)) * source.shape[1] * source.dtype.itemsize, f"{len(at)} rows")
-    return to_numpy(source.take(at))
+    rows = to_numpy(source.take(at))
+    return rows if rows.flags.writeable else rows.copy()
 
 
 def _means(rows: Any, labels: Any, weights: Vector | None, centres: Any) -> tuple[Any, Vector]:
