@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.decomposition._pca import _infer_dimension
 
+import mercer
 from mercer.noise import hard_threshold, marchenko_pastur_median, noise_shares
 from mercer.rules import (
     MLE,
@@ -525,3 +526,13 @@ def test_mle_needs_as_many_samples_as_features():
             as_rule(n_components, 3, 4)
     with pytest.raises(ValueError, match=text):
         MLE().choose(np.ones(3), 3.0, 3, 4)
+
+
+@pytest.mark.parametrize("rule", ["kaiser", "broken-stick"])
+@pytest.mark.parametrize("solver", ["auto", "full", "krylov"])
+def test_constant_columns_do_not_count_where_columns_are_scaled(rule, solver):
+    X = np.random.default_rng(0).standard_normal((200, 5)) @ np.diag([3.0, 2.0, 1.0, 1.0, 1.0])
+    X[:, 1] += X[:, 0]
+    wide = np.c_[X, np.full((200, 15), 7.0)]
+    plain, wider = (mercer.PCA(rule, scale=True, svd_solver=solver).fit(rows) for rows in (X, wide))
+    assert wider.n_components_ == plain.n_components_

@@ -188,8 +188,8 @@ class Certificate:
     >>> from sklearn.datasets import load_iris
     >>> from mercer import PCA
     >>> print(PCA(2).fit(load_iris().data).certificate_.sentence)
-    2 components explain 97.76 % of the variance. No 2 components can explain more than
-    97.76 % (proven), so this is within 0.0001 % of optimal.
+    2 components explain 97.76 % of the variance. No 2 components can explain noticeably more:
+    this is within 0.0001 % of optimal (proven).
     """
 
     captured: Figure
@@ -286,9 +286,13 @@ class Certificate:
         found = f"{k} components explain" if k != 1 else "1 component explains"
         best = f"No {k} components" if k != 1 else "No component"
         gap, held, upper = self.gap, percent(self.captured), percent(self.optimum_upper)
-        if upper != held:
-            upper = percent(self.optimum_upper, up=True)
         within = percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2, up=True)
+        if upper == held and gap < 1e-4:  # a limit with as many digits would be rounded up
+            return (
+                f"{found} {held} of the variance. {best} can explain noticeably more: this is "
+                f"within {within} of optimal ({gap.label})."
+            )
+        upper = percent(self.optimum_upper, up=True)
         return (
             f"{found} {held} of the variance. {best} can explain more than {upper} ({gap.label}), "
             f"so this is within {within} of optimal."

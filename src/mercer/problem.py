@@ -103,6 +103,10 @@ class Problem:
         """Ask the rule how many axes; None when it needs more eigenvalues."""
         n, d = self.seen
         values = np.maximum(values, 0.0)
+        if self.scale and self.rule.first_guess(n, d) is None:
+            # The total of scaled columns is their number: constant ones do not count.
+            d = min(d, max(1, round(total)))
+            values = values[: min(n, d)]
         if len(values) == self.limit < min(n, d):
             # Fewer rows than their weights say: the other eigenvalues are zero.
             values = np.concatenate([values, np.zeros(min(n, d) - len(values))])

@@ -5,12 +5,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from mercer import PCA, KernelPCA
-from mercer.kernels import RBF, Polynomial
+from mercer.kernels import RBF, Linear, Polynomial
 from mercer.methods import (
     Cholesky,
     ConvergenceWarning,
+    Exact,
     Greedy,
     Nystrom,
     RandomFeatures,
@@ -199,3 +201,43 @@ def test_components_that_have_not_converged_have_the_variance_of_their_scores(ga
             covariance = np.cov(scores.T)
             assert np.allclose(np.diag(covariance), model.explained_variance_, rtol=1e-8)
             assert np.allclose(model.fit_transform(rows), scores, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear() + RBF(0.3), Polynomial(2).rbf(0.1), RBF(0.3), Polynomial(3), Linear()],
+    ids=repr,
+)
+@pytest.mark.parametrize("solver", ["krylov", "dense"])
+def test_rows_that_lie_elsewhere_have_the_same_components(kernel, solver):
+    """However large a bound on rounding is, it drops no component and ends no iteration."""
+    dask = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).standard_normal((90, 4))
+    model = KernelPCA(3, kernel=kernel, method=Exact(solver), random_state=0)
+    here = model.fit(X).explained_variance_
+    there = clone(model).fit(dask.from_array(X, chunks=(30, 4)))
+    assert np.allclose(there.explained_variance_, here, rtol=1e-9)
+    assert there.certificate_.gap < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_float32_sums_of_equal_terms_drift():
+    d, n, c = 6000, 2100, np.float32(0.39005804)
+    X = np.full((n, d), c, np.float32)
+    rng, width = np.random.default_rng(1), np.sqrt(float(c) ** 2 * d * 6e-5 / 10)
+    X[:, -10:] = c + (width * rng.standard_normal((n, 10))).astype(np.float32)
+    model = KernelPCA(1, kernel=Polynomial(1, 0.0, 1.0), method=Subset(30), center=False)
+    found = model.set_params(random_state=0).fit(X).certificate_
+    values = np.linalg.svd(X.astype(np.float64), compute_uv=False) ** 2
+    assert found.captured <= values[0] / values.sum()
+    assert found.optimum_upper >= values[0] / values.sum()
+
+
+def test_what_rests_on_float32_rows_says_so():
+    X = np.random.default_rng(1).standard_normal((2300, 3)).astype(np.float32)
+    for gap in (None, 1e-2):
+        model = KernelPCA(5, kernel=RBF(0.5), method=Subset(100), gap=gap, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = model.fit(X).certificate_
+        assert found.captured.confidence == found.gap.confidence == 0.999

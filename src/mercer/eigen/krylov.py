@@ -15,7 +15,7 @@ from mercer.threads import serial_blas
 _STEPS = 600
 # A block whose directions are no farther apart in length stays orthogonal to the basis.
 _CLEAN = 1e-2
-# What products are usually off by, as a share of the bound on it.
+# What a residual gets down to, as a share of what products are usually off by.
 _NOISE = 4e-3
 
 
@@ -106,10 +106,10 @@ class Basis:
                 # Float64 products are asked for what the data's own precision can give.
                 least = self.operator.dtype if tol == 0 else self.dtype
                 # No residual gets below the noise of products, which is well below its bound.
-                goal = target(found.values, tol, least, self.N) + _NOISE * self.operator.rounding
-                met = full or bool(np.all(found.residuals <= goal + self.operator.rounding))
+                goal = target(found.values, tol, least, self.N) + _NOISE * self.operator.floor
+                met = full or bool(np.all(self._left(k) <= goal))
                 met = met and not self._hides(k)
-                met = met or bool(found.values[0] <= self.operator.rounding)  # nothing but noise
+                met = met or self.operator.trace <= self.operator.floor  # nothing but noise
                 asked = enough if self.dtype == np.float64 else None
                 if asked is None and met:
                     break
@@ -236,6 +236,11 @@ class Basis:
         if self._ritz is None:
             self._ritz = eigh(self.H)
         return self._ritz
+
+    def _left(self, k: int) -> Vector:
+        """Return the residuals of the first k pairs, without what rounding may add."""
+        _, S = self._ritz_pairs()
+        return lengths(self.tail @ S[self.m - self.width :, :k])
 
     def _spectrum(self, k: int) -> Spectrum:
         ritz, S = self._ritz_pairs()

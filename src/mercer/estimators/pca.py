@@ -122,8 +122,8 @@ class PCA(Axes):
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
-    3 components explain 66.52 % of the variance. No 3 components can explain more than 66.52 %
-    (proven), so this is within 0.0001 % of optimal.
+    3 components explain 66.52 % of the variance. No 3 components can explain noticeably more:
+    this is within 0.0001 % of optimal (proven).
     """
 
     _coarse: np.dtype[Any]

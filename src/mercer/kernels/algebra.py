@@ -13,7 +13,7 @@ from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import positive, whole
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW
+from mercer.kernels.rounding import FEW, compounded, distances
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 
@@ -37,7 +37,8 @@ class Product(Composed):
         return self.k1.on(pair) * self.k2.on(pair)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return self.k1.roundings(x, y, dtype) + self.k2.roundings(x, y, dtype) + 1.0
+        first, second = (k.roundings(x, y, dtype) for k in (self.k1, self.k2))
+        return first + second + first * second * float(np.finfo(dtype).eps) / 2 + 1.0
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         first, second = self.k1.on(pair), self.k2.on(pair)
@@ -146,7 +147,7 @@ class Power(Composed):
         return self.kernel.on(pair) ** int(self.power)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return self.power * (self.kernel.roundings(x, y, dtype) + 2.0)
+        return compounded(self.kernel.roundings(x, y, dtype) + 2.0, int(self.power), dtype)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
@@ -241,11 +242,19 @@ class InSpace(Composed):
         return namespace(apart).exp(-self.gamma * apart)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """A squared distance is off by C + 2 roundings of both k(x,x), four times at most."""
+        """A squared distance is off by C + 2 roundings of both k(x,x), four times at most.
+
+        Unless it is the rows' own. No value is off by more than 1, which it cannot exceed.
+        """
+        most = 2.0 / float(np.finfo(dtype).eps)
+        if self.kernel.sqdist_is_own:
+            relative, absolute = distances(x, y, dtype)
+            return np.minimum(self.gamma * absolute, relative / math.e) + FEW
         own = [to_numpy(self.kernel.on_itself(points)).astype(np.float64) for points in (x, y)]
         spread = own[0] + np.max(own[1], initial=0.0)
         inner = self.kernel.roundings(x, y, dtype) + 2.0
-        return self.gamma * 2.0 * inner * np.where(np.isnan(spread), np.inf, spread) + FEW
+        spread = np.where(np.isnan(spread), np.inf, spread)
+        return np.minimum(self.gamma * 2.0 * inner * spread + FEW, most)
 
     def apart(self, pair: Either) -> Any:
         apart = self.kernel.apart(pair)

@@ -52,6 +52,8 @@ class Kernel(Params, ABC):
     far = False
     """Whether rows far from zero cost its values digits, so that a shift gains some. Not those
     of a distance: `Pair.sqdist` keeps them, and a shift would round rows that are close."""
+    sqdist_is_own = False
+    """Whether the squared distance in its space is that of the rows."""
     steepest = 0.0
     """Bound on its slope by the distance of two rows, over k(x, x)."""
 

@@ -27,7 +27,7 @@ def _product(
     others: Vector,
     out: Matrix,
 ) -> None:
-    total = np.empty(out.shape[1], out.dtype)
+    total = np.empty(out.shape[1], np.float64)  # sums of equal terms drift in float32
     for i in range(out.shape[0]):
         total[:] = 0
         for at in range(starts[i], starts[i + 1]):

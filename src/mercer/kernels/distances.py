@@ -15,7 +15,7 @@ from mercer.kernels.median import median_distance
 from mercer.kernels.pair import ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, columns, distances, summed
+from mercer.kernels.rounding import FEW, columns, distances
 from mercer.kernels.slopes import Frequencies, Slopes
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.
@@ -195,7 +195,7 @@ class Laplacian(Stationary):
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         if self.norm == "l1":
-            return summed(columns(x), dtype) / math.e + FEW
+            return columns(x) / math.e + FEW  # summed one after the other
         relative, absolute = distances(x, y, dtype)
         # A distance is off by half as much, relatively; absolutely, by δ/(2√s).
         length = np.sqrt(relative * absolute) / 2.0

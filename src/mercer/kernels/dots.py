@@ -11,6 +11,7 @@ from mercer.kernels.algebra import inverse_root
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.parameters import finite, not_negative, positive, whole
 from mercer.kernels.points import Points
+from mercer.kernels.rounding import compounded
 from mercer.kernels.slopes import Slopes
 
 
@@ -28,6 +29,7 @@ class Linear(Kernel):
 
     moves = True
     far = True
+    sqdist_is_own = True
 
     def on(self, pair: Either) -> Any:
         return pair.dot
@@ -75,7 +77,7 @@ class Polynomial(Kernel):
         return _power(self.gamma * pair.dot + self.coef0, int(self.degree))
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return self.degree * super().roundings(x, y, dtype)
+        return compounded(super().roundings(x, y, dtype), int(self.degree), dtype)
 
     def slopes(self, pair: Either) -> tuple[Slopes, ...]:
         inner = _power(self.gamma * pair.dot + self.coef0, int(self.degree) - 1)

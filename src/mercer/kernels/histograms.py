@@ -11,7 +11,7 @@ from mercer.kernels.median import median_distance
 from mercer.kernels.pair import Diagonal, Pair, require_dense
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW
+from mercer.kernels.rounding import FEW, columns
 
 
 class Histogram(Kernel):
@@ -28,6 +28,10 @@ class Histogram(Kernel):
     def value(self, total: Any) -> Any:
         """Return the kernel, given the sum over the columns."""
         return total
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """Summed one after the other: roundings of equal terms may drift."""
+        return float(columns(x)) + FEW
 
     def entries(self, xp: Any, x: Array, y: Array) -> Array:
         """Return what two entries add to the sum."""
@@ -87,6 +91,9 @@ class GeneralizedHistogramIntersection(Kernel):
 
     def on(self, pair: Either) -> Any:
         return pair.through(("power", float(self.alpha)), self._powers).entrywise(_COMMON)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return float(columns(x)) + FEW
 
     def _powers(self, rows: Any) -> Any:
         require_dense(self, rows)

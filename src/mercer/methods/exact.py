@@ -203,14 +203,14 @@ def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
 def positive(operator: Operator, spectrum: Spectrum, k: int) -> int:
     """Return how many of the first k eigenvalues are more than rounding."""
     values = spectrum.values[:k]
-    least = max(_ZERO * float(np.max(values, initial=0.0)), operator.rounding)
+    least = max(_ZERO * float(np.max(values, initial=0.0)), operator.floor)
     return int((values > least).sum())
 
 
 def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
     """Return the negative eigenvalues that were found for certain, the most negative first."""
     found = spectrum.values if spectrum.ritz is None else spectrum.ritz
-    least = max(_ZERO * float(np.max(found, initial=0.0)), gram.rounding)
+    least = max(_ZERO * float(np.max(found, initial=0.0)), gram.floor)
     certain = found < -least
     if spectrum.coupling is not None:  # Ritz values: those that have converged
         certain &= np.sqrt(np.maximum(np.diag(spectrum.coupling), 0.0)) <= 1e-3 * np.abs(found)

@@ -316,7 +316,7 @@ class Hebbian(OnBasis, Streaming):
         gram, operator = rows.gram, rows.operator
         M = rows.covariances(learner)
         values, S = principal(learner.A @ learner.V.T, M, turned=self.polish)
-        least = max(1e-12 * float(np.max(values, initial=0.0)), gram.rounding)
+        least = max(1e-12 * float(np.max(values, initial=0.0)), gram.floor)
         there = int((values > least).sum())
         asked = axes_asked(problem)
         k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)

@@ -200,7 +200,7 @@ def _ranks(W: Matrix, unit: Matrix, *, center: bool) -> tuple[int, int]:
 
 def _least(gram: Gram, values: Vector) -> float:
     """Return what eigenvalues are no more than rounding below."""
-    return max(_RANK * float(np.max(np.abs(values), initial=0.0)), gram.rounding)
+    return max(_RANK * float(np.max(np.abs(values), initial=0.0)), gram.floor)
 
 
 def _chosen(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) -> int | None:

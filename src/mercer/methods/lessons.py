@@ -98,7 +98,7 @@ class OfRows(Lessons):
         self.operator: Operator = gram
         self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
         self.total, self.limit = gram.trace, min(gram.rank, len(self.visited))
-        self.least = (1.0 - _LEFT) * gram.trace - gram.rounding
+        self.least = (1.0 - _LEFT) * gram.trace - gram.floor
         self.chunk = strip_rows(gram.size, 8)
         # Negative eigenvalues make the sum of all smaller than what the positive ones hold.
         self.size = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
@@ -124,7 +124,7 @@ class OfRows(Lessons):
 
     @property
     def nothing(self) -> bool:
-        return self.size <= self.gram.rounding
+        return self.size <= self.gram.floor
 
     def begun(self, rng: np.random.Generator, r: int, before: Learner | None) -> Learner:
         known = np.zeros((0, self.gram.size)) if before is None else before.A

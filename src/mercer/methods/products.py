@@ -166,7 +166,8 @@ def _within_reach(found: Spanned) -> bool:
 
 def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:
     """Return what products say of the basis's axes, which hold this variance."""
-    captured = Figure(variance / (gram.trace + gram.coarse))
+    confidence = fitted.certificate.captured.confidence
+    captured = Figure(variance / (gram.trace + gram.coarse), "bound", confidence)
     note = "Components in the span of a basis, judged by products with the kernel matrix."
     return replace(
         now,

@@ -150,8 +150,10 @@ def measured(problem: KernelProblem, span: Span, seen: KernelMoments) -> Noise |
     if not 0.0 < most < math.inf:
         return None
     share = np.einsum("ij,ij->i", near - exact, near - exact) / most
+    if np.max(share) > 1.0:  # more than roundings admit: nothing is known of the others
+        return Noise(math.inf, math.inf)
     likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
-    first, second = (mean_bound(np.minimum(x, 1.0), likely) for x in (np.sqrt(share), share))
+    first, second = (mean_bound(x, likely) for x in (np.sqrt(share), share))
     return Noise(seen.weight * math.sqrt(most) * first, seen.weight * most * second)
 
 

@@ -173,7 +173,7 @@ class Spanned:
     def _certain(self, energy: Any, turned: Any, longest: Any) -> Any:
         """Bound energy along axes of this length and error from below, given what was computed."""
         first, second = self._noises
-        length = 2.0 * math.sqrt(max(self.seen.largest, 0.0))  # of a row, centred or not
+        length = math.sqrt(8.0 * max(self.seen.largest, 0.0))  # √2 times a row's, centred or not
         root = np.sqrt(np.maximum(energy, 0.0)) - np.sqrt(2.0 * longest * second)
         rows = energy - 2.0 * length * np.sqrt(longest) * first - 2.0 * longest * second
         kept = np.maximum(1.0 - turned, 0.0)
@@ -204,7 +204,7 @@ class Spanned:
         at, found = int(np.argmin(self._left)), float(self.pairs[0][:k].sum())
         first, second = self._noises
         longest, turned = float(self.span.longest[at]), float(self._turned[at])
-        length = 2.0 * math.sqrt(max(self.seen.largest, 0.0))
+        length = math.sqrt(8.0 * max(self.seen.largest, 0.0))
         root = math.sqrt(found) + math.sqrt(2.0 * longest * second)
         rows = found + 2.0 * length * math.sqrt(longest) * first + 2.0 * longest * second
         products = math.sqrt(k) * self._rounding * float(self.span.spread[at])
@@ -362,13 +362,18 @@ class Spanned:
         return full
 
 
-def spanned(problem: KernelProblem, basis: Basis, known: Source | None = None) -> Spanned:
+def spanned(
+    problem: KernelProblem, basis: Basis, known: Source | None = None, dtype: Any = None
+) -> Spanned:
     """Walk the rows once, beside a basis; `known` are kernels to it, where they are there."""
-    span = Span(problem.kernel, basis, problem.source)
+    span = Span(problem.kernel, basis, problem.source, dtype)
     known = None if known is None or known.dtype != span.dtype else known
     fold = KernelMoments(span, problem.source, center=problem.center, known=known)
     seen = problem.source.fold(fold)
-    return Spanned(problem, span, seen, measured(problem, span, seen))
+    noise = measured(problem, span, seen)
+    if noise is not None and math.isinf(noise.first):
+        return spanned(problem, basis, dtype=np.float64)
+    return Spanned(problem, span, seen, noise)
 
 
 def overflowed(problem: KernelProblem) -> ValueError:

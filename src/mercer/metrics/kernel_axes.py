@@ -75,7 +75,7 @@ def _over(fitted: FourierProjection, source: Source) -> KernelProjection:
         shift = None
     gram = Gram(fitted.kernel, source, center=fitted.centred)
     Q = gram.project(Q)
-    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.rounding)
+    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.floor)
     return combined(gram, values, vectors, fitted.certificate, shift)
 
 

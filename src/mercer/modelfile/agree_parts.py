@@ -33,6 +33,8 @@ def _figure(figure: Figure) -> None:
 def _certificate(found: Certificate) -> None:
     need(isinstance(found.captured, Figure), "captured is no figure")
     need(isinstance(found.optimum_upper, Figure), "optimum_upper is no figure")
+    need(found.ratio is None or isinstance(found.ratio, Figure), "ratio is no figure")
+    need(isinstance(found.quotients, (bool, np.bool_)), "quotients is not true or false")
     k = (shape(found.eigenvalues) or (0,))[0]
     for name in ("eigenvalues", "residuals", "spacing"):
         need(host(getattr(found, name), k), f"{name} of the certificate: not one a component")

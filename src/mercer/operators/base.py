@@ -52,6 +52,11 @@ class Operator(ABC):
     """Bound on what the vectors an iteration began with do not see, where it is known."""
 
     @property
+    def floor(self) -> float:
+        """What rounding usually amounts to: eigenvalues below it are taken for zero."""
+        return self.rounding
+
+    @property
     def coarse(self) -> float:
         """Bound on how far, in Frobenius norm, those products can be from the matrix."""
         return self.rounding

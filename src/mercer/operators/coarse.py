@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mercer.arrays import Array, Matrix, cast
 from mercer.kernels.rounding import confidence
 from mercer.operators.base import Operator
@@ -25,6 +27,12 @@ class Coarse(Operator):
         self.square, self.probe, self.rounding = gram.square, gram.probe, gram.coarse
         self.block, self.look = gram.block, gram.look
         self.confidence = confidence(gram.dtype)
+
+    @property
+    def floor(self) -> float:
+        if self.gram.dtype == np.float64:
+            return self.gram.floor
+        return 16.0 * float(np.finfo(np.float32).eps) * self.gram.amount / self.gram.divisor
 
     @property
     def reference(self) -> Array:

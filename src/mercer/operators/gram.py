@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -267,6 +268,15 @@ class Gram(Operator):
 
     scale = 1.0
 
+    @property
+    def floor(self) -> float:
+        return self._usual(float(np.finfo(np.float64).eps))
+
+    def _usual(self, eps: float) -> float:
+        """Return what products of this precision are off by, unless kernel values are far worse."""
+        width = self.source.shape[1] if len(self.source.shape) > 1 else 1
+        return 4.0 * eps * (self.size + width) * self.amount / self.divisor
+
     def _scale(self) -> None:
         largest = float(np.max(np.abs(self.own), initial=0.0))
         if np.isfinite(largest) and largest > 0.0 and not _MODERATE < largest < 1.0 / _MODERATE:
@@ -387,7 +397,7 @@ class Gram(Operator):
             means = g / (np.sqrt(weights) * count**0.5)
         self.means: Vector = np.where(weights > 0, means, 0.0)
         self.height = float(weights @ self.means) / count
-        self._amount = float(weights @ np.abs(self.own))
+        self.amount = float(weights @ np.abs(self.own))
         within = float(weights @ self.own)
         within -= self.height * count if self.center else 0.0
         self.trace = within / self.divisor
@@ -398,16 +408,37 @@ class Gram(Operator):
         weights = to_numpy(self.roots)[:, 0] ** 2
         with np.errstate(over="ignore", invalid="ignore"):
             values = math.sqrt(float(weights @ (np.abs(self.own) * self._roundings(dtype) ** 2)))
-            products = (summed(self.size, dtype) + FEW) * math.sqrt(self._amount)
-            return 4.0 * u * (values + products) * math.sqrt(self._amount) / self.divisor
+            products = (summed(self.size, dtype) + FEW) * math.sqrt(self.amount)
+            return 4.0 * u * (values + products) * math.sqrt(self.amount) / self.divisor
 
     def _roundings(self, dtype: Any) -> Vector:
         """Roundings of the kernel values of each row; none of those of a matrix that is given."""
         if self.kernel is None:
             return np.zeros(self.size)
         points = getattr(self.strips, "points", None)
-        if points is None:  # rows that lie elsewhere: what holds for any
-            points = Points(np.full((1, self.source.shape[1]), np.inf))
+        if points is not None:
+            return self._beside(points, dtype)
+        # Of rows that lie elsewhere: what holds for any, or for any that are no larger.
+        each = self._beside(Points(np.full((1, self.source.shape[1]), np.inf)), dtype)
+        return each if np.isfinite(each).all() else self._beside(self._as_large, dtype)
+
+    def _beside(self, points: Points, dtype: Any) -> Vector:
+        assert self.kernel is not None
         with np.errstate(over="ignore", invalid="ignore"):
             each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
+        each = each if each.shape == (self.size,) else np.max(each)
         return np.broadcast_to(each, (self.size,))
+
+    @cached_property
+    def _as_large(self) -> Points:
+        """Two rows with all entries as large as twice the largest: shifted or not, no row is more.
+
+        One on either side of zero, so that they are not shifted.
+        """
+
+        def sizes(block: Block) -> Array:
+            return namespace(block.rows).max(abs(block.dense(np.float64)), axis=1)[:, None]
+
+        found = self.source.map(sizes, 1, np.float64).collect(label="kernel matrix")
+        largest = 2.0 * float(np.max(to_numpy(found), initial=0.0))
+        return Points(np.outer([largest, -largest], np.ones(self.source.shape[1])))
