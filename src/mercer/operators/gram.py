@@ -43,6 +43,8 @@ WIDE = 32
 _SQUARED = 64
 # Kernel values between this and its inverse have squares that float64 can hold.
 _MODERATE = 1e-120
+# A bound on the rounding of kernel values that says too little.
+_VAGUE = 1e-6
 # Columns of a strip that are made by one matrix product on the host; on a device, all.
 _ACROSS = 4096
 
@@ -420,14 +422,15 @@ class Gram(Operator):
             return self._beside(points, dtype)
         # Of rows that lie elsewhere: what holds for any, or for any that are no larger.
         each = self._beside(Points(np.full((1, self.source.shape[1]), np.inf)), dtype)
-        return each if np.isfinite(each).all() else self._beside(self._as_large, dtype)
+        vague = not np.max(each) * float(np.finfo(dtype).eps) < _VAGUE
+        return self._beside(self._as_large, dtype) if vague else each
 
     def _beside(self, points: Points, dtype: Any) -> Vector:
         assert self.kernel is not None
         with np.errstate(over="ignore", invalid="ignore"):
             each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
-        each = each if each.shape == (self.size,) else np.max(each)
-        return np.broadcast_to(each, (self.size,))
+        whole = each.shape == (self.size,)
+        return np.broadcast_to(each if whole else np.asarray(np.max(each)), (self.size,))
 
     @cached_property
     def _as_large(self) -> Points:
