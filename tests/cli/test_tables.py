@@ -130,7 +130,7 @@ def test_arrays_go_by_numbers(mercer, tmp_path):
 def test_every_command_takes_them(mercer, survey):
     options = ("--id", "code", "--drop", "site,day,batch", "--na", "n.d.")
     more = ("--impute", "mean", "--components", 1)
-    assert mercer("plan", survey, *options, *more, "--json").json["columns"] == 3
+    assert mercer("plan", survey, *options, *more, "--json").json["columns"] == 2
     assert (
         mercer("compare", survey, *options, *more, "--method", "full", "--json").json["rows"] == N
     )
@@ -241,3 +241,12 @@ def test_values_are_completed(words, expected, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         app([], prog_name="mercer")
     assert expected in capsys.readouterr().out.split()
+
+
+def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
+    lines = [f"{30 - i},{i % 4},{i * i % 7}.5,{i % 5}.5" for i in range(30)]
+    (tmp_path / "x.csv").write_text("\n".join(["sample,batch,a,b", *lines]))
+    done = mercer("fit", "x.csv", "--id", "batch", "-o", "m.mercer")
+    assert "left out: 'sample' (identifier). Name an identifier in --columns" in done.err
+    assert "named like" not in done.err
+    assert list(load("m.mercer")[0].feature_names_in_) == ["a", "b"]

@@ -52,7 +52,9 @@ def notes(asked: Rows, table: Table) -> list[str]:
             f"makes it one."
         )
     if table.reasons:
-        found.append(f"left out: {table.left_out}.")
+        remedy = " Name an identifier in --columns to use it as a feature."
+        known = "identifier" in table.reasons.values()
+        found.append(f"left out: {table.left_out}.{remedy if known else ''}")
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
         found.append(f"left out by --drop: {listed(dropped)}.")

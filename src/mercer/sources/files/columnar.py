@@ -292,7 +292,7 @@ def _reason(i: int, schema: Any, roles: Roles, ids: Sequence[int], ask: Ask) -> 
     """Say why a column is left out; None where the user wanted that."""
     kind = schema.field(i).type
     if i in ids and i in roles.features:
-        return "an identifier"
+        return "identifier"
     if i not in roles.features:
         return "an index" if i in roles.candidates and ask.columns is None else None
     text = is_name(kind) or str(kind) in ("string", "large_string")

@@ -178,7 +178,7 @@ class Columns:
     def _reason(self, i: int, ids: Sequence[int], empty: set[int]) -> str | None:
         """Say why a column is left out; None where the user wanted that."""
         if i in ids and i in self.roles.features:
-            return "an identifier"
+            return "identifier"
         if i in empty:
             return "no values"
         if i in self.roles.candidates and i not in self.roles.features:

@@ -64,7 +64,8 @@ class Roles:
         Columns that come beside the rows: id, label and those kept.
     weights, id : int or None
     candidates : tuple of int
-        Columns that may turn out to be the names of the rows, where none were named.
+        Columns that may turn out to be identifiers: the first of them names the rows where no
+        other column does, and none is a feature.
     dropped : tuple of int
         Columns that the user leaves out.
     """
@@ -134,7 +135,7 @@ def assign(
     taken = {*apart, *exact, *dropped}
     candidates = (
         [i for i in range(len(names)) if i not in taken and (i in skipped or says_id(names[i]))]
-        if one["id"] is None and named
+        if named
         else []
     )
     return Roles(
