@@ -64,7 +64,7 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     notes = re.findall(r"<li>(.*?)</li>", text[text.index('id="data-notes"') :], re.S)
     said = " ".join(notes).replace("&#39;", "'")
     assert "Left out: 'day' (dates); 'code' (text)." in said
-    assert "Constant in all rows, without variance: 'batch'." in said
+    assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
     assert "imputed with the mean of their column: 1 in 'width'." in said
     assert ("'sample_id' names the rows" in said) == (not asked)
@@ -249,4 +249,15 @@ def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     done = mercer("fit", "x.csv", "--id", "batch", "-o", "m.mercer")
     assert "left out: 'sample' (identifier). Name an identifier in --columns" in done.err
     assert "named like" not in done.err
-    assert list(load("m.mercer")[0].feature_names_in_) == ["a", "b"]
+    assert list(load("m.mercer").feature_names_in_) == ["a", "b"]
+
+
+def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1e11 + i:.0f},{-1e11 - i * i:.0f},{x}" for i, x in enumerate(rng.normal(size=20))]
+    (tmp_path / "x.csv").write_text("\n".join(['"a, b",neg,x', *lines]))
+    done = mercer("fit", "x.csv", "-o", "m.mercer")
+    assert "'a, b' and 'neg' may be identifiers or times" in done.err
+    assert """--drop '"a, b",neg' leaves them out.""" in done.err
+    mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
+    assert list(load("m.mercer").feature_names_in_) == ["x"]

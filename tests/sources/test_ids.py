@@ -153,7 +153,7 @@ def test_two_identifiers(tmp_path):
     assert (table.id, table.source.names) == ("id", ["a", "b"])
     assert table.reasons == {"sample": "identifier"}
     table = read_table(tmp_path / "x.csv", id="sample")
-    assert (table.id, table.source.names) == ("sample", ["id", "a", "b"])
+    assert (table.id, table.source.names) == ("sample", ["a", "b"])
 
 
 @pytest.mark.parametrize(
