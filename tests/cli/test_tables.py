@@ -67,7 +67,7 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
     assert "imputed with the mean of their column: 1 in 'width'." in said
-    assert ("'sample_id' names the rows" in said) == (not asked)
+    assert ("'sample_id' is used as row names" in said) == (not asked)
     scores = read_table("s.csv", keep=["site"])
     assert scores.extra["sample_id"].tolist() == ids
     assert scores.extra["site"].tolist() == ["A", "B"] * (N // 2)
@@ -247,9 +247,15 @@ def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     lines = [f"{30 - i},{i % 4},{i * i % 7}.5,{i % 5}.5" for i in range(30)]
     (tmp_path / "x.csv").write_text("\n".join(["sample,batch,a,b", *lines]))
     done = mercer("fit", "x.csv", "--id", "batch", "-o", "m.mercer")
-    assert "left out: 'sample' (identifier). Name an identifier in --columns" in done.err
+    assert (
+        "left out: 'sample' (identifier). To use 'sample' as a feature, pass --columns 'sample,*'."
+        in done.err
+    )
     assert "named like" not in done.err
     assert list(load("m.mercer").feature_names_in_) == ["a", "b"]
+    more = ("--id", "batch", "--columns", "sample,*", "-o", "m.mercer", "--force")
+    mercer("fit", "x.csv", *more)
+    assert list(load("m.mercer").feature_names_in_) == ["sample", "a", "b"]
 
 
 def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):

@@ -247,7 +247,7 @@ def test_a_file_is_transformed_by_the_names_of_its_columns(tmp_path):
     """Ids may repeat, columns change their places, and others be there."""
     (tmp_path / "x.csv").write_text("id,a,b\n1,3,4\n2,5,1\n3,1,1\n")
     (tmp_path / "y.csv").write_text("b,c,a,id\n4,x,3,7\n1,x,5,7\n")
-    with pytest.warns(UserWarning, match="'id' names the rows"):
+    with pytest.warns(UserWarning, match="'id' is used as row names"):
         model = PCA(2).fit(tmp_path / "x.csv")
     found = model.transform(tmp_path / "y.csv").collect()
     assert_array_equal(found, model.transform(tmp_path / "x.csv").collect()[:2])
@@ -271,7 +271,7 @@ def test_a_table_of_identifiers_alone(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     table = pd.DataFrame({"id": [1, 2, 4], "t": ["x", "y", "y"]})
     table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
-    with pytest.raises(FileError, match="'id' names the rows; columns= makes it a feature"):
+    with pytest.raises(FileError, match=r"not features: 'id'.*pass columns=\['id'\]"):
         read_table(path)
     assert read_table(path, columns=["id"]).source.names == ["id"]
 

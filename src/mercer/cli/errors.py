@@ -60,11 +60,10 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bmercer\.save\b", "mercer fit"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
     (r"\bformat='(\w+)'", r"--format \1"),
-    (r"\bcolumns= makes", "--columns makes"),
     (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
     (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),
     (r"\bdrop=\.\.\.", "--drop"),
-    (rf"\bdrop=(\[{_TEXT}(?:, {_TEXT})*\])", lambda found: f"--drop {_between(found[1])}"),
+    (rf"\b(drop|columns)=(\[{_TEXT}(?:, {_TEXT})*\])", lambda m: f"--{m[1]} {_between(m[2])}"),
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),

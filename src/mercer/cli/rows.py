@@ -48,13 +48,14 @@ def notes(asked: Rows, table: Table) -> list[str]:
     suffix = split(asked.data)[0].suffix.lower()
     if asked.id is None and table.id is not None and suffix != ".h5ad":
         found.append(
-            f"column {table.id!r} names the rows and is not a feature; naming it in --columns "
-            f"makes it one."
+            f"column {table.id!r} is used as row names, not as a feature. To use it as a feature, "
+            f"pass columns={[table.id, '*']}."
         )
     if table.reasons:
-        remedy = " Name an identifier in --columns to use it as a feature."
-        known = "identifier" in table.reasons.values()
-        found.append(f"left out: {table.left_out}.{remedy if known else ''}")
+        found.append(f"left out: {table.left_out}.")
+        ids = [name for name, reason in table.reasons.items() if reason == "identifier"]
+        if ids:
+            found[-1] += f" To use {ids[0]!r} as a feature, pass columns={[ids[0], '*']}."
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
         found.append(f"left out by --drop: {listed(dropped)}.")

@@ -227,7 +227,7 @@ def _read(parts: Parts, ask: Ask, tick: Any) -> Table:
     ids = _identifiers(parts, roles)
     numbers = [i for i in roles.features if is_number(schema.field(i).type) and i not in ids]
     if not numbers:
-        there = f"Its columns are {listed(names)}.{only_ids(ids, names)}"
+        there = f"Its columns are {listed(names)}.{only_ids(ids, names, ask)}"
         raise FileError(f"{ask.path} has no column of numbers. {there}")
     single = all(str(s.field(names[i]).type) == "float" for s in parts.schemas for i in numbers)
     dtype = np.dtype(np.float32 if single else np.float64)

@@ -42,12 +42,21 @@ class Ask:
     na: tuple[str, ...] = ()
     look: bool = False
     """Whether remarks about the columns are wanted, which takes a pass over the rows."""
+    direct: bool = False
+    """Whether the path was given in place of rows, where there are no options."""
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked of single columns."""
         roles = (self.columns, self.label, self.weights, self.id)
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
+
+    def option(self, text: str) -> str:
+        """Write an option of `read_table`; the whole call where the user has not called it."""
+        if not self.direct:
+            return text
+        call = f"read_table({self.path!r}, {text}).source"
+        return f"{call}, with: from mercer.sources.files import read_table"
 
 
 @dataclass(frozen=True)
@@ -162,10 +171,13 @@ def says_id(name: str) -> bool:
     return _ID_NAME.fullmatch(name) is not None
 
 
-def only_ids(ids: Sequence[int], names: Sequence[str]) -> str:
-    """Say which columns name the rows, where no others are left."""
-    which = listed([names[i] for i in ids])
-    return f" {which} names the rows; columns= makes it a feature." if ids else ""
+def only_ids(ids: Sequence[int], names: Sequence[str], ask: Ask) -> str:
+    """Say which columns are identifiers, where no others are left."""
+    if not ids:
+        return ""
+    which = [names[i] for i in ids]
+    option = ask.option(f"columns={which[:1]}")
+    return f" Identifiers are not features: {listed(which)}. To use one, pass {option}."
 
 
 def find(name: str, place: dict[str, int], ask: Ask, named: bool = True) -> int:
