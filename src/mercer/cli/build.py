@@ -122,7 +122,7 @@ def _gamma(asked: Model) -> Any:
     if not has_gamma(kernel):
         remedy = "it has none" if kernel in KERNELS else "write it there"
         raise UsageError(
-            f"--gamma is for a kernel given by name alone, as --kernel rbf, and --kernel is "
+            f"--gamma is for a kernel given by name alone, such as --kernel rbf, and --kernel is "
             f"{kernel!r}: {remedy}."
         )
     if text in ("median", "scale"):

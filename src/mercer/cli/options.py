@@ -100,7 +100,7 @@ class Format(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Format of the data where its name does not tell, as csv.",
+            help="Format, if the file name does not show it, such as csv.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -186,7 +186,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="median|scale|NUMBER",
-            help="Scale of a kernel given by name, as --kernel rbf: median takes it from the "
+            help="Scale of a kernel given by name, such as --kernel rbf: median takes it from the "
             "median distance between rows, scale is 1/(columns × variance). Default: median.",
             rich_help_panel=_MODEL,
         ),
