@@ -195,10 +195,9 @@ def test_a_share_in_percent(mercer, iris, text):
     facts = mercer("fit", iris, "--components", text, "-o", "m.mercer", "--json").json
     assert load("m.mercer").n_components == pytest.approx(0.95)
     assert facts["components"] == 2
-    assert (
-        "between 0% and 100%"
-        in mercer("fit", iris, "--components", "195%", "-o", "n.mercer", code=2).err
-    )
+    for wrong in ("0%", "100%", "195%"):
+        done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
+        assert "above 0% and below 100%; for every component use all" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):
@@ -267,3 +266,27 @@ def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
     assert """--drop '"a, b",neg' leaves them out.""" in done.err
     mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
     assert list(load("m.mercer").feature_names_in_) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("command", "earlier"),
+    [
+        *((command, False) for command in ("fit", "plan", "compare", "novelty fit")),
+        *((command, True) for command in ("transform", "denoise", "report", "novelty score")),
+    ],
+)
+def test_help_speaks_of_what_the_command_has(mercer, command, earlier):
+    shown = " ".join(mercer(*command.split(), "--help").out.replace("│", " ").split())
+    assert ("that of the fit" in shown.lower()) == earlier
+    assert ("the report colours" in shown) == (command in ("fit", "plan"))
+    assert ("Also write" in shown) == (command == "fit")
+    assert shown.count("plan does not write this file") == (3 if command == "plan" else 0)
+    assert (".gz, .bz2, .xz" in shown) == (not earlier)
+    assert ("Without it, missing values are refused" in shown) == (not earlier)
+
+
+def test_a_kept_column_is_a_feature_only_where_it_is_named(mercer, iris):
+    kept = ("--keep", "sl", "-o", "m.mercer", "--force")
+    for columns, used in (("*", False), ("sl,*", True)):
+        mercer("fit", iris, *kept, "--columns", columns)
+        assert ("sl" in load("m.mercer").feature_names_in_) == used

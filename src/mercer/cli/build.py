@@ -80,7 +80,10 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return text
     if text.endswith("%") and (percent := _number(text[:-1])) is not None:
         if not 0 < percent < 100:
-            raise UsageError(f"--components {text} must be between 0% and 100%.")
+            raise UsageError(
+                f"--components {text}: a share must be above 0% and below 100%; for every "
+                f"component use all."
+            )
         return percent / 100
     number = _number(text)
     if number is None:
