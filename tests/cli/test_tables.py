@@ -99,9 +99,14 @@ def test_the_id_of_the_fit_may_repeat_or_be_gone(mercer, survey, tmp_path):
     mercer("transform", "m.mercer", "two.csv", "-o", "s.csv")
     assert read_table("s.csv", keep=["sample_id"]).extra["sample_id"].tolist() == [7, 7]
     (tmp_path / "two.csv").write_text("width,length,batch\n1,2,5\n2,2,5\n")
-    mercer("transform", "m.mercer", "two.csv", "-o", "s.csv", "--force")
+    done = mercer("transform", "m.mercer", "two.csv", "-o", "s.csv", "--force")
+    assert "two.csv has no column 'sample_id', which has the row names of the fit" in done.err
     assert read_table("s.csv").id is None
-    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "t.csv", code=1)
+    (tmp_path / "two.csv").write_text("width,length,batch,who\n1,2,5,x\n2,2,5,y\n")
+    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "t.csv")
+    assert "row names" not in done.err
+    (tmp_path / "two.csv").write_text("width,length,batch\n1,2,5\n2,2,5\n")
+    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "u.csv", code=1)
     assert "has no column 'who'" in done.err
 
 

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from mercer import PCA, KernelPCA, config_context
+from mercer import PCA, KernelPCA, NoveltyDetector, config_context
 from mercer.sources import as_source
 from mercer.sources.files import FileError, MissingValues, read_table, write_table
 
@@ -289,3 +289,23 @@ def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, name
         warnings.simplefilter("ignore")
         found = eval(call, {"read_table": read_table})
     assert found.names == names
+
+
+@pytest.mark.parametrize("model", [PCA(1), KernelPCA(1, kernel="rbf"), NoveltyDetector(PCA(1))])
+def test_a_table_in_place_of_its_rows(tmp_path, model):
+    (tmp_path / "x.csv").write_text(TABLE)
+    table = read_table(tmp_path / "x.csv")
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        model.fit(table)
+    model.fit(table.source)
+    method = getattr(model, "transform", None) or model.predict
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        method(table)
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        as_source(table)
+
+
+def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
+    table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
+    with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
+        PCA(1).fit(table)

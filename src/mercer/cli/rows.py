@@ -139,6 +139,11 @@ def _named(
     if dropped and names is not None:
         voice.note(f"not used, as the model has no such columns: {listed(dropped)}.")
     usual = origin.get("id")
+    if usual is not None and table.id is None and usual not in table.extra:
+        voice.note(
+            f"{asked.data} has no column {usual!r}, which has the row names of the fit: there are "
+            f"no row names. --id COLUMN uses another column."
+        )
     return replace(table, id=usual) if asked.id is None and usual in table.extra else table
 
 
