@@ -191,9 +191,9 @@ def test_files_are_not_replaced_unless_asked(mercer, iris, tmp_path):
     for name in ("m.mercer", "s.csv"):
         (tmp_path / name).write_text("precious")
     done = mercer("fit", iris, "-o", "m.mercer", code=1)
-    assert "m.mercer is there already. --force replaces it." in done.err
+    assert "m.mercer already exists; use --force to overwrite." in done.err
     done = mercer("fit", iris, "-o", "n.mercer", "--scores", "s.csv", code=1)
-    assert "s.csv is there already" in done.err
+    assert "s.csv already exists" in done.err
     assert not (tmp_path / "n.mercer").exists()
     assert (tmp_path / "m.mercer").read_text() == (tmp_path / "s.csv").read_text() == "precious"
     mercer("fit", iris, "-o", "m.mercer", "--scores", "s.csv", "--force")

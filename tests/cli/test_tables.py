@@ -64,10 +64,10 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     notes = re.findall(r"<li>(.*?)</li>", text[text.index('id="data-notes"') :], re.S)
     said = " ".join(notes).replace("&#39;", "'")
     assert "Left out: 'day' (dates); 'code' (text)." in said
-    assert "Constant in all rows, without variance: 'batch'." in said
+    assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
     assert "imputed with the mean of their column: 1 in 'width'." in said
-    assert ("'sample_id' names the rows" in said) == (not asked)
+    assert ("'sample_id' is used as row names" in said) == (not asked)
     scores = read_table("s.csv", keep=["site"])
     assert scores.extra["sample_id"].tolist() == ids
     assert scores.extra["site"].tolist() == ["A", "B"] * (N // 2)
@@ -99,9 +99,14 @@ def test_the_id_of_the_fit_may_repeat_or_be_gone(mercer, survey, tmp_path):
     mercer("transform", "m.mercer", "two.csv", "-o", "s.csv")
     assert read_table("s.csv", keep=["sample_id"]).extra["sample_id"].tolist() == [7, 7]
     (tmp_path / "two.csv").write_text("width,length,batch\n1,2,5\n2,2,5\n")
-    mercer("transform", "m.mercer", "two.csv", "-o", "s.csv", "--force")
+    done = mercer("transform", "m.mercer", "two.csv", "-o", "s.csv", "--force")
+    assert "two.csv has no column 'sample_id', which has the row names of the fit" in done.err
     assert read_table("s.csv").id is None
-    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "t.csv", code=1)
+    (tmp_path / "two.csv").write_text("width,length,batch,who\n1,2,5,x\n2,2,5,y\n")
+    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "t.csv")
+    assert "row names" not in done.err
+    (tmp_path / "two.csv").write_text("width,length,batch\n1,2,5\n2,2,5\n")
+    done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "u.csv", code=1)
     assert "has no column 'who'" in done.err
 
 
@@ -130,7 +135,7 @@ def test_arrays_go_by_numbers(mercer, tmp_path):
 def test_every_command_takes_them(mercer, survey):
     options = ("--id", "code", "--drop", "site,day,batch", "--na", "n.d.")
     more = ("--impute", "mean", "--components", 1)
-    assert mercer("plan", survey, *options, *more, "--json").json["columns"] == 3
+    assert mercer("plan", survey, *options, *more, "--json").json["columns"] == 2
     assert (
         mercer("compare", survey, *options, *more, "--method", "full", "--json").json["rows"] == N
     )
@@ -195,10 +200,9 @@ def test_a_share_in_percent(mercer, iris, text):
     facts = mercer("fit", iris, "--components", text, "-o", "m.mercer", "--json").json
     assert load("m.mercer").n_components == pytest.approx(0.95)
     assert facts["components"] == 2
-    assert (
-        "between 0% and 100%"
-        in mercer("fit", iris, "--components", "195%", "-o", "n.mercer", code=2).err
-    )
+    for wrong in ("0%", "100%", "195%"):
+        done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
+        assert "above 0% and below 100%; for every component use all" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):
@@ -241,3 +245,53 @@ def test_values_are_completed(words, expected, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         app([], prog_name="mercer")
     assert expected in capsys.readouterr().out.split()
+
+
+def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
+    lines = [f"{30 - i},{i % 4},{i * i % 7}.5,{i % 5}.5" for i in range(30)]
+    (tmp_path / "x.csv").write_text("\n".join(["sample,batch,a,b", *lines]))
+    done = mercer("fit", "x.csv", "--id", "batch", "-o", "m.mercer")
+    assert (
+        "left out: 'sample' (identifier). To use 'sample' as a feature, pass --columns 'sample,*'."
+        in done.err
+    )
+    assert "named like" not in done.err
+    assert list(load("m.mercer").feature_names_in_) == ["a", "b"]
+    more = ("--id", "batch", "--columns", "sample,*", "-o", "m.mercer", "--force")
+    mercer("fit", "x.csv", *more)
+    assert list(load("m.mercer").feature_names_in_) == ["sample", "a", "b"]
+
+
+def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1e11 + i:.0f},{-1e11 - i * i:.0f},{x}" for i, x in enumerate(rng.normal(size=20))]
+    (tmp_path / "x.csv").write_text("\n".join(['"a, b",neg,x', *lines]))
+    done = mercer("fit", "x.csv", "-o", "m.mercer")
+    assert "'a, b' and 'neg' may be identifiers or times" in done.err
+    assert """--drop '"a, b",neg' leaves them out.""" in done.err
+    mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
+    assert list(load("m.mercer").feature_names_in_) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("command", "earlier"),
+    [
+        *((command, False) for command in ("fit", "plan", "compare", "novelty fit")),
+        *((command, True) for command in ("transform", "denoise", "report", "novelty score")),
+    ],
+)
+def test_help_speaks_of_what_the_command_has(mercer, command, earlier):
+    shown = " ".join(mercer(*command.split(), "--help").out.replace("│", " ").split())
+    assert ("that of the fit" in shown.lower()) == earlier
+    assert ("the report colours" in shown) == (command in ("fit", "plan"))
+    assert ("Also write" in shown) == (command == "fit")
+    assert shown.count("plan does not write this file") == (3 if command == "plan" else 0)
+    assert (".gz, .bz2, .xz" in shown) == (not earlier)
+    assert ("Without it, missing values are refused" in shown) == (not earlier)
+
+
+def test_a_kept_column_is_a_feature_only_where_it_is_named(mercer, iris):
+    kept = ("--keep", "sl", "-o", "m.mercer", "--force")
+    for columns, used in (("*", False), ("sl,*", True)):
+        mercer("fit", iris, *kept, "--columns", columns)
+        assert ("sl" in load("m.mercer").feature_names_in_) == used

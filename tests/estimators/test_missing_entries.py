@@ -59,7 +59,8 @@ MODELS = [
 def refuses(call, message):
     with pytest.raises(ValueError, match=message) as told:
         call()
-    assert "Fill" in str(told.value)
+    assert "or drop those rows." in str(told.value)
+    assert ("Convert the dates to numbers" in str(told.value)) == ("NaT" in str(told.value))
     assert "drop those rows" in str(told.value)
 
 

@@ -167,6 +167,31 @@ def test_the_table_of_outliers_is_not_clipped(opened, tmp_path, width, labelled)
     page.close()
 
 
+def test_long_numbers_that_name_rows_stay_on_one_line(opened, tmp_path):
+    rows = np.random.default_rng(0).standard_t(2, size=(100, 5))
+    ids = [10**17 + i for i in range(100)]
+    write_report(PCA(2).fit(rows), rows, tmp_path / "r.html", ids=ids)
+    page = opened(tmp_path / "r.html", viewport={"width": 390, "height": 844})
+    lines = "[...document.querySelectorAll('#furthest th bdi')].map(e => e.getClientRects().length)"
+    assert set(page.evaluate(lines)) == {1}
+    page.close()
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_letters_of_the_rules_are_not_under_the_buttons(opened, tmp_path, k):
+    rows = np.random.default_rng(0).normal(size=(100, 5)) * [100, 1, 1, 1, 1]
+    write_report(PCA(k).fit(rows), rows, tmp_path / "r.html")
+    page = opened(tmp_path / "r.html")
+    edges = page.evaluate(
+        """[...document.querySelectorAll('#scree .annotation-text')].map(
+            e => e.getBoundingClientRect().top)"""
+    )
+    below = "document.querySelector('#scree .modebar-group').getBoundingClientRect().bottom"
+    assert edges
+    assert min(edges) >= page.evaluate(below)
+    page.close()
+
+
 def test_headings_of_the_certificate_leave_no_blank_band_on_a_phone(opened, wine):
     page = opened(wine, viewport={"width": 390, "height": 844})
     head = "document.querySelector('#axes thead').getBoundingClientRect().height"

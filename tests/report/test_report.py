@@ -133,11 +133,24 @@ def test_pipeline(written):
     model = make_pipeline(SimpleImputer(), StandardScaler(), PCA(2)).fit(rows)
     page = written(model, rows)
     np.testing.assert_allclose(points(page), model.transform(rows), atol=1e-5)
-    assert "SimpleImputer and StandardScaler" in page.text
+    assert "Missing values were filled with column means. The columns were standar" in page.text
     assert "from sklearn.impute import SimpleImputer" in page.text
     coloured = page.data["points"]["colours"]
     assert [colour["name"] for colour in coloured] == list("abcd")
     np.testing.assert_array_equal(np.isnan(numbers(coloured[1]["values"])), rows["b"].isna())
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (SimpleImputer(strategy="median"), "Missing values were filled with column medians."),
+        (SimpleImputer(strategy="constant"), "The rows were preprocessed by SimpleImputer."),
+        (StandardScaler(with_mean=False), "The columns were divided by their standard deviations."),
+        (StandardScaler(with_std=False), "The rows were preprocessed by StandardScaler."),
+    ],
+)
+def test_what_a_step_did(written, step, said):
+    assert said in written(make_pipeline(step, PCA(2)).fit(X), X).text
 
 
 def test_novelty(written):

@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import lzma
+import re
+import warnings
 import zipfile
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from mercer import PCA, KernelPCA, config_context
+from mercer import PCA, KernelPCA, NoveltyDetector, config_context
 from mercer.sources import as_source
 from mercer.sources.files import FileError, MissingValues, read_table, write_table
 
@@ -97,11 +99,12 @@ def test_missing_values_have_a_remedy_that_works(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     said = str(caught.value)
-    names = {"read_table": read_table, "make_pipeline": make_pipeline, "path": path}
-    names |= {"SimpleImputer": SimpleImputer, "PCA": PCA}
-    first, second = said.split("column: ")[1].split("; on the")[0].split(", then ")
-    exec(first, names)
-    assert eval(second, names)[-1].n_components_ == 2
+    names = {"make_pipeline": make_pipeline, "SimpleImputer": SimpleImputer, "PCA": PCA}
+    exec(
+        "model = ".join(re.split("(?=make_pip)", said.split("column: ")[1].split("; on the")[0])),
+        names,
+    )
+    assert names["model"][-1].n_components_ == 2
 
 
 # Text.
@@ -250,3 +253,59 @@ def test_too_little_memory_is_said_of_rows_and_columns(tmp_path):
         pytest.raises(MemoryError, match="budget of 1000 B is too small: to work on 9 rows × 400"),
     ):
         PCA(1).fit(tmp_path / "x.npy")
+
+
+def write_mixed(folder):
+    folder.mkdir()
+    pd.DataFrame({"a": [1, 2, 4], "b": [2, 2, 5]}).to_parquet(folder / "x.parquet")
+    (folder / "notes.txt").write_text("read me\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "names"),
+    [
+        ("x.csv", "id,a\n1,2\n2,5\n3,4\n", ["id", "a"]),
+        ("x.csv", "a,b\n1,2\n?,5\n4,4\n3,1\n", ["a", "b"]),
+        ("x.csv", "id\n1\n2\n4\n", ["id"]),
+        ("x.csv", "a,b\n1,2\n,5\n4,4\n", ["a", "b"]),
+        ("x.tsv", pd.DataFrame({"a": [1, 2], "b": [4, 2]}).to_parquet, ["a", "b"]),
+        ("rows", write_mixed, ["a", "b"]),
+    ],
+)
+def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, names):
+    path = tmp_path / name
+    write(path) if callable(write) else path.write_text(write)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            PCA(1).fit(path)
+        except (FileError, MissingValues) as error:
+            seen.append(error)
+    said = " ".join(str(getattr(one, "message", one)) for one in seen)
+    assert "from mercer.sources.files import read_table" in said
+    call = re.search(r"read_table\(.*?\)\.source", said)[0]
+    assert repr(str(path)) in call
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = eval(call, {"read_table": read_table})
+    assert found.names == names
+
+
+@pytest.mark.parametrize("model", [PCA(1), KernelPCA(1, kernel="rbf"), NoveltyDetector(PCA(1))])
+def test_a_table_in_place_of_its_rows(tmp_path, model):
+    (tmp_path / "x.csv").write_text(TABLE)
+    table = read_table(tmp_path / "x.csv")
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        model.fit(table)
+    model.fit(table.source)
+    method = getattr(model, "transform", None) or model.predict
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        method(table)
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        as_source(table)
+
+
+def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
+    table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
+    with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
+        PCA(1).fit(table)

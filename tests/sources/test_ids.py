@@ -151,9 +151,9 @@ def test_two_identifiers(tmp_path):
     (tmp_path / "x.csv").write_text("id,sample,a,b\n1,s1,3,4\n2,s2,5,1\n3,s3,1,1\n")
     table = read_table(tmp_path / "x.csv")
     assert (table.id, table.source.names) == ("id", ["a", "b"])
-    assert table.reasons == {"sample": "an identifier"}
+    assert table.reasons == {"sample": "identifier"}
     table = read_table(tmp_path / "x.csv", id="sample")
-    assert (table.id, table.source.names) == ("sample", ["id", "a", "b"])
+    assert (table.id, table.source.names) == ("sample", ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_file_is_transformed_by_the_names_of_its_columns(tmp_path):
     """Ids may repeat, columns change their places, and others be there."""
     (tmp_path / "x.csv").write_text("id,a,b\n1,3,4\n2,5,1\n3,1,1\n")
     (tmp_path / "y.csv").write_text("b,c,a,id\n4,x,3,7\n1,x,5,7\n")
-    with pytest.warns(UserWarning, match="'id' names the rows"):
+    with pytest.warns(UserWarning, match="'id' is used as row names"):
         model = PCA(2).fit(tmp_path / "x.csv")
     found = model.transform(tmp_path / "y.csv").collect()
     assert_array_equal(found, model.transform(tmp_path / "x.csv").collect()[:2])
@@ -271,6 +271,23 @@ def test_a_table_of_identifiers_alone(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     table = pd.DataFrame({"id": [1, 2, 4], "t": ["x", "y", "y"]})
     table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
-    with pytest.raises(FileError, match="'id' names the rows; columns= makes it a feature"):
+    with pytest.raises(FileError, match=r"not features: 'id'.*pass columns=\['id'\]"):
         read_table(path)
     assert read_table(path, columns=["id"]).source.names == ["id"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("id", [None, "sample", "code"])
+def test_no_identifier_is_a_feature_whichever_names_the_rows(tmp_path, suffix, id):
+    path = tmp_path / f"x{suffix}"
+    ids = {"sample": [10, 30, 20], "user_id": [7, 5, 6], "code": [4, 4, 9]}
+    table = pd.DataFrame({**ids, "a": [0.5, 2.5, 1.5]})
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    found = read_table(path, id=id, remarks=True)
+    assert found.id == (id or "sample")
+    others = [name for name in ("sample", "user_id") if name != found.id]
+    assert found.reasons == dict.fromkeys(others, "identifier")
+    assert found.source.names == (["a"] if id == "code" else ["code", "a"])
+    assert not any("identifier" in text for text in found.remarks)
+    chosen = read_table(path, id=id, columns=["sample", "a"])
+    assert chosen.source.names == ["sample", "a"]

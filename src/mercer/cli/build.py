@@ -80,7 +80,10 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return text
     if text.endswith("%") and (percent := _number(text[:-1])) is not None:
         if not 0 < percent < 100:
-            raise UsageError(f"--components {text} must be between 0% and 100%.")
+            raise UsageError(
+                f"--components {text}: a share must be above 0% and below 100%; for every "
+                f"component use all."
+            )
         return percent / 100
     number = _number(text)
     if number is None:
@@ -122,7 +125,7 @@ def _gamma(asked: Model) -> Any:
     if not has_gamma(kernel):
         remedy = "it has none" if kernel in KERNELS else "write it there"
         raise UsageError(
-            f"--gamma is for a kernel given by name alone, as --kernel rbf, and --kernel is "
+            f"--gamma is for a kernel given by name alone, such as --kernel rbf, and --kernel is "
             f"{kernel!r}: {remedy}."
         )
     if text in ("median", "scale"):

@@ -26,7 +26,7 @@ class Columns:
         typer.Option(
             metavar="COLUMN",
             help="Column with the names of the rows, for scores and reports; not a feature. "
-            "Default: that of the fit, or a column such as id or sample_id without repeats.",
+            "Default: a column such as id or sample_id without repeats.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -55,6 +55,21 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FittedColumns(Columns):
+    """What columns of a table are for that a model is used on."""
+
+    id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with the names of the rows, for scores and reports. Default: that of the "
+            "fit, or a column such as id or sample_id without repeats.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Keep:
     """Columns that go through to the output."""
 
@@ -62,7 +77,7 @@ class Keep:
         str | None,
         typer.Option(
             metavar="A,B,…",
-            help="Columns to copy to the output: names, or patterns. They are not features.",
+            help="Columns to copy to the output: names, or patterns.",
             rich_help_panel=_DATA,
         ),
     ] = None

@@ -20,7 +20,7 @@ class Options(Rows, Model):
         typer.Option(
             "--method",
             metavar="A,B,…",
-            help="Methods to compare. Those of most use, if not given.",
+            help="Methods to compare. Default: the most useful ones.",
             rich_help_panel="Model",
         ),
     ] = None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import sys
 import traceback
+from ast import literal_eval
 from collections.abc import Callable
 from json import dumps
 from pathlib import Path
@@ -19,8 +21,17 @@ DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
 
 # Errors that say what is wrong with data, files or memory; others are ours.
 _KNOWN = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplementedError)
+_TEXT = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+
+
+def _between(names: str) -> str:
+    """Write a list of names for an option that takes them between commas."""
+    texts = [f'"{name}"' if "," in name else name for name in literal_eval(names)]
+    return shlex.quote(",".join(texts))
+
+
 # What the library calls by its Python name, and the command line by another.
-_WORDS = (
+_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" with svd_solver='full'", ""),  # scikit-learn's word for "auto", too
     (r"config_context\(memory=\.\.\.\)", "--memory"),
     (r"config_context\(memory=", "--memory "),
@@ -49,9 +60,10 @@ _WORDS = (
     (r"\bmercer\.save\b", "mercer fit"),
     (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
     (r"\bformat='(\w+)'", r"--format \1"),
-    (r"\bcolumns= makes", "--columns makes"),
     (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
     (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),
+    (r"\bdrop=\.\.\.", "--drop"),
+    (rf"\b(drop|columns)=(\[{_TEXT}(?:, {_TEXT})*\])", lambda m: f"--{m[1]} {_between(m[2])}"),
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),

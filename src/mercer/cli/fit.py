@@ -27,6 +27,23 @@ class Options(Keep, Rows, Model, Kept, Output):
             "--output", "-o", help="Model file to write: NAME.mercer.", rich_help_panel="Output"
         ),
     ]
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of labels. It is not a feature; the report colours the rows by it.",
+            rich_help_panel="Data",
+        ),
+    ] = None
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…",
+            help="Columns to copy to the scores: names, or patterns. They are features only where "
+            "--columns names them in full.",
+            rich_help_panel="Data",
+        ),
+    ] = None
     scores: Annotated[
         Path | None,
         typer.Option(

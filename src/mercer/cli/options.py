@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mercer.cli.columns import Columns, Keep, between_commas
+from mercer.cli.columns import Columns, FittedColumns, Keep, between_commas
 from mercer.config import parse_bytes
 
 _DATA, _MODEL, _OUT = "Data", "Model", "Output"
@@ -100,7 +100,7 @@ class Format(Common):
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Format of the data where its name does not tell, as csv.",
+            help="Format, if the file name does not show it, such as csv.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -115,7 +115,8 @@ class Rows(Columns, Format, Memory):
         typer.Argument(
             help="Rows: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, "
             ".hdf5, .zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
-            "FILE.h5::NAME for one array of several, or - for stdin.",
+            "FILE.h5::NAME for one array of several, FILE.h5ad::layers/NAME for a layer, or - for "
+            "stdin. Files may be compressed: .gz, .bz2, .xz.",
             show_default=False,
         ),
     ]
@@ -132,7 +133,7 @@ class Rows(Columns, Format, Memory):
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column of labels: not used, but kept for the report.",
+            help="Column of labels. It is not a feature.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -148,7 +149,8 @@ class Rows(Columns, Format, Memory):
         str | None,
         typer.Option(
             metavar="mean",
-            help="Fill missing values with the mean of their column. Refused, if not given.",
+            help="Fill missing values with the mean of their column. Without it, missing values "
+            "are refused.",
             rich_help_panel=_DATA,
         ),
     ] = None
@@ -186,7 +188,7 @@ class Model(Common):
         str | None,
         typer.Option(
             metavar="median|scale|NUMBER",
-            help="Scale of a kernel given by name, as --kernel rbf: median takes it from the "
+            help="Scale of a kernel given by name, such as --kernel rbf: median takes it from the "
             "median distance between rows, scale is 1/(columns × variance). Default: median.",
             rich_help_panel=_MODEL,
         ),
@@ -250,7 +252,7 @@ class Model(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted(Keep, Columns, Format, Memory):
+class Fitted(Keep, FittedColumns, Format, Memory):
     """A model, and rows to use it on."""
 
     model: Annotated[Path, typer.Argument(help="Model file, as fit writes it.", show_default=False)]

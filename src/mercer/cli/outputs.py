@@ -24,7 +24,7 @@ def claim(path: Path, *, force: bool, inputs: tuple[str | Path, ...] = ()) -> No
         if _same(path, given):
             raise WorkError(f"{path} is what is read: it cannot be written to as well.")
     if path.exists() and not force:
-        raise WorkError(f"{path} is there already. --force replaces it.")
+        raise WorkError(f"{path} already exists; use --force to overwrite.")
     if not os.access(folder, os.W_OK):
         raise WorkError(f"{folder} does not let you write files to it. Name another folder.")
 

@@ -10,15 +10,18 @@ import typer
 
 from mercer.cli import fit, say
 
+_NO_FILE = "As for fit. plan does not write this file."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(fit.Options):
     """What fit takes; it writes nothing."""
 
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="As of fit; not written.", rich_help_panel="Output"),
+        Path | None, typer.Option("--output", "-o", help=_NO_FILE, rich_help_panel="Output")
     ] = None  # type: ignore[assignment]
+    scores: Annotated[Path | None, typer.Option(help=_NO_FILE, rich_help_panel="Output")] = None
+    report: Annotated[Path | None, typer.Option(help=_NO_FILE, rich_help_panel="Output")] = None
 
 
 EXAMPLES = ("mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB",)

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from mercer.cli import say
-from mercer.cli.columns import Columns, Keep
+from mercer.cli.columns import FittedColumns, Keep
 from mercer.cli.options import Format, Memory, Output
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Keep, Columns, Format, Memory, Output):
+class Options(Keep, FittedColumns, Format, Memory, Output):
     """What report takes."""
 
     model: Annotated[Path, typer.Argument(help="Model file, as fit writes it.", show_default=False)]

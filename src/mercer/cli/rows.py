@@ -48,11 +48,14 @@ def notes(asked: Rows, table: Table) -> list[str]:
     suffix = split(asked.data)[0].suffix.lower()
     if asked.id is None and table.id is not None and suffix != ".h5ad":
         found.append(
-            f"column {table.id!r} names the rows and is not a feature; naming it in --columns "
-            f"makes it one."
+            f"column {table.id!r} is used as row names, not as a feature. To use it as a feature, "
+            f"pass columns={[table.id, '*']}."
         )
     if table.reasons:
         found.append(f"left out: {table.left_out}.")
+        ids = [name for name, reason in table.reasons.items() if reason == "identifier"]
+        if ids:
+            found[-1] += f" To use {ids[0]!r} as a feature, pass columns={[ids[0], '*']}."
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
         found.append(f"left out by --drop: {listed(dropped)}.")
@@ -136,6 +139,11 @@ def _named(
     if dropped and names is not None:
         voice.note(f"not used, as the model has no such columns: {listed(dropped)}.")
     usual = origin.get("id")
+    if usual is not None and table.id is None and usual not in table.extra:
+        voice.note(
+            f"{asked.data} has no column {usual!r}, which has the row names of the fit: there are "
+            f"no row names. --id COLUMN uses another column."
+        )
     return replace(table, id=usual) if asked.id is None and usual in table.extra else table
 
 

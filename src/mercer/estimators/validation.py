@@ -272,9 +272,10 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
         if place is None:
             raise
         kind_of = TypeError if isinstance(error, TypeError) else ValueError
+        # That dates and numbers have no common dtype says nothing that the place does not.
+        more = "" if isinstance(error, np.exceptions.DTypePromotionError) else f" ({error})"
         raise kind_of(
-            f"{place}, which is not a number. Encode such columns as numbers, or drop them. "
-            f"({error})"
+            f"{place}, which is not a number. Encode such columns as numbers, or drop them.{more}"
         ) from None
     names = getattr(estimator, "feature_names_in_", None)
     if hasattr(checked, "tocsr"):

@@ -17,6 +17,11 @@ from mercer.report.tables import Makings
 from mercer.report.text import clean, count, counted, listed, number, percent, short, unbroken
 from mercer.rules import NAMED, Rule
 
+_FILLED = {
+    "mean": "column means",
+    "median": "column medians",
+    "most_frequent": "the most frequent value of each column",
+}
 _AROUND = {
     "NoveltyDetector": "novelty detector",
     "Denoiser": "denoiser",
@@ -43,12 +48,21 @@ def _data(subject: Subject) -> str:
     else:
         columns = counted(int(model.n_features_in_), "column")
         text = f"The model was fitted to {counted(size.n, 'row')} of {columns}."
-    done = [type(step).__name__ for step in subject.steps]
-    if done:
-        text += f" The rows were preprocessed by {listed(done)}."
+    text += "".join(f" {_prepared(step)}" for step in subject.steps)
     if getattr(model, "scale", False):
         text += " Each column was divided by its standard deviation."
     return text
+
+
+def _prepared(step: Any) -> str:
+    """Say what a step of a pipeline did before the fit."""
+    kind = type(step).__name__
+    if kind == "SimpleImputer" and step.strategy in _FILLED:
+        return f"Missing values were filled with {_FILLED[step.strategy]}."
+    if kind == "StandardScaler" and step.with_std:
+        what = "standardized" if step.with_mean else "divided by their standard deviations"
+        return f"The columns were {what}."
+    return f"The rows were preprocessed by {kind}."
 
 
 def _kept(subject: Subject) -> str:

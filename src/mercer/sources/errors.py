@@ -45,7 +45,8 @@ class MissingValues(ValueError):  # noqa: N818
         super().__init__(
             f"{path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}. "
             f"Impute them, for example with the mean of their column: "
-            f"X = read_table(path, missing='keep').source.collect(), then "
+            f"from mercer.sources.files import read_table; "
+            f"X = read_table({str(path)!r}, missing='keep').source.collect(); "
             f"make_pipeline(SimpleImputer(), PCA()).fit(X); on the command line --impute mean. "
             f"Or drop those rows or columns."
         )

@@ -17,6 +17,8 @@ def collected(X: Any) -> Any:
     rows. Everything else is returned as it is.
     """
     library, kind = type(X).__module__.split(".")[0], type(X).__name__
+    if library == "mercer" and kind == "Table":
+        raise TypeError("X is a Table, as read_table returns it. Pass its rows: table.source.")
     if library == "polars" and kind == "LazyFrame":
         return X.collect()
     if library == "pyarrow" and hasattr(X, "read_all"):

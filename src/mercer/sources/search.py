@@ -53,13 +53,16 @@ def require_present(X: Any, called: str = "X") -> None:
         X = np.ma.stack(X)
     if isinstance(X, np.ma.MaskedArray):
         missing, what = np.ma.getmaskarray(X), ("masked entry", "masked entries")
-        remedy = f"{called}.filled(numpy.nan)"
+        remedy = (
+            f"Fill them in, for example with {called}.filled(numpy.nan) and "
+            f"sklearn.impute.SimpleImputer, or drop those rows."
+        )
     else:
         dates = X if isinstance(X, np.ndarray) else _dates(X)
         if dates is None or dates.dtype.kind not in "mMO":
             return
         missing, what = _not_a_time(dates), ("missing date (NaT)", "missing dates (NaT)")
-        remedy = "dates as numbers, NaN for NaT,"
+        remedy = "Convert the dates to numbers (NaT becomes NaN) and impute, or drop those rows."
     at = np.argwhere(missing)
     if not len(at):
         return
@@ -67,9 +70,8 @@ def require_present(X: Any, called: str = "X") -> None:
     names = _PLACES.get(at.shape[1], ("row", *(f"index {i}" for i in range(1, at.shape[1]))))
     places = ", ".join(f"{name} {i}" for name, i in zip(names, at[0], strict=True))
     raise ValueError(
-        f"{called} has {len(at)} {what[not one]}, {'' if one else 'the first '}in {places}. Fill "
-        f"{'it' if one else 'them'} in, for example with {remedy} and "
-        f"sklearn.impute.SimpleImputer, or drop those rows."
+        f"{called} has {len(at)} {what[not one]}, {'' if one else 'the first '}in {places}. "
+        f"{remedy}"
     )
 
 

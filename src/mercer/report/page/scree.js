@@ -39,6 +39,7 @@ mercer.scree = function () {
         font: { color: accent, size: 12 },
       })),
     });
+    layout.margin.t = 56;  // The letters of the rules stand below the buttons.
     layout.xaxis.title.text = "Component";
     layout.xaxis.range = [0.4, share.length + 0.8];
     Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });

@@ -227,7 +227,7 @@ def _read(parts: Parts, ask: Ask, tick: Any) -> Table:
     ids = _identifiers(parts, roles)
     numbers = [i for i in roles.features if is_number(schema.field(i).type) and i not in ids]
     if not numbers:
-        there = f"Its columns are {listed(names)}.{only_ids(ids, names)}"
+        there = f"Its columns are {listed(names)}.{only_ids(ids, names, ask)}"
         raise FileError(f"{ask.path} has no column of numbers. {there}")
     single = all(str(s.field(names[i]).type) == "float" for s in parts.schemas for i in numbers)
     dtype = np.dtype(np.float32 if single else np.float64)
@@ -292,7 +292,7 @@ def _reason(i: int, schema: Any, roles: Roles, ids: Sequence[int], ask: Ask) -> 
     """Say why a column is left out; None where the user wanted that."""
     kind = schema.field(i).type
     if i in ids and i in roles.features:
-        return "an identifier"
+        return "identifier"
     if i not in roles.features:
         return "an index" if i in roles.candidates and ask.columns is None else None
     text = is_name(kind) or str(kind) in ("string", "large_string")

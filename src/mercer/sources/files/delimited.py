@@ -146,7 +146,7 @@ class Columns:
         if not used:
             raise FileError(
                 f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
-                f"fields. Its columns are {listed(list(names))}.{only_ids(ids, names)}"
+                f"fields. Its columns are {listed(list(names))}.{only_ids(ids, names, self.ask)}"
             )
         own = self.roles.id if self.roles.id is not None else next(iter(ids), None)
         shown = dict.fromkeys([*_some(own), *self.roles.beside])
@@ -178,7 +178,7 @@ class Columns:
     def _reason(self, i: int, ids: Sequence[int], empty: set[int]) -> str | None:
         """Say why a column is left out; None where the user wanted that."""
         if i in ids and i in self.roles.features:
-            return "an identifier"
+            return "identifier"
         if i in empty:
             return "no values"
         if i in self.roles.candidates and i not in self.roles.features:
@@ -330,7 +330,9 @@ class Columns:
                 f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
                 f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
-        remedy = f"If that stands for a missing value, pass na=[{text!r}]." if numbers else ""
+        keep = ", missing='keep'" if self.ask.direct else ""
+        option = self.ask.option(f"na=[{text!r}]{keep}")
+        remedy = f"If that stands for a missing value, pass {option}." if numbers else ""
         if i in self.roles.required:
             raise FileError(
                 f"{here}, which is not a number, and every entry must be one. {remedy}".rstrip()

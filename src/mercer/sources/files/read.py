@@ -214,21 +214,26 @@ def read_source(
     """
     if Path(path).suffix.lower() == ".npy" and not is_url(path) and not Path(path).is_fifo():
         return NpySource(path)
-    ask = Ask(str(path), columns=None if columns is None else _texts(columns), count=False)
+    known = None if columns is None else _texts(columns)
+    ask = Ask(str(path), columns=known, count=False, direct=True)
     table = _table(path, ask, None)
     if quiet:
         return table.source
     if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
-        warn(f"{os.fspath(path)}: {named_by(table.id)}")
+        warn(f"{os.fspath(path)}: {_named_by(table, ask)}")
     if table.reasons:
         columns_left = f"{len(table.reasons)} column(s) are not used"
         warn(f"{os.fspath(path)}: {columns_left}: {table.left_out}.")
     return table.source
 
 
-def named_by(name: str) -> str:
-    """Say which column names the rows."""
-    return f"column {name!r} names the rows and is no feature, unless columns= names it."
+def _named_by(table: Table, ask: Ask) -> str:
+    """Say which column is used as row names, and how it would be a feature."""
+    said = f"column {table.id!r} is used as row names, not as a feature."
+    if table.id is None or table.extra[table.id].dtype.kind not in "iuf":
+        return said
+    option = ask.option(f"columns={[table.id, '*']}")
+    return f"{said} To use it as a feature, pass {option}."
 
 
 def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
@@ -300,7 +305,7 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
         return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
-        remedy = f"Read it with format={start[1:]!r}."
+        remedy = f"Read it with {ask.option(f'format={start[1:]!r}')}."
         if start == ".npz" and zipfile.is_zipfile(path):
             inside = zipfile.ZipFile(path).namelist()
             if "[Content_Types].xml" in inside or "mimetype" in inside:
@@ -330,7 +335,7 @@ def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
         if any((path / mark).exists() for mark in zarrs.MARKS):
             suffix = ".zarr"
         elif suffix not in FOLDERS:  # else it says so itself, whatever else lies in it
-            suffix = _inside(path)
+            suffix = _inside(path, ask)
     if suffix not in READERS:
         what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
         if not path.exists():
@@ -341,7 +346,7 @@ def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
     return READERS[suffix], suffix
 
 
-def _inside(path: Path) -> str:
+def _inside(path: Path, ask: Ask) -> str:
     """Return the one suffix of the files in a folder."""
     found = sorted({file.suffix.lower() for file in files(path)})
     if not found:
@@ -349,15 +354,19 @@ def _inside(path: Path) -> str:
     if len(found) != 1:
         raise FileError(
             f"{path} is a folder with files of {len(found)} kinds ({', '.join(found)}), and the "
-            f"files of a table are of one: {_LISTED}. Give the folder a name that ends so, name "
-            f"one file in it, or say which to read: {_formats(found)}."
+            f"files of a table are of one: {_LISTED}. Rename the folder to end in "
+            f"{_able(found)[0]}, name one file in it, or say which to read: {_formats(found, ask)}."
         )
     return found[0]
 
 
-def _formats(found: Sequence[str]) -> str:
-    able = [suffix for suffix in found if suffix in FOLDERS] or [".parquet"]
-    return " or ".join(f"format={suffix[1:]!r}" for suffix in able)
+def _able(found: Sequence[str]) -> list[str]:
+    return [suffix for suffix in found if suffix in FOLDERS] or [".parquet"]
+
+
+def _formats(found: Sequence[str], ask: Ask) -> str:
+    options = [f"format={suffix[1:]!r}" for suffix in _able(found)]
+    return ask.option(options[0]) if ask.direct else " or ".join(options)
 
 
 def _by_start(path: Path) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mercer.sources.base import Source
 from mercer.sources.errors import listed
 from mercer.sources.files.missing import Missing
+from mercer.sources.files.numbering import Consecutive, Rising, narrowed, whole
 from mercer.sources.files.roles import says_id
 from mercer.sources.fold import Block
 
@@ -19,8 +20,10 @@ Values = npt.NDArray[Any]
 
 # Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
 _VALUES, _ROWS = 500_000, 500
-# First and last values of blocks that are kept to tell whether a column increases.
-_ENDS = 2**20
+# Fewest rows of which it is said that a column may number them.
+_FEW = 10
+# Most columns that a remedy names.
+_NAMED = 10
 # Whole numbers from here on are identifiers or times, and seldom measurements.
 _LONG = 1e9
 DOMINATES = 0.95
@@ -28,7 +31,7 @@ DOMINATES = 0.95
 
 
 class Profile(Missing):
-    """Missing values and variance of every column; which are constant, increasing, or long numbers.
+    """Missing values and variance of columns; which are constant, long, or may number the rows.
 
     Parameters
     ----------
@@ -45,9 +48,9 @@ class Profile(Missing):
         self.first: Values | None = None
         self.constant = np.arange(width)
         self.long = np.arange(width)
-        self.order = np.arange(width)
-        self.ends: dict[int, tuple[Values, Values, Values]] | None = {}
-        # Numbers, sums and sums of squares of the values, less those of the first row.
+        self.up, self.down = Rising(width, 1), Rising(width, -1)
+        self.consecutive = Consecutive(n, width)
+        # Numbers, sums and sums of squares of the values, less the first ones.
         self.sums = np.zeros((3, width))
 
     def add(self, block: Block) -> None:
@@ -60,21 +63,21 @@ class Profile(Missing):
         rows = np.asarray(block.rows)
         if self.first is None:
             self.first = np.array(rows[0], np.float64)
+        lacking = np.flatnonzero(np.isnan(self.first))
+        self.first[lacking] = np.fmax.reduce(rows[:, lacking], axis=0)
         with np.errstate(invalid="ignore", over="ignore"):
             self._look(rows, self.first, block.start)
             self._spread(np.asarray(some, np.float64), self.first)
 
     def _look(self, rows: Values, first: Values, start: int) -> None:
-        """Narrow down which columns are constant, long whole numbers, or increase."""
-        self.constant = _narrowed(rows, self.constant, lambda r, at: r == first[at])
-        self.long = _narrowed(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) & _whole(r))
-        if self.ends is None:
-            return
-        order = _narrowed(rows, self.order, lambda r, _: np.diff(r, axis=0) > 0)
-        self.order = _narrowed(rows, order, lambda r, _: _whole(r))
-        self.ends[start] = (self.order, rows[0, self.order], rows[-1, self.order])
-        if sum(len(at) for at, _, _ in self.ends.values()) > _ENDS:
-            self.ends = None
+        """Narrow down which columns are constant, long whole numbers, or number the rows."""
+        self.constant = narrowed(rows, self.constant, lambda r, at: r == first[at])
+        self.long = narrowed(
+            rows, self.long, lambda r, _: ((np.abs(r) >= _LONG) & whole(r)) | np.isnan(r)
+        )
+        self.up.add(rows, start)
+        self.down.add(rows, start)
+        self.consecutive.add(rows)
 
     def _spread(self, rows: Values, first: Values) -> None:
         there = ~np.isnan(rows)
@@ -83,7 +86,9 @@ class Profile(Missing):
 
     def _add_sparse(self, rows: Any, some: Any) -> None:
         self.first = np.zeros(rows.shape[1])
-        self.long, self.ends = self.long[:0], None
+        self.long = self.long[:0]
+        for numbers in (self.up, self.down, self.consecutive):
+            numbers.columns = self.long
         stored = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
         self.constant = self.constant[stored[self.constant] == 0]
         for i, power in ((1, some.data), (2, some.data * some.data)):
@@ -97,6 +102,7 @@ class Profile(Missing):
             self.__dict__.update(other.__dict__)
             return
         super().merge(other)
+        self.first = np.where(np.isnan(self.first), other.first, self.first)
         shift = np.nan_to_num(other.first) - np.nan_to_num(self.first)
         count, first, second = other.sums
         with np.errstate(invalid="ignore", over="ignore"):
@@ -105,25 +111,18 @@ class Profile(Missing):
         both = np.intersect1d(self.constant, other.constant)
         self.constant = both[self.first[both] == other.first[both]]
         self.long = np.intersect1d(self.long, other.long)
-        self.order = np.intersect1d(self.order, other.order)
-        ends = self.ends is not None and other.ends is not None
-        self.ends = {**(self.ends or {}), **(other.ends or {})} if ends else None
+        self.up.merge(other.up)
+        self.down.merge(other.down)
+        self.consecutive.merge(other.consecutive)
 
     def spawn(self) -> Self:
         return type(self)(self.n, len(self.count))
 
     @property
-    def increasing(self) -> list[int]:
-        """Columns of whole numbers, each larger than the one before."""
-        if not self.ends:
-            return []
-        found = set(self.order.tolist())
-        last: dict[int, float] = {}
-        for _, (at, first, end) in sorted(self.ends.items()):
-            now = dict(zip(at.tolist(), zip(first, end, strict=True), strict=True))
-            found = {i for i in found if i in now and last.get(i, -np.inf) < now[i][0]}
-            last = {i: now[i][1] for i in found}
-        return sorted(found)
+    def numbering(self) -> list[int]:
+        """Columns of different whole numbers, sorted or consecutive, with few entries missing."""
+        found = self.up.found | self.down.found | self.consecutive.found
+        return [i for i in sorted(found) if 10 * self.count[i] <= self.n]
 
     @property
     def variances(self) -> Values:
@@ -137,37 +136,40 @@ class Profile(Missing):
 def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Say what is unusual about columns that are used as features."""
     found, constant = [], set(profile.constant.tolist())
-    long = [i for i in profile.long.tolist() if i not in constant]
-    order = profile.increasing if profile.n > 2 else []
-    counting = [i for i in order if i not in constant and i not in long]
+    long = [i for i in profile.long.tolist() if i not in constant and profile.count[i] < profile.n]
+    order = profile.numbering if profile.n >= _FEW else []
+    counting = [names[i] for i in order if i not in constant and i not in long]
     if counting:
-        which = listed([names[i] for i in counting])
         found.append(
-            f"{which} may number the rows: whole numbers, each larger than the one before. Used "
-            f"as a feature. {_leave(names[counting[0]])}"
+            f"{_all(counting)} may number the rows: whole numbers, all different, and sorted or "
+            f"consecutive. {_leave(counting)}"
         )
     if long:
-        which = listed([names[i] for i in long])
+        which = [names[i] for i in long]
+        what = "an identifier or a time" if len(long) == 1 else "identifiers or times"
         found.append(
-            f"{which} may be an identifier or a time: whole numbers of ten digits or more. Used "
-            f"as a feature. {_leave(names[long[0]])}"
+            f"{_all(which)} may be {what}: whole numbers of ten digits or more. {_leave(which)}"
         )
     if constant:
-        which = listed([names[i] for i in sorted(constant)])
-        found.append(f"constant in all rows, without variance: {which}.")
+        which = [names[i] for i in sorted(constant)]
+        what = "is constant: it has" if len(which) == 1 else "are constant: they have"
+        found.append(f"{_all(which)} {what} no variance.")
     if flags:
         found.append(f"true and false are used as 1 and 0: {listed(flags)}.")
     return found
 
 
 def suspects(names: Sequence[str]) -> list[str]:
-    """Say which features have names of identifiers, though they do not tell the rows apart."""
+    """Say which features are named like identifiers, though they do not tell the rows apart."""
     found = [name for name in names if says_id(name)]
     if not found:
         return []
+    what, whose = ("is named like an identifier", "its")
+    if len(found) > 1:
+        what, whose = ("are named like identifiers", "their")
     return [
-        f"{listed(found)} has the name of an identifier, and not a different whole number or text "
-        f"in every row. Used as a feature. {_leave(found[0])}"
+        f"{_all(found)} {what}, but {whose} values repeat, are missing, negative or not whole. "
+        f"{_leave(found)}"
     ]
 
 
@@ -187,18 +189,20 @@ def dominating(profile: Profile, names: Sequence[str]) -> str | None:
     )
 
 
-def _leave(name: str) -> str:
-    return f"drop={name!r} leaves it out; id={name!r} names the rows by it."
+def _all(names: Sequence[str]) -> str:
+    """Write names with "and" before the last."""
+    if not 1 < len(names) <= _NAMED:
+        return listed(names)
+    return f"{listed(names[:-1])} and {listed(names[-1:])}"
 
 
-def _whole(rows: Values) -> Any:
-    return rows == np.floor(rows)
-
-
-def _narrowed(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> Values:
-    """Return the columns of which something holds in all rows; most are settled by a few rows."""
-    at = at[holds(rows[:64, at], at).all(axis=0)]
-    return at[holds(rows[:, at], at).all(axis=0)] if len(at) else at
+def _leave(names: Sequence[str]) -> str:
+    """Say that columns are features, and how to change that."""
+    if len(names) == 1:
+        (name,) = names
+        return f"Used as a feature. drop={name!r} leaves it out; id={name!r} uses it as row names."
+    every = list(names) if len(names) <= _NAMED else "..."
+    return f"Used as features. drop={every} leaves them out."
 
 
 def profiled(source: Source) -> Profile:

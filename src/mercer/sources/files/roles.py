@@ -42,12 +42,21 @@ class Ask:
     na: tuple[str, ...] = ()
     look: bool = False
     """Whether remarks about the columns are wanted, which takes a pass over the rows."""
+    direct: bool = False
+    """Whether the path was given in place of rows, where there are no options."""
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked of single columns."""
         roles = (self.columns, self.label, self.weights, self.id)
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
+
+    def option(self, text: str) -> str:
+        """Write an option of `read_table`; the whole call where the user has not called it."""
+        if not self.direct:
+            return text
+        call = f"read_table({self.path!r}, {text}).source"
+        return f"{call}, with: from mercer.sources.files import read_table"
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,8 @@ class Roles:
         Columns that come beside the rows: id, label and those kept.
     weights, id : int or None
     candidates : tuple of int
-        Columns that may turn out to be the names of the rows, where none were named.
+        Columns that may turn out to be identifiers: the first of them names the rows where no
+        other column does, and none is a feature.
     dropped : tuple of int
         Columns that the user leaves out.
     """
@@ -134,7 +144,7 @@ def assign(
     taken = {*apart, *exact, *dropped}
     candidates = (
         [i for i in range(len(names)) if i not in taken and (i in skipped or says_id(names[i]))]
-        if one["id"] is None and named
+        if named
         else []
     )
     return Roles(
@@ -161,10 +171,13 @@ def says_id(name: str) -> bool:
     return _ID_NAME.fullmatch(name) is not None
 
 
-def only_ids(ids: Sequence[int], names: Sequence[str]) -> str:
-    """Say which columns name the rows, where no others are left."""
-    which = listed([names[i] for i in ids])
-    return f" {which} names the rows; columns= makes it a feature." if ids else ""
+def only_ids(ids: Sequence[int], names: Sequence[str], ask: Ask) -> str:
+    """Say which columns are identifiers, where no others are left."""
+    if not ids:
+        return ""
+    which = [names[i] for i in ids]
+    option = ask.option(f"columns={which[:1]}")
+    return f" Identifiers are not features: {listed(which)}. To use one, pass {option}."
 
 
 def find(name: str, place: dict[str, int], ask: Ask, named: bool = True) -> int:
