@@ -295,3 +295,14 @@ def test_a_kept_column_is_a_feature_only_where_it_is_named(mercer, iris):
     for columns, used in (("*", False), ("sl,*", True)):
         mercer("fit", iris, *kept, "--columns", columns)
         assert ("sl" in load("m.mercer").feature_names_in_) == used
+
+
+@pytest.mark.parametrize("options", [(), ("--id", "a")])
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv"])
+def test_a_table_under_the_name_of_other_text(mercer, tmp_path, name, options):
+    (tmp_path / name).write_text('"a" "b"\n"s1" 1 2\n"s2" 3 5\n"s3" 4 4\n')
+    if name == "x.txt" or not options:
+        done = mercer("fit", name, *options, "-o", "m.mercer", code=1)
+        assert "read it with --format csv." in done.err
+    mercer("fit", name, *options, "--format", "csv", "-o", "m.mercer")
+    assert list(load("m.mercer").feature_names_in_) == (["b"] if options else ["a", "b"])

@@ -21,6 +21,7 @@ pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
 
 TABLE = "a,b\n1,2\n3,5\n4,4\n"
 ROWS = [[1, 2], [3, 5], [4, 4]]
+R = '"a" "b"\n"s1" 1 2\n"s2" 3 5\n"s3" 4 4\n'  # as write.table writes it
 
 
 def sheet(path):
@@ -270,6 +271,7 @@ def write_mixed(folder):
         ("x.csv", "a,b\n1,2\n,5\n4,4\n", ["a", "b"]),
         ("x.tsv", pd.DataFrame({"a": [1, 2], "b": [4, 2]}).to_parquet, ["a", "b"]),
         ("rows", write_mixed, ["a", "b"]),
+        *((name, R, ["a", "b"]) for name in ("x.txt", "x.tsv")),
     ],
 )
 def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, names):
@@ -279,7 +281,7 @@ def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, name
         warnings.simplefilter("always")
         try:
             PCA(1).fit(path)
-        except (FileError, MissingValues) as error:
+        except ValueError as error:
             seen.append(error)
     said = " ".join(str(getattr(one, "message", one)) for one in seen)
     assert "from mercer.sources.files import read_table" in said
@@ -309,3 +311,10 @@ def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
     table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
     with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
         PCA(1).fit(table)
+
+
+def test_lines_of_words_are_not_taken_for_a_table(tmp_path):
+    (tmp_path / "x.txt").write_text("chapter 1 of 2\na word\ntwo words, 3 more\n")
+    with pytest.raises(ValueError, match="X holds strings") as told:
+        PCA(1).fit(tmp_path / "x.txt")
+    assert "table" not in str(told.value)

@@ -29,6 +29,8 @@ from mercer.sources import (
     require_present,
 )
 from mercer.sources.files import NAMELESS, as_array, read_source, split
+from mercer.sources.files.lines import as_table
+from mercer.sources.files.roles import Ask
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -54,9 +56,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     if isinstance(X, (Source, os.PathLike, str)):
         source = as_source(X if reset else from_file(estimator, X))
         if isinstance(source, StringSource):
+            ask = Ask(str(X), direct=not isinstance(X, Source))
             raise ValueError(
                 f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
                 f"strings there is KernelPCA with a kernel of strings."
+                f"{as_table(source.strings, ask)}"
             )
         _check_features(estimator, source, reset)
     elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):

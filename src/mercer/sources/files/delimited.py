@@ -144,9 +144,13 @@ class Columns:
         ]
         names = self.roles.names
         if not used:
+            alone = self.delimiter == "\t" and self.width == 1
+            other = self.ask.option("format='csv'")
+            remedy = f" If fields are separated otherwise, read it with {other}."
             raise FileError(
                 f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
                 f"fields. Its columns are {listed(list(names))}.{only_ids(ids, names, self.ask)}"
+                f"{remedy if alone else ''}"
             )
         own = self.roles.id if self.roles.id is not None else next(iter(ids), None)
         shown = dict.fromkeys([*_some(own), *self.roles.beside])

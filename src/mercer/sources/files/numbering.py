@@ -36,8 +36,9 @@ class Rising:
         """Take in a block whose first row has the number `start`."""
         if self.ends is None:
             return
-        at = narrowed(rows, self.columns, lambda r, _: whole(r))
-        self.columns = at = narrowed(rows, at, lambda r, _: _rises(self.sign * r))
+        self.columns = at = narrowed(
+            rows, self.columns, lambda r, _: whole(r), lambda r, _: _rises(self.sign * r)
+        )
         values = self.sign * rows[:, at]
         low, high = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
         self.ends[start] = (at, low, high)
@@ -85,8 +86,7 @@ class Consecutive:
 
     def add(self, rows: Values) -> None:
         """Take in a block."""
-        at = narrowed(rows, self.columns, lambda r, _: whole(r))
-        at = narrowed(rows, at, lambda r, _: _distinct(r))
+        at = narrowed(rows, self.columns, lambda r, _: whole(r), lambda r, _: _distinct(r))
         values = np.asarray(rows[:, at], np.float64)
         self.low[at] = np.fmin(self.low[at], np.fmin.reduce(values, axis=0))
         self.high[at] = np.fmax(self.high[at], np.fmax.reduce(values, axis=0))
@@ -124,10 +124,13 @@ def whole(rows: Values) -> Any:
     return (rows == np.floor(rows)) | np.isnan(rows)
 
 
-def narrowed(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> Values:
-    """Return the columns of which something holds in all rows; most are settled by a few rows."""
-    at = at[holds(rows[:64, at], at).all(axis=0)]
-    return at[holds(rows[:, at], at).all(axis=0)] if len(at) else at
+def narrowed(rows: Values, at: Values, *conditions: Callable[[Values, Values], Any]) -> Values:
+    """Return the columns that meet conditions in all rows; most are settled by a few rows."""
+    for some in (rows[:64], rows):
+        for holds in conditions:
+            if len(at):
+                at = at[holds(some[:, at], at).all(axis=0)]
+    return at
 
 
 def _rises(rows: Values) -> Any:
