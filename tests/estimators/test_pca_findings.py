@@ -76,7 +76,7 @@ def test_a_pickle_holds_the_axes_once():
 
 def test_a_stream_goes_on_as_it_began():
     pca = PCA(3).partial_fit(X[:30])
-    with pytest.raises(ValueError, match="center, scale, svd_solver cannot change"):
+    with pytest.raises(ValueError, match="center, scale and svd_solver cannot change"):
         pca.set_params(center=False).partial_fit(X[30:])
     mixed = PCA(3).partial_fit(X[:30]).partial_fit(X[30:].astype(np.float32))
     assert mixed.components_.dtype == np.float64

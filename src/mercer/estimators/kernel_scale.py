@@ -46,9 +46,13 @@ def warn_of_scale(model: Any, problem: KernelProblem) -> None:
     n = source.shape[0]
     if not isinstance(source, (ArraySource, SparseSource)) or n < _LEAST or not model.n_components_:
         return
+    first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
+    # Values that are all the same leave no component a large share, or no variance at all.
+    large = first > max(_SHARE, _ROWS / problem.divisor)
+    if large and model.projection_.total_variance > 10.0 * _SPREAD:
+        return
     drawn = np.sort(np.random.default_rng(0).permutation(n)[:_SAMPLE])
     values = to_numpy(kernel(source.take(drawn)))[np.triu_indices(len(drawn), 1)]
-    first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
     message = _found(values.astype(np.float64), first, problem.divisor)
     if message is not None:
         close, fact, size = message
