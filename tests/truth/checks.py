@@ -348,7 +348,7 @@ _REFUSALS = (
     r"has led to infinity",
     r"orthogonal",
     r"goes its own way",
-    r"takes the mean of rows of numbers, and was given strings",
+    r"takes the mean of rows of numbers, and was given",
     r"needs all eigenvalues|needs the whole spectrum",
     r"needs more rows than|n_samples >= n_features|as many rows as columns",
     r"Fourier features",

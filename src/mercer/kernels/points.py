@@ -57,9 +57,9 @@ class Points:
         if self.sparse:
             return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
         if isinstance(self.rows, np.ndarray):  # summed in float64: sums of equal terms drift
-            return np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64).astype(
-                self.rows.dtype, copy=False
-            )
+            with np.errstate(over="ignore"):  # `extreme` tells
+                squares = np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)
+                return squares.astype(self.rows.dtype, copy=False)
         return namespace(self.rows).sum(self.rows * self.rows, axis=1)
 
     @lazy
