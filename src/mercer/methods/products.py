@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, cast, like, orthonormalize, to_numpy
+from mercer.arrays import Array, Matrix, cast, like, orthonormalize
 from mercer.certificate import Certificate, Figure, spacing_of, weakest
 from mercer.config import get_config
 from mercer.eigen import Spectrum, krylov
-from mercer.eigen.spectrum import Warm, lengths
+from mercer.eigen.spectrum import Warm
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.points import Points
 from mercer.kernels.rounding import summed
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import certify, within_gap
 from mercer.methods.exact import Exact, in_memory, positive, projected
+from mercer.methods.rows import score_residuals
 from mercer.methods.sampled import Sample, pairs_needed
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned
 from mercer.operators import Coarse, Gram
@@ -87,7 +88,7 @@ def by_products(
     k = len(fitted.eigenvalues)
     xi, Z = found.pairs
     wide = min(k + MORE, max(k, int((xi > 1e-9 * xi[0]).sum())))
-    Q = _eigenvectors(problem, found, Z[:, :wide])
+    Q, R = _eigenvectors(problem, found, Z[:, :wide])
     held, kept = _precise(found, in_memory(problem), Exact("krylov", store).kept)
     gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
     operator = Coarse(gram, _hidden(found, wide, sample))
@@ -119,7 +120,7 @@ def by_products(
     if certificate is None:  # the gap was missed: say by how much
         now = certify(operator, spectrum, k, problem.rng, probe=False)
         certificate = _judged(now, gram, variance, fitted)
-    residuals = lengths(to_numpy(gram.first - Q * like(xi[:wide], Q)))[:k] + operator.rounding
+    residuals = score_residuals(Q, gram.first, R, xi[:wide])[:k] + operator.rounding
     spacing = spacing_of(xi[:k], xi[k:])
     certificate = replace(certificate, residuals=residuals, spacing=spacing, quotients=False)
     total = max(gram.trace, 0.0)
@@ -187,8 +188,8 @@ def _hidden(found: Spanned, wide: int, sample: Sample | None) -> Figure | None:
     return Figure(next_one + float(norm), "bound", norm.confidence)
 
 
-def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> Array:
-    """Return the axes' unit eigenvectors over the rows, √w times scores."""
+def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> tuple[Array, Matrix]:
+    """Return Q and R of the components' scores over the rows, each times √w."""
     source = problem.source
     A = like(axes, source.reference)
     mean = like(found.seen.mean * problem.center, source.reference)
@@ -196,4 +197,4 @@ def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> Array
     rows = features.map(lambda block: (block.rows - mean) @ A, axes.shape[1]).collect()
     if source.weights is not None:
         rows = rows * like(np.sqrt(source.weights), rows)[:, None]
-    return orthonormalize(cast(rows, np.float64))[0]
+    return orthonormalize(cast(rows, np.float64))
