@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from mercer import KernelPCA
+from mercer import KernelPCA, config_context
+from mercer.arrays.rounding import confidence
 from mercer.estimators.kernel import resolved
+from mercer.folds import Moments
 from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import confidence
 from mercer.sources import as_source
 from tests.truth import data, families
 
@@ -71,6 +72,25 @@ def test_close_rows_far_from_the_others(gamma, dtype):
             ),
         ):
             assert error(kernel, X, formula) <= 1.0, (kernel, offset)
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("block_rows", [64, 512, 2048, None])
+def test_float32_moments_of_equal_terms(center, block_rows):
+    """Equal products round alike, in every block: their roundings add up, not in quadrature."""
+    rng = np.random.default_rng(7)
+    for n in (5_000, 60_000):
+        size = np.float32(rng.uniform(0.1, 1.0))
+        X = np.full((n, 4), size)
+        if center:
+            X *= np.sign(rng.standard_normal((n, 4))).astype(np.float32)
+        with config_context(block_rows=block_rows):
+            moments = as_source(X).fold(Moments(4, np.empty(0), np.float32, center=center))
+        A = X.astype(np.float64)
+        A -= A.mean(axis=0) if center else 0.0
+        share, _ = moments.rounding
+        assert np.linalg.norm(np.asarray(moments.scatter) - A.T @ A) <= share * np.sum(A * A)
+        assert share < 1e-4
 
 
 def test_the_promise_is_not_empty():

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, empty, held, like, namespace, to_numpy
+from mercer.arrays.rounding import LIKELY, confidence, drift
 from mercer.folds.centre import Mean, near_zero, seems_near_zero, total
 from mercer.sources import Block, Fold
 
@@ -207,8 +208,8 @@ class Moments(Fold):
         Products round by what they amount to in each column, which is more than its variance
         where rows were near enough to zero not to be centred. And the confidence it holds with.
         Float64: γ_b of the longest block, always true. Float32, where that would say nothing:
-        3.3 u √b of each block, blocks added in quadrature, true at 99.9 % where roundings are
-        independent (Higham & Mary 2019).
+        independent roundings of b rows, blocks added in quadrature, and what roundings of equal
+        terms drift by, which is the same in every block (`arrays.rounding`), true at 99.9 %.
         """
         own = np.maximum(np.diag(to_numpy(self.scatter)), 0.0)  # between the blocks too
         share = 1.0 / deviation**2
@@ -217,8 +218,9 @@ class Moments(Fold):
         if self.products == np.float64:
             return always, 1.0
         u = float(np.finfo(self.products).eps) / 2
-        likely = 3.3 * u * self.longest**0.5 * float(np.sqrt(self._amount_squared) @ share)
-        return always + likely, 0.999
+        likely = LIKELY * self.longest**0.5 * float(np.sqrt(self._amount_squared) @ share)
+        likely += drift(self.longest, self.reference) * float(self._amount @ share)
+        return always + u * likely, confidence(self.products)
 
     def _room(self, rows: Array) -> Array:
         """Return an array as large as the block, the same for every block; None elsewhere."""

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import namespace, to_numpy
+from mercer.arrays.rounding import FEW
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import positive, whole
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, compounded, distances
+from mercer.kernels.rounding import compounded, distances
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.kernels.sums import Composed, Sum, tight
 

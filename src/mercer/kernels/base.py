@@ -21,7 +21,7 @@ from mercer.kernels.evaluate import matrix
 from mercer.kernels.pair import Beside, Diagonal, Pair, require_dense
 from mercer.kernels.parameters import as_float, is_number
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, columns, summed
+from mercer.kernels.rounding import dot
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
 from mercer.sources import Source, StringSource, as_source, at_home, placed
@@ -139,7 +139,7 @@ class Kernel(Params, ABC):
         of y. The default is that of a sum over the columns of terms of one sign; a kernel that
         loses more digits must say so, because certificates rest on it.
         """
-        return summed(columns(x), dtype) + FEW
+        return dot(x, dtype)
 
     def sqdist_of(self, apart: Any) -> Any:
         """Return the squared distances of rows that are so far `apart` in the kernel's space.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.arrays.rounding import FEW
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.bessel import bessel
 from mercer.kernels.draws import normal, student
@@ -15,7 +16,7 @@ from mercer.kernels.median import median_distance
 from mercer.kernels.pair import ones
 from mercer.kernels.parameters import is_number, positive, require
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, columns, distances
+from mercer.kernels.rounding import columns, distances
 from mercer.kernels.slopes import Frequencies, Slopes
 
 # Where every Matérn profile has underflowed, for each unit of 1 + ν; how often bisection halves.

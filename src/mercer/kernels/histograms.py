@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from mercer.arrays import Array, namespace, to_numpy
+from mercer.arrays.rounding import FEW
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.median import median_distance
 from mercer.kernels.pair import Diagonal, Pair, require_dense
 from mercer.kernels.parameters import positive
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, columns
+from mercer.kernels.rounding import columns
 
 
 class Histogram(Kernel):

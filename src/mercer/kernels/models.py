@@ -10,6 +10,8 @@ import numpy as np
 from mercer.arrays import Array, eigh, like, to_numpy
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import require_dense
+from mercer.kernels.points import Points
+from mercer.kernels.rounding import dot
 
 
 class Fisher(Kernel):
@@ -64,6 +66,10 @@ class Fisher(Kernel):
 
     def apart(self, pair: Either) -> Any:
         return self._scores(pair).sqdist
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """A dot product over the parameters; the scores themselves are taken as they are."""
+        return dot(x.through(("scores", id(self)), self._features), dtype)
 
     def _scores(self, pair: Either) -> Either:
         return pair.through(("scores", id(self)), self._features)

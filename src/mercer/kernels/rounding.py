@@ -7,33 +7,14 @@ spoil are summed again from the differences (`Pair.sqdist`).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Vector, namespace, to_numpy
+from mercer.arrays.rounding import FEW, summed
 from mercer.kernels.pair import CLOSE
 from mercer.kernels.points import Points
-
-# Elementary functions and the few operations around them.
-FEW = 8.0
-# A sum of d rounded terms is off by 3.3 u √d at most with 99.9 %, where roundings are independent
-# (Higham & Mary 2019); by d u always. Those of equal terms drift: in a matrix product, which keeps
-# several sums, by less than a quarter of d.
-_LIKELY, _DRIFT = 3.3, 0.25
-
-
-def confidence(dtype: Any) -> float:
-    """Return the probability with which `roundings` holds: float32 sums are taken as random."""
-    return 1.0 if np.dtype(dtype) == np.float64 else 0.999
-
-
-def summed(d: float, dtype: Any) -> float:
-    """Return the relative error of a sum of d products, in unit roundoffs."""
-    if confidence(dtype) == 1.0:
-        return float(d)
-    return min(float(d), max(_LIKELY * math.sqrt(d), _DRIFT * d))
 
 
 def compounded(each: Any, power: int, dtype: Any) -> Any:
@@ -48,6 +29,12 @@ def columns(x: Points) -> int:
     return 1 if isinstance(x.rows, list) else int(x.rows.shape[1])
 
 
+def dot(x: Points, dtype: Any) -> float:
+    """Return the error of dot products, relative to the lengths of both rows."""
+    reference = None if isinstance(x.rows, list) or x.sparse else x.rows
+    return summed(columns(x), dtype, reference) + FEW
+
+
 def distances(x: Points, y: Points, dtype: Any) -> tuple[float, Vector]:
     """Return the errors of squared distances, in unit roundoffs: relative, and absolute.
 
@@ -55,7 +42,7 @@ def distances(x: Points, y: Points, dtype: Any) -> tuple[float, Vector]:
     that a distance is made of are no larger than the sum of both squared lengths. A distance
     below a share of that is summed again, which bounds the relative one.
     """
-    per = 2.0 * (summed(columns(x), dtype) + FEW)
+    per = 2.0 * dot(x, dtype)
     shift = y.shift
     with np.errstate(over="ignore", invalid="ignore"):
         here, there = x.shifted(shift).norms, y.shifted(shift).norms

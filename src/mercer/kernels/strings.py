@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array
+from mercer.arrays.rounding import FEW
 from mercer.kernels.base import Either, Kernel
 from mercer.kernels.pair import Diagonal
 from mercer.kernels.parameters import share, whole
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW
 
 
 class Strings(Kernel):

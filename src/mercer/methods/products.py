@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, cast, like, orthonormalize
+from mercer.arrays.rounding import summed
 from mercer.certificate import Certificate, Figure, spacing_of, weakest
 from mercer.config import get_config
 from mercer.eigen import Spectrum, krylov
 from mercer.eigen.spectrum import Warm
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import summed
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import certify, within_gap
 from mercer.methods.exact import Exact, in_memory, positive, projected
@@ -159,7 +159,8 @@ def _within_reach(found: Spanned) -> bool:
     y, n = Points(as_precise(span.basis.points, np.float64)), problem.source.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         values = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
-    coarse = float(np.finfo(np.float32).eps) * (values + summed(n, np.float32)) * found.own
+    roundings = values + summed(n, np.float32, problem.source.reference)
+    coarse = float(np.finfo(np.float32).eps) * roundings * found.own
     k = axes_asked(problem) or found.span.rank
     held = float(found.pairs[0][:k].sum())
     return math.sqrt(k) * coarse <= (problem.gap or 0.0) * held / 4

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh, is_finite, like
+from mercer.arrays.rounding import confidence
 from mercer.certificate import Certificate, Figure, spacing_of
-from mercer.kernels.rounding import confidence
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import require_moderate
 from mercer.methods.sampled import Noise, Sample, measured, sampled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Array, Matrix, cast
-from mercer.kernels.rounding import confidence
+from mercer.arrays.rounding import confidence
 from mercer.operators.base import Operator
 from mercer.operators.gram import Gram
 

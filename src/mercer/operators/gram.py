@@ -22,12 +22,12 @@ from mercer.arrays import (
     squares,
     to_numpy,
 )
+from mercer.arrays.rounding import FEW, confidence, summed
 from mercer.certificate import Figure
 from mercer.config import get_config
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import as_precise, fill, filled
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import FEW, confidence, summed
 from mercer.operators.base import Operator
 from mercer.operators.mirror import Mirror
 from mercer.sources import Block, Source
@@ -410,7 +410,7 @@ class Gram(Operator):
         weights = to_numpy(self.roots)[:, 0] ** 2
         with np.errstate(over="ignore", invalid="ignore"):
             values = math.sqrt(float(weights @ (np.abs(self.own) * self._roundings(dtype) ** 2)))
-            products = (summed(self.size, dtype) + FEW) * math.sqrt(self.amount)
+            products = (summed(self.size, dtype, self.reference) + FEW) * math.sqrt(self.amount)
             return 4.0 * u * (values + products) * math.sqrt(self.amount) / self.divisor
 
     def _roundings(self, dtype: Any) -> Vector:
