@@ -14,6 +14,7 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
+    cast,
     eigh,
     is_dask,
     is_finite,
@@ -198,6 +199,12 @@ class KernelMap:
             rows = rows - shift - rest
         return Points(rows, block.start)
 
+    def precision(self, source: Source, kind: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the precision of h(x): very large or small rows have values beyond float32's."""
+        if self.kernel is None or not Points(as_precise(self.near(source), kind)).extreme:
+            return kind
+        return np.dtype(np.float64)
+
     def near(self, source: Source) -> Any:
         """Return the basis where the rows live."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
@@ -252,13 +259,14 @@ class KernelProjection(Projection):
                 return finite(block.rows[:, :-1], block, kernel)
 
             return self._sums(source, weights, kind, checked, weights.shape[1])
-        A = like(weights, source.reference, kind)
-        mean = like(self.mean, source.reference, kind)
-        features = self.features(source, kind)
+        made = self.map.precision(source, kind)
+        A = like(weights, source.reference, made)
+        mean = like(self.mean, source.reference, made)
+        features = self.features(source, made)
 
         def project(block: Block) -> Array:
             h = features.f(block)
-            return self.finite((h - mean) @ A, block)
+            return cast(self.finite((h - mean) @ A, block), kind)
 
         extra = features.row_bytes - source.row_bytes
         return source.map(project, int(A.shape[1]), kind, extra_bytes=extra)

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, eigh, empty, like, orthonormalize, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    empty,
+    like,
+    orthonormalize,
+    svd,
+    to_numpy,
+)
 from mercer.config import get_config
 from mercer.eigen.spectrum import Enough, Spectrum, Warm, lengths, random_basis, target
 from mercer.operators import Operator, apart
@@ -189,13 +200,14 @@ class Basis:
         if width == 0:
             return
         Q, R = orthonormalize(W)
-        self.next, self.tail = Q[:, :width], R[:width, :]
-        sizes = np.abs(np.diag(R[:width, :width]))
-        weak = sizes <= 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
-        self.fresh = bool(weak.any())
-        if not self.fresh and sizes.min() >= _CLEAN * sizes.max():
+        sizes, least = np.abs(np.diag(R)), 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
+        if width == self.width and sizes.min() > max(least, _CLEAN * sizes.max()):
+            self.next, self.tail, self.fresh = Q, R, False
             return
-        Q = self.next
+        # By singular vectors: all that W has along those that are left out is rounding.
+        U, sizes, _ = svd(R)
+        Q, weak = Q @ like(U[:, :width], Q, self.dtype), sizes[:width] <= least
+        self.fresh = bool(weak.any())
         if self.fresh:  # a direction made of rounding: any other will do
             self.broken = True
             fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)

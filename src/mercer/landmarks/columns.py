@@ -49,9 +49,10 @@ class Columns:
             return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
         kernel, source, kind = self.kernel, self.source, self.dtype
         y = Points(as_precise(source.take(at), kind))
+        room = np.dtype(np.float64) if y.extreme else kind  # beyond what float32 holds
 
         def values(block: Block) -> Matrix:
-            h = empty((block.length, len(y)), source.reference, kind)
+            h = empty((block.length, len(y)), source.reference, room)
             fill(kernel.on, Points(as_precise(block.rows, kind), block.start), y, h)
             return to_numpy(h).astype(np.float64, copy=False)
 

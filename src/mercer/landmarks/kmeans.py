@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
-from mercer.arrays import Array, Vector, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
 from mercer.config import get_config
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.pair import Beside
@@ -162,7 +162,7 @@ class Nearest(Fold):
         free = self.free[block.start : block.stop]
         x = Points(as_precise(block.rows, numpy_dtype(self.points)), block.start)
         for pair in Beside(x, self._y).tiles():
-            apart = to_numpy(pair.sqdist).astype(np.float64)
+            apart = _nine_digits(to_numpy(pair.sqdist).astype(np.float64))
             apart[~free[pair.rows]] = np.inf
             best = apart.argmin(axis=0)
             self._take(pair.columns, apart.min(axis=0), block.start + pair.rows.start + best)
@@ -183,6 +183,15 @@ class Nearest(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.apart, self.at = arrays["apart"], arrays["at"]
+
+
+def _nine_digits(apart: Matrix) -> Matrix:
+    """Round numbers that are not negative: equal ones stay so, as the mean of two rows is to both.
+
+    How the last digits of a distance are rounded depends on the block it was computed in.
+    """
+    spare = np.int64(2**22)
+    return ((apart.view(np.int64) + spare // 2) & -spare).view(np.float64)
 
 
 def _rows(source: Source, at: np.ndarray[Any, Any]) -> Any:

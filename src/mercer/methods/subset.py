@@ -165,7 +165,7 @@ def _about_the_rows(found: Spanned, projection: KernelProjection) -> KernelProje
     problem = found.problem
     if not problem.center:
         return projection
-    gram = Gram(problem.kernel, problem.source)
+    gram = Gram(problem.kernel, problem.source, dtype=found.span.dtype)
     weights = to_numpy(gram.roots)[:, 0] ** 2 / problem.source.count
     if problem.kernel is None:
         return replace(projection, shares=weights, height=gram.height)
