@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +29,7 @@ from mercer.kernels.evaluate import as_precise, fill, filled
 from mercer.kernels.points import Points
 from mercer.operators.base import Operator
 from mercer.operators.mirror import Mirror
+from mercer.operators.roundings import Roundings
 from mercer.sources import Block, Source
 from mercer.sources.elsewhere import Paired
 
@@ -43,8 +43,6 @@ WIDE = 32
 _SQUARED = 64
 # Kernel values between this and its inverse have squares that float64 can hold.
 _MODERATE = 1e-120
-# A bound on the rounding of kernel values that says too little.
-_VAGUE = 1e-6
 # Columns of a strip that are made by one matrix product on the host; on a device, all.
 _ACROSS = 4096
 
@@ -260,6 +258,8 @@ class Gram(Operator):
         self.probe = None if store is None and kernel is not None else self.dtype
         self.sharp = self.dtype == np.float64
         self.own = to_numpy(self._diagonal()).astype(np.float64)
+        points = getattr(self.strips, "points", None)
+        self._roundings = Roundings(kernel, source, points) if kernel is not None else None
         if scaled:
             self._scale()
         self.first = self._survey(along)
@@ -409,39 +409,7 @@ class Gram(Operator):
         """Bound the rounding of kernel values, and of products with them, in Frobenius norm."""
         weights = to_numpy(self.roots)[:, 0] ** 2
         with np.errstate(over="ignore", invalid="ignore"):
-            values = math.sqrt(float(weights @ (np.abs(self.own) * self._roundings(dtype) ** 2)))
+            each = 0.0 if self._roundings is None else self._roundings.of(dtype)
+            values = math.sqrt(float(weights @ (np.abs(self.own) * each**2)))
             products = (summed(self.size, dtype, self.reference) + FEW) * math.sqrt(self.amount)
             return 4.0 * u * (values + products) * math.sqrt(self.amount) / self.divisor
-
-    def _roundings(self, dtype: Any) -> Vector:
-        """Roundings of the kernel values of each row; none of those of a matrix that is given."""
-        if self.kernel is None:
-            return np.zeros(self.size)
-        points = getattr(self.strips, "points", None)
-        if points is not None:
-            return self._beside(points, dtype)
-        # Of rows that lie elsewhere: what holds for any, or for any that are no larger.
-        each = self._beside(Points(np.full((1, self.source.shape[1]), np.inf)), dtype)
-        vague = not np.max(each) * float(np.finfo(dtype).eps) < _VAGUE
-        return self._beside(self._as_large, dtype) if vague else each
-
-    def _beside(self, points: Points, dtype: Any) -> Vector:
-        assert self.kernel is not None
-        with np.errstate(over="ignore", invalid="ignore"):
-            each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
-        whole = each.shape == (self.size,)
-        return np.broadcast_to(each if whole else np.asarray(np.max(each)), (self.size,))
-
-    @cached_property
-    def _as_large(self) -> Points:
-        """Two rows with all entries as large as twice the largest: shifted or not, no row is more.
-
-        One on either side of zero, so that they are not shifted.
-        """
-
-        def sizes(block: Block) -> Array:
-            return namespace(block.rows).max(abs(block.dense(np.float64)), axis=1)[:, None]
-
-        found = self.source.map(sizes, 1, np.float64).collect(label="kernel matrix")
-        largest = 2.0 * float(np.max(to_numpy(found), initial=0.0))
-        return Points(np.outer([largest, -largest], np.ones(self.source.shape[1])))
