@@ -59,6 +59,8 @@ def wide_enough(x: Any, kind: np.dtype[Any]) -> np.dtype[Any]:
 
     Variances of float32 rows of 1e20 are no float32 numbers.
     """
+    if kind == np.float64:
+        return kind
     largest, reach = float(np.max(np.abs(x), initial=0.0)), np.finfo(kind)
     fits = largest == 0.0 or float(reach.tiny) <= largest <= float(reach.max)
     return kind if fits else np.dtype(np.float64)

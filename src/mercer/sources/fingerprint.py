@@ -59,4 +59,6 @@ def _bytes(rows: np.ndarray[Any, Any]) -> Any:
 
 
 def _spread(n: int, rows: int) -> np.ndarray[Any, Any]:
-    return np.unique(np.linspace(0, max(0, n - 1), min(n, rows)).astype(np.int64))
+    if n <= rows:
+        return np.arange(n)
+    return np.unique(np.linspace(0, n - 1, rows).astype(np.int64))
