@@ -26,7 +26,7 @@ from mercer.arrays import (
 from mercer.certificate import Certificate
 from mercer.folds import Centre
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, filled
+from mercer.kernels.evaluate import as_precise, filled, holds
 from mercer.kernels.far import sums_over
 from mercer.kernels.points import Points
 from mercer.sources import Block, Mapped, Search, Source, not_finite
@@ -200,10 +200,12 @@ class KernelMap:
         return Points(rows, block.start)
 
     def precision(self, source: Source, kind: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the precision of h(x): very large or small rows have values beyond float32's."""
-        if self.kernel is None or not Points(as_precise(self.near(source), kind)).extreme:
+        """Return the precision of h(x): float32, too, where it holds the basis's values."""
+        if self.kernel is None or kind == np.float64:
             return kind
-        return np.dtype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = self.kernel.on_itself(Points(as_precise(self.near(source), np.float64)))
+        return holds(own, kind)
 
     def near(self, source: Source) -> Any:
         """Return the basis where the rows live."""

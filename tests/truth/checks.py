@@ -205,8 +205,8 @@ def totals(fitted):
         allowed += 8 * EPS64 * np.sqrt(true) * truth.offset
     if "Within" in _name(fitted):
         allowed += 1e-6 * amount  # a matrix kept in float32
-    if "rbf(0.1)" in repr(getattr(fitted.estimator, "kernel_", None)):
-        allowed += 1e-4 * true + _roundings(fitted) * amount  # differences of large values
+    if in_space(fitted):
+        allowed += 1e-4 * true + kernel_error(fitted, np.float64) * amount
     over_basis = fitted.certificate.ratio is not None
     judged = any("judged by products" in note for note in fitted.certificate.notes)
     text = lambda: f"total_variance={total!r}, and it is {_f(true)}"  # noqa: E731
@@ -220,11 +220,16 @@ def totals(fitted):
         yield look("total", abs(total - max(true, 0)) <= allowed, text)
 
 
-def _roundings(fitted):
+def in_space(fitted):
+    """Tell whether kernel values are those of differences of large values of another kernel."""
+    return "rbf(0.1)" in repr(getattr(fitted.estimator, "kernel_", None))
+
+
+def kernel_error(fitted, dtype):
     """What the kernel says of its values' relative errors."""
-    points = Points(np.asarray(fitted.data.rows, np.float64))
-    each = fitted.estimator.kernel_.roundings(points, points, np.float64)
-    return float(np.max(each)) * EPS64
+    points = Points(np.asarray(fitted.data.rows, dtype))
+    each = fitted.estimator.kernel_.roundings(points, points, dtype)
+    return float(np.max(each)) * float(np.finfo(dtype).eps)
 
 
 def truth_size(truth):

@@ -4,7 +4,7 @@ import numpy as np
 
 from mercer.methods import Exact
 from tests.truth import oracle
-from tests.truth.checks import look
+from tests.truth.checks import in_space, kernel_error, look
 from tests.truth.oracle import EPS64, LD, norms
 
 
@@ -65,8 +65,10 @@ def _kernel(fitted):
     size = np.sqrt(np.abs(np.diag(own)))[:, None]
     more = np.abs(axes.at_basis).max(initial=0) if not truth.psd else LD(0)
     each = size * lengths[None, :] + np.abs(np.asarray(projection.mean, LD))[None, :] + more
-    roundings = 32768 if fitted.eps < 1e-10 else 1024
-    return true, roundings * fitted.eps * (each @ np.abs(A))
+    error = (32768 if fitted.eps < 1e-10 else 1024) * fitted.eps
+    if in_space(fitted):
+        error = max(error, kernel_error(fitted, np.float32 if fitted.eps > 1e-10 else np.float64))
+    return true, error * (each @ np.abs(A))
 
 
 def again(fitted, other, scores):

@@ -75,4 +75,9 @@ def _deflated(x: Array, found: Array, nothing: float) -> Array:
 
 
 def _norm(x: Array) -> float:
-    return math.sqrt(float(namespace(x).sum(x * x)))
+    xp = namespace(x)
+    largest = float(xp.max(abs(x)))  # its square may overflow, or vanish
+    if not 0.0 < largest < math.inf:
+        return largest
+    y = x / largest
+    return largest * math.sqrt(float(xp.sum(y * y)))

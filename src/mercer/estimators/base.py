@@ -216,7 +216,9 @@ class Projecting(
                 checkpoint.same(plan=plan.method)
                 problem = self._readied(problem, plan)
                 self.fingerprint_ = known
-                self._publish(problem, plan.method.fit(problem), plan)
+                # What overflows, in bounds of variances of 1e160, is judged where it is used.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    self._publish(problem, plan.method.fit(problem), plan)
                 bring_home(self, source)
             if tasks:
                 tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})

@@ -7,10 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, cast, empty, like, moved, numpy_dtype, to_numpy, together
+from mercer.arrays import (
+    Array,
+    cast,
+    empty,
+    like,
+    moved,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+    together,
+)
 from mercer.kernels.pair import Beside, Pair
 from mercer.kernels.points import Points
 from mercer.sources import Block, Fold, Source
+
+# Kernel values between these leave float32 room for sums of them.
+_SMALL, _LARGE = 1e-30, 1e30
 
 Formula = Callable[[Pair], Any]
 
@@ -90,6 +103,13 @@ def as_precise(rows: Any, dtype: Any) -> Any:
     if isinstance(rows, list):
         return rows
     return rows.astype(dtype, copy=False) if hasattr(rows, "tocsr") else cast(rows, dtype)
+
+
+def holds(own: Array, dtype: Any) -> np.dtype[Any]:
+    """Return this precision, or float64 where it has no room for kernels of such a diagonal."""
+    largest = float(namespace(own).max(abs(own))) if own.shape[0] else 0.0
+    roomy = largest == 0.0 or _SMALL < largest < _LARGE
+    return np.dtype(dtype if roomy else np.float64)
 
 
 def _suits(x: Points, out: Array) -> bool:

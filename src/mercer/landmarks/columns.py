@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
-from mercer.kernels.evaluate import as_precise, fill
+from mercer.kernels.evaluate import as_precise, fill, holds
 from mercer.kernels.points import Points
 from mercer.problem import KernelProblem
 from mercer.sources import Block
@@ -22,12 +22,18 @@ Rows = Any
 class Columns:
     """Kernel values between the rows of a problem and some of them, float64 on the host.
 
-    They are computed in the precision of the rows, or in the one given.
+    They are computed in the precision of the rows where that holds them, or in the one given.
     """
 
     def __init__(self, problem: KernelProblem, dtype: Any = None) -> None:
         self.problem, self.source, self.kernel = problem, problem.source, problem.kernel
-        self.dtype = np.dtype(problem.source.dtype if dtype is None else dtype)
+        self._given = dtype
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the values."""
+        kind = np.dtype(self.source.dtype if self._given is None else self._given)
+        return kind if kind == np.float64 else holds(self.own, kind)
 
     @cached_property
     def own(self) -> Vector:
@@ -49,10 +55,9 @@ class Columns:
             return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
         kernel, source, kind = self.kernel, self.source, self.dtype
         y = Points(as_precise(source.take(at), kind))
-        room = np.dtype(np.float64) if y.extreme else kind  # beyond what float32 holds
 
         def values(block: Block) -> Matrix:
-            h = empty((block.length, len(y)), source.reference, room)
+            h = empty((block.length, len(y)), source.reference, kind)
             fill(kernel.on, Points(as_precise(block.rows, kind), block.start), y, h)
             return to_numpy(h).astype(np.float64, copy=False)
 

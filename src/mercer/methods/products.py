@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, cast, like, orthonormalize
+from mercer.arrays import Array, Matrix, Vector, cast, like, orthonormalize
 from mercer.arrays.rounding import summed
 from mercer.certificate import Certificate, Figure, spacing_of, weakest
 from mercer.config import get_config
 from mercer.eigen import Spectrum, krylov
-from mercer.eigen.spectrum import Warm
+from mercer.eigen.spectrum import Warm, lengths
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.points import Points
 from mercer.landmarks.objective import axes_asked
@@ -121,6 +121,7 @@ def by_products(
         now = certify(operator, spectrum, k, problem.rng, probe=False)
         certificate = _judged(now, gram, variance, fitted)
     residuals = score_residuals(Q, gram.first, R, xi[:wide])[:k] + operator.rounding
+    residuals += _rounding_of_scores(found, gram, xi[:k], Z[:, :k])
     spacing = spacing_of(xi[:k], xi[k:])
     certificate = replace(certificate, residuals=residuals, spacing=spacing, quotients=False)
     total = max(gram.trace, 0.0)
@@ -164,6 +165,16 @@ def _within_reach(found: Spanned) -> bool:
     k = axes_asked(problem) or found.span.rank
     held = float(found.pairs[0][:k].sum())
     return math.sqrt(k) * coarse <= (problem.gap or 0.0) * held / 4
+
+
+def _rounding_of_scores(found: Spanned, gram: Gram, values: Vector, Z: Matrix) -> Vector:
+    """Return what rounding of scores v = HZ adds to ‖Kv − λv‖/‖v‖: 2 λ₁ ‖δv‖/‖v‖.
+
+    A row of H is off by no more than the kernel values of its row of K, which has all points.
+    """
+    among = math.sqrt(float(np.trace(found.span.matrix)) / gram.amount)
+    sizes = np.sqrt(np.maximum(values, 1e-300) / gram.divisor)
+    return np.asarray(values[0] * gram.rounding * among * lengths(Z) / sizes)
 
 
 def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:
