@@ -93,15 +93,16 @@ def schur(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
     """
     if r == 0:
         return 0.0
-    if r > len(ritz) or not ritz[r - 1] > unseen:
+    if r > len(ritz) or not ritz[r - 1] > unseen or not np.isfinite(coupling).all():
         return math.inf
     bounded = np.diag(ritz) + coupling / (float(ritz[r - 1]) - unseen)
     return float(eigvalsh(bounded)[::-1][:r].sum())
 
 
 def unseen_frobenius(square: float, product: float, ritz: Vector) -> float:
-    r"""Return ‖C‖_F from δ² = ‖A‖_F² − 2‖AQ‖_F² + ‖Θ‖_F²."""
-    return math.sqrt(max(0.0, square - 2.0 * product + float(ritz @ ritz)))
+    r"""Return ‖C‖_F from δ² = ‖A‖_F² − 2‖AQ‖_F² + ‖Θ‖_F²; inf where squares overflow."""
+    left = square - 2.0 * product + float(ritz @ ritz)
+    return math.sqrt(max(0.0, left)) if math.isfinite(left) else math.inf
 
 
 def split(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
@@ -115,6 +116,8 @@ def split(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
     """
     if r == 0:
         return 0.0
+    if not np.isfinite(coupling).all():  # squares overflow
+        return math.inf
     first, s = _bent(ritz[:r], coupling[:r, :r], [0.0])[0]
     others = _bent(ritz[r:], coupling[r:, r:], [max(0.0, float(ritz[r - 1]) - unseen)])
     best = math.inf

@@ -241,3 +241,32 @@ def test_what_rests_on_float32_rows_says_so():
             warnings.simplefilter("ignore", UserWarning)
             found = model.fit(X).certificate_
         assert found.captured.confidence == found.gap.confidence == 0.999
+
+
+@pytest.mark.parametrize("solver", ["randomized", "arpack", "power", "krylov"])
+def test_squares_of_variances_that_overflow_are_not_counted_as_nothing(solver):
+    """Rows of 1e100 among others of 1: squared variances are infinite, and their difference NaN."""
+    rng = np.random.default_rng(3)
+    for size in 10.0 ** rng.uniform(75, 150, 20):
+        n, d = int(rng.integers(60, 300)), int(rng.integers(3, 20))
+        X = rng.standard_normal((n, d))
+        X[rng.choice(np.arange(1, n - 1), 20, replace=False)] *= size
+        k = int(rng.integers(1, d))
+        model = PCA(k, svd_solver=solver, random_state=0).fit(X)
+        Z = X / size
+        Z -= Z.mean(axis=0)
+        shares = np.linalg.svd(Z, compute_uv=False) ** 2 / np.sum(Z * Z)
+        held = np.sum((Z @ model.components_.T) ** 2) / np.sum(Z * Z)
+        assert model.certificate_.captured <= held + 1e-10
+        assert model.certificate_.optimum_upper >= shares[:k].sum() - 1e-10
+
+
+def test_a_sketch_of_extreme_rows():
+    X = np.random.default_rng(4).standard_normal((40, 30))
+    settings = {"n_components": 2, "kernel": "linear", "random_state": 0}
+    for method in (Sketch(Gaussian(15, random_state=1), polish=False), Sketch(Gaussian(15))):
+        plain = KernelPCA(method=method, **settings).fit(X).certificate_
+        large = KernelPCA(method=method, **settings).fit(X * 2.0**500).certificate_
+        assert large.optimum_upper >= plain.captured
+        spectrum = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+        assert large.optimum_upper >= spectrum[:2].sum() / spectrum.sum() - 1e-12

@@ -372,11 +372,9 @@ class Gram(Operator):
                 # δ in Frobenius norm, and neither is larger than ‖K‖.
                 off = self.coarse * self.divisor
                 slack = (8.0 * math.sqrt(fold.square) + 4.0 * off) * off
-                left = max(0.0, fold.square - less + slack)
-                square = float(left / self.divisor / self.divisor)
-            self.square = (
-                Figure(square, "bound", confidence(self.dtype)) if np.isfinite(square) else None
-            )
+                square = (fold.square - less + slack) / self.divisor / self.divisor
+            if np.isfinite(square):  # else squares overflow, and nothing is known
+                self.square = Figure(max(0.0, square), "bound", confidence(self.dtype))
         if along is None:
             return None
         return self.project(fold.result[:, 1:] * self.roots) / self.divisor
