@@ -250,13 +250,14 @@ def judged_sums(
     # Axes that stand still may be others than the first: better ones were found just now.
     converged = converged and float(spectrum.values[:k].sum()) <= (1.0 + BETTER) * held
     assert spectrum.ritz is not None
-    apart = V - A * like(values, V)
-    if operator.psd:
-        squares = np.einsum("ij,ij->j", to_numpy(apart), to_numpy(operator.matmat(apart))) / lengths
-    else:  # no length in feature space: of a as a vector
-        squares = (spread(to_numpy(apart)) / spread(to_numpy(A))) ** 2
-    residuals = np.sqrt(np.maximum(squares, 0.0)) + operator.rounding
     most = operator.trace + operator.rounding
+    apart, size, off = V - A * like(values, V), spread(to_numpy(A)), operator.rounding
+    residuals = spread(to_numpy(apart)) / size + off  # of a as a vector
+    if operator.psd:  # in feature space; K and d are off by no more than ρ and ρ‖a‖
+        squares = np.einsum("ij,ij->j", to_numpy(apart), to_numpy(operator.matmat(apart)))
+        squares = np.maximum(squares, 0.0) + off * spread(to_numpy(apart)) ** 2
+        largest = max(float(certificate.optimum_upper) * most, 0.0)
+        residuals = (np.sqrt(squares) + np.sqrt(largest) * off * size) / np.sqrt(lengths) + off
     captured = held / most if most > 0 else 0.0
     kind = "bound" if operator.psd else "estimate"
     upper = certificate.optimum_upper
