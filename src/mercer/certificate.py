@@ -332,7 +332,7 @@ class Certificate:
             if 6 < i < len(self.eigenvalues):
                 lines += [f"{'…':>9}"] if i == 7 else []
                 continue
-            lines.append(f"{i:>9}  {value:12.6g}  {residual:9.1e}  {error:9.1e}  {angle:.1e}°")
+            lines.append(f"{i:>9}  {value:12.6g}  {residual:9.1e}  {error:9.1e}  {angle:.2g}°")
         return lines
 
     def __repr__(self) -> str:
@@ -340,8 +340,8 @@ class Certificate:
 
 
 def spacing_of(values: Vector, others: Vector) -> Vector:
-    """Return each value's distance to the nearest of the others; inf where there is none."""
-    everything = np.sort(np.concatenate([values, others]))
+    """Return each value's distance to the nearest of the others; to zero where none is known."""
+    everything = np.sort(np.concatenate([values, others if len(others) else np.zeros(1)]))
     below = np.diff(everything, prepend=-np.inf)
     above = np.diff(everything, append=np.inf)
     at = np.searchsorted(everything, values)

@@ -184,10 +184,10 @@ class Problem:
         """
         if not self.scale:
             return np.ones(len(squares))
-        variance = squares / self.divisor
+        self.require_finite(squares)  # else an overflow would pass for a constant
+        deviation = np.sqrt(squares / self.divisor)
         mean = mean if self.shift is None else mean + self.shift
-        constant = variance <= (_NOISE * mean) ** 2
-        return np.where(constant, np.inf, np.sqrt(variance))
+        return np.where(deviation <= _NOISE * np.abs(mean), np.inf, deviation)
 
     def projection(
         self,

@@ -259,9 +259,7 @@ def test_bad_rows_at_transform():
 
 
 def test_fewer_positive_eigenvalues_than_asked_for():
-    with pytest.warns(
-        UserWarning, match="10 components were asked for, and only 4 have a variance"
-    ):
+    with pytest.warns(UserWarning, match="n_components=10, but only 4 components have a variance"):
         kpca = KernelPCA(10).fit(X)
     assert kpca.n_components_ == 4
     assert kpca.transform(X).shape == (150, 4)

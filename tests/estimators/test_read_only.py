@@ -46,7 +46,7 @@ def test_pca(solver, shape):
     + [(Subset(10, select=rule), "auto") for rule in RULES],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 def test_kernel_pca(method, solver):
     X = rows((60, 5))
     settings = {"eigen_solver": solver, "method": method, "gap": 0.5 * (method == "within") or None}

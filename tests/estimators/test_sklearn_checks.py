@@ -82,7 +82,7 @@ def test_estimator(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [KernelPCA(), KernelPCA(2, kernel="precomputed"), KernelPCA(2, preimage="gradient")]
     + [KernelPCA(2, kernel="rbf", eigen_solver=solver, random_state=0) for solver in KERNEL_SOLVERS]
@@ -102,7 +102,7 @@ def test_kernel_estimator(estimator, check):
 ANOTHER_ORDER = "rows that stand there twice are learnt from in another order"
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
@@ -124,7 +124,7 @@ def test_kernel_estimator_that_learns(estimator, check):
 ANOTHER_BASIS = "of rows in another order, or that stand there twice, another basis is chosen"
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         KernelPCA(1, kernel="rbf", method=method, random_state=0)
@@ -146,7 +146,7 @@ def test_kernel_estimator_on_a_basis(estimator, check):
 ANOTHER_MAP = "rows in another order, or that stand there twice, are sketched by other columns"
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         KernelPCA(2, kernel="rbf", method=method, random_state=0)
@@ -165,7 +165,7 @@ def test_kernel_estimator_of_a_sketch(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         KernelPCA(2, kernel="rbf", method=method, random_state=0)
@@ -189,7 +189,7 @@ def test_novelty(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         NearestProjection(),
@@ -202,7 +202,7 @@ def test_nearest(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore:.*above rounding error")
 @checked(
     [
         SubspaceClassifier(),
@@ -217,7 +217,7 @@ def test_subspace_classifier(estimator, check):
     check(estimator)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning", "ignore:.*above rounding error")
 @checked(
     [
         Denoiser(),

@@ -337,7 +337,7 @@ def cases(draw):
 @given(cases())
 @example((np.arange(6.0)[:, None], RBF(2.0), np.array([0, 0, 5]), 1, None))
 @settings(max_examples=100)
-@pytest.mark.filterwarnings("ignore:.*axes were asked for")
+@pytest.mark.filterwarnings("ignore:.*above rounding error")
 def test_subset_leaves_no_more_than_reduced(case):
     X, kernel, at, k, weights = case
     reduced = fit(k, Reduced(select=at), X, weights, kernel)

@@ -157,3 +157,38 @@ def test_equal_rows_have_no_variance_at_all():
         for made in (np.float32, scipy.sparse.csr_array):
             with pytest.warns(UserWarning, match="no variance"):
                 assert_array_equal(PCA(2, svd_solver=solver).fit(made(X)).explained_variance_, 0.0)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("size", [1e160, 1e200, 1e300])
+def test_a_constant_column_of_any_size_hides_nothing(size, scale):
+    X = np.random.default_rng(0).random((500, 4))
+    plain = PCA(2, scale=scale).fit(X)
+    wide = PCA(2, scale=scale).fit(np.c_[X, np.full(500, size)])
+    np.testing.assert_allclose(
+        wide.explained_variance_ratio_, plain.explained_variance_ratio_, rtol=1e-10
+    )
+
+
+def test_a_column_whose_deviation_overflows_is_not_taken_for_a_constant():
+    X = np.random.default_rng(0).random((500, 5))
+    X[7, 4] = 1e160
+    with pytest.raises(ValueError, match="Divide X by its largest entry"):
+        PCA(2, scale=True).fit(X)
+
+
+@pytest.mark.parametrize("solver", ["auto", "full", "covariance_eigh", "dot", "krylov"])
+@pytest.mark.parametrize(
+    ("dtype", "tiny", "size"), [("f4", 1e-20, 1.0), ("f4", 1e-30, 1e10), ("f8", 1e-150, 1e90)]
+)
+def test_ordinary_rows_among_tiny_ones(dtype, tiny, size, solver):
+    """The rows that are looked at first are tiny: the others must not overflow for it."""
+    rng = np.random.default_rng(0)
+    X = tiny * rng.standard_normal((1000, 3))
+    X[5:30] = size * rng.standard_normal((25, 3))
+    X = X.astype(dtype)
+    Z = X.astype(np.float64) / size
+    values = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False)[:2] ** 2
+    model = PCA(2, svd_solver=solver, random_state=0).fit(X)
+    shares = values / np.sum((Z - Z.mean(axis=0)) ** 2)
+    np.testing.assert_allclose(model.explained_variance_ratio_, shares, rtol=1e-5)

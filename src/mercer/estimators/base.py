@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import checkpoint, progress
 from mercer.arrays import Array, is_dask, is_foreign, products
-from mercer.certificate import Certificate
+from mercer.certificate import Certificate, percent
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.home import bring_home
@@ -294,12 +295,25 @@ class Projecting(
                 f"bound is known. {remedy}",
                 ConvergenceWarning,
             )
+        elif self.gap is not None and self._too_few and 1.0 - found.captured > self.gap:
+            warn(
+                f"gap={self.gap} was asked for with n_components={self.n_components}, and only "
+                f"{len(found.eigenvalues)} components were found: they explain "
+                f"{percent(found.captured)} of the variance. {remedy}",
+                ConvergenceWarning,
+            )
         elif self.gap is not None and found.gap > self.gap:
             warn(
                 f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
                 f"certified. {remedy}",
                 ConvergenceWarning,
             )
+
+    @property
+    def _too_few(self) -> bool:
+        """Whether there are fewer components than were asked for."""
+        asked = self.n_components
+        return isinstance(asked, Integral) and len(self.certificate_.eigenvalues) < int(asked)
 
     def _require_fitted(self) -> None:
         """Refuse to be used before there are components; say what a stream still needs."""

@@ -347,13 +347,15 @@ class KernelPCA(Batches):
         return self.n_components_
 
     def _warn(self, problem: KernelProblem) -> None:
-        asked = self.n_components
+        asked, method, found = self.n_components, self.plan_.method, self.certificate_
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
+            k = self.n_components_
+            some = {0: "no component has", 1: "only 1 component has"}
+            where = " in the span of the basis. A larger n_basis may find more"
             warn(
-                f"{asked} components were asked for, and only {self.n_components_} have a variance "
-                f"above rounding error: only these are returned."
+                f"n_components={asked}, but {some.get(k, f'only {k} components have')} a variance "
+                f"above rounding error{where if isinstance(method, OnBasis) else ''}."
             )
-        method, found = self.plan_.method, self.certificate_
         batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
         if (
             self.method == "auto"

@@ -248,7 +248,7 @@ class PCA(Axes):
         return problem, plan
 
     def _readied(self, problem: Problem, plan: Plan) -> Problem:
-        source, exponent = tamed(problem.source)
+        source, exponent = tamed(problem.source, center=problem.center)
         return replace(problem, source=source, exponent=exponent)
 
     def _problem(self, source: Source) -> Problem:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import is_dask, is_foreign, namespace, to_numpy
+from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
 from mercer.sources import (
     ArraySource,
     Block,
@@ -236,22 +236,35 @@ class Mirrored(Fold):
         pass
 
 
-def tamed(source: Source) -> tuple[Source, int]:
+def tamed(source: Source, *, center: bool) -> tuple[Source, int]:
     """Return rows whose squares are safe, and the exponent they were divided by 2 to.
 
-    Judged by a few rows spread over the data; almost always it is 0 and the rows as they are.
+    Judged by a few rows spread over the data, by all where those are extreme; almost always it is
+    0 and the rows as they are.
     """
     n, d = source.shape
     few = np.unique(np.linspace(0, n - 1, max(4, min(32, 2**17 // d))).astype(int))
     rows = to_numpy(source.take(few)).astype(np.float64)
+    # Apart from a row: from the mean, a constant column would be apart by rounding.
+    first = rows[0] if center else 0.0 * rows[0]
+
+    def spread(block: Block) -> Array:
+        apart = np.abs(to_numpy(block.dense(np.float64)) - first)
+        return apart.max(axis=1, initial=0.0)[:, None]
+
     with np.errstate(all="ignore"):
-        spread = float(np.abs(rows - rows.mean(axis=0)).max(initial=0.0))
-    if not (np.isfinite(spread) and spread > 0):
-        return source, 0
-    exponent = int(np.frexp(spread)[1])
-    if abs(exponent) <= _SAFE[source.dtype]:
-        return source, 0
-    return Scaled(source, exponent).weighted(source.weights), exponent
+        largest = float(np.abs(rows - first).max(initial=0.0))
+        if _exponent(largest, source) == 0:
+            return source, 0
+        largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
+    exponent = _exponent(largest, source)
+    return (Scaled(source, exponent).weighted(source.weights) if exponent else source), exponent
+
+
+def _exponent(largest: float, source: Source) -> int:
+    """Return the exponent of two that rows with this spread are divided by: 0 of most."""
+    exponent = int(np.frexp(largest)[1]) if 0.0 < largest < np.inf else 0
+    return exponent if abs(exponent) > _SAFE[source.dtype] else 0
 
 
 def _host(estimator: Any, X: Any, reset: bool) -> Source:

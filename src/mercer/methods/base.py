@@ -105,6 +105,8 @@ class Method(Params, ABC):
     """Finds principal axes: a problem in, a projection out."""
 
     name: str
+    for_rows = for_kernels = True
+    """Whether it finds components of rows themselves, and in the space of a kernel."""
     in_pairs = False
     """Whether all rows meet only in products with the kernel matrix, so that those which lie
     elsewhere may stay there."""

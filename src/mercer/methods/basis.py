@@ -34,6 +34,8 @@ class OnBasis(Method):
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
     """
 
+    for_rows = False
+
     def __init__(self, n_basis: int | float | None = None, select: Any = "uniform") -> None:
         self.n_basis, self.select = n_basis, select
 

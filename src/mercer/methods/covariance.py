@@ -43,6 +43,7 @@ class Covariance(Streaming):
     """
 
     name = "covariance"
+    for_kernels = False
 
     def __init__(self, solver: str | Solver = "dense") -> None:
         self.solver = solver

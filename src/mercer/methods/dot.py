@@ -60,6 +60,7 @@ class Dot(Method):
     """
 
     name = "dot"
+    for_kernels = False
 
     def __init__(self, solver: str | Solver = "dense") -> None:
         self.solver = solver

@@ -62,6 +62,7 @@ class Exact(Method):
     """
 
     name = "exact"
+    for_rows = False
     in_pairs = True
 
     def __init__(self, solver: str | Solver = "krylov", store: str = "float64") -> None:

@@ -16,15 +16,11 @@ from mercer.kernels import Constant, Frequencies, Kernel, Sum
 from mercer.kernels.parameters import is_number, require
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Method, Size, Streaming
-from mercer.methods.basis import OnBasis
 from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
-from mercer.methods.exact import Exact
 from mercer.methods.iterative import Iterative
 from mercer.methods.judged import affordable, judged, supposed, walks
 from mercer.methods.products import MORE
-from mercer.methods.sparse_l1 import SparseL1
-from mercer.methods.within import Within
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
 from mercer.rules import Count
@@ -89,6 +85,7 @@ class RandomFeatures(Streaming):
     """
 
     name = "features"
+    for_rows = False
 
     def __init__(
         self, q: int | None = None, orthogonal: bool = False, linear: Method | None = None
@@ -121,8 +118,7 @@ class RandomFeatures(Streaming):
         fine = q is None or (is_number(q) and math.isfinite(q) and q == int(q) >= 1)
         require(self, "q", fine, "a whole number, 1 or more, or None")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
-        kernels = (OnBasis, Exact, Within, SparseL1, RandomFeatures)
-        fine = isinstance(self.linear, Method) and not isinstance(self.linear, kernels)
+        fine = isinstance(self.linear, Method) and self.linear.for_rows
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"
         require(self, "linear", fine or self.linear is None, wanted)
 

@@ -39,6 +39,7 @@ class FrequentDirections(Streaming):
     """
 
     name = "frequent directions"
+    for_kernels = False
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size

@@ -107,6 +107,7 @@ class Hebbian(OnBasis, Streaming):
     """
 
     name = "hebbian"
+    for_rows = False
     fixes_components = True
 
     def __init__(

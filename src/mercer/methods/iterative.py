@@ -56,6 +56,7 @@ class Iterative(Method):
     """
 
     name = "iterative"
+    for_kernels = False
 
     def __init__(self, solver: str | Solver = "krylov") -> None:
         self.solver = solver

@@ -77,6 +77,7 @@ class SparseL1(Method):
     """
 
     name = "sparse_l1"
+    for_rows = False
 
     def __init__(self, candidates: int | None = None, normalize: str = "l1") -> None:
         self.candidates, self.normalize = candidates, normalize

@@ -33,6 +33,7 @@ class SVD(Streaming):
     """
 
     name = "svd"
+    for_kernels = False
 
     def cost(self, size: Size) -> Cost:
         side, k = size.side, size.axes

@@ -61,6 +61,7 @@ class Within(Method):
     """
 
     name = "within"
+    for_rows = False
     in_pairs = True
 
     def __init__(self, n_basis: int | float | None = None, store: str | None = "float32") -> None:

@@ -76,6 +76,12 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
                 f"eigen_solver={solver!r} solves the problem of all rows, and method={method!r} "
                 f"goes its own way. Leave one of them out; Exact(solver=...) takes a solver."
             )
+        if not method.for_kernels:
+            raise ValueError(
+                f"method={method!r} finds components without a kernel. Use "
+                f"PCA(svd_solver={method!r}), or a method of KernelPCA such as Exact(), Subset() "
+                f"or Nystrom()."
+            )
         return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
     exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
     if solver == "dense":

@@ -65,6 +65,12 @@ def make_plan(
         chosen, reason = _choose(candidates, size, budget)
         return Plan(chosen.method, reason, tuple(candidates), size, budget)
     method = _named(solver, size, budget, randomized) if isinstance(solver, str) else solver
+    if not method.for_rows:
+        raise ValueError(
+            f"svd_solver={method!r} finds components with a kernel. Use "
+            f"KernelPCA(method={method!r}), or a method of PCA such as Covariance(), SVD() or "
+            f"Sketch()."
+        )
     candidates = [c for c in candidates if c.method != method]
     candidates.insert(0, reckoned(method, size, budget))
     return Plan(method, ASKED, tuple(candidates), size, budget)
