@@ -264,7 +264,7 @@ def test_fewer_positive_eigenvalues_than_asked_for():
     assert kpca.n_components_ == 4
     assert kpca.transform(X).shape == (150, 4)
     constant = np.ones((6, 3))
-    with pytest.warns(UserWarning, match="only 0 have"):
+    with pytest.warns(UserWarning, match="no component has"):
         assert KernelPCA(1, kernel="rbf").fit_transform(constant).shape == (6, 0)
 
 

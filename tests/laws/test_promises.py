@@ -270,3 +270,19 @@ def test_a_sketch_of_extreme_rows():
         assert large.optimum_upper >= plain.captured
         spectrum = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
         assert large.optimum_upper >= spectrum[:2].sum() / spectrum.sum() - 1e-12
+
+
+@pytest.mark.parametrize("store", ["none", "float32", "float64"])
+def test_float32_kernels_whose_variance_is_below_their_rounding(store):
+    """The trace of float32 values is negative here: their products must not pass for float64's."""
+    rng = np.random.default_rng(5)
+    for size in rng.uniform(1e5, 3e5, 10):
+        X = np.full((65, 20), size, np.float32)
+        X[:, :3] = 0.3 * rng.standard_normal((65, 3))
+        kernel = Polynomial(1, gamma=2.5e-11, coef0=1.0)
+        K = gram(kernel, X)
+        values = np.linalg.eigvalsh(K.astype(np.float64))[::-1]
+        found = KernelPCA(2, kernel=kernel, method=Exact(store=store), random_state=0).fit(X)
+        share = values[: found.n_components_].sum() / float(np.trace(K))
+        assert found.certificate_.optimum_upper >= min(share, 1.0) - 1e-6
+        assert np.all(found.explained_variance_ <= 2.0 * values[0])

@@ -105,13 +105,15 @@ def held_by(fitted):
         return truth.held_by_vectors(axes)
     if truth.psd:
         return axes.held
-    return truth.quotients(vectors(axes)), truth.error
+    return truth.quotients(vectors(axes, fitted.data.weights)), truth.error
 
 
-def vectors(axes):
-    """The coefficients over the rows, divided by the roots of the weights: eigenvectors."""
-    root = axes.truth.root[:, None]
-    return np.where(root > 0, axes.unit / np.where(root > 0, root, 1), 0)
+def vectors(axes, weights=None):
+    """The coefficients over rows of some weight, divided by its root: eigenvectors; or None."""
+    root, unit = axes.truth.root[:, None], axes.unit
+    if weights is not None and len(unit) == len(weights):
+        unit = unit[weights > 0]
+    return unit / root if len(unit) == len(root) else None
 
 
 def order(fitted):
@@ -176,8 +178,9 @@ def _kernel_residuals(fitted, values):
     truth, axes = fitted.truth, fitted.axes
     found = [axes.residuals(values)] if truth.psd else []
     found.append((truth.residuals(axes.weighed, values), 0))
-    if axes.unit.shape[0] == len(truth.A):
-        found.append((truth.residuals(vectors(axes), values), 0))
+    coefficients = vectors(axes, fitted.data.weights)
+    if coefficients is not None:
+        found.append((truth.residuals(coefficients, values), 0))
     return found
 
 

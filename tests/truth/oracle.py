@@ -60,6 +60,7 @@ class Linear:
     def __init__(self, rows, weights, center, deviation=None):
         rows = np.asarray(rows, LD)
         w = np.ones(len(rows), LD) if weights is None else np.asarray(weights, LD)
+        rows, w = rows[w > 0], w[w > 0]
         Z = centred(rows, w) if center else rows
         Z = Z if deviation is None else Z / np.asarray(deviation, LD)
         self.count = w.sum()

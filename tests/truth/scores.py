@@ -140,6 +140,7 @@ def columns(rows, weights, center):
     """Return the sum of squares of each column, its largest entry, and the weights."""
     X = np.asarray(rows, LD)
     w = np.ones(len(X), LD) if weights is None else np.asarray(weights, LD)
+    X, w = X[w > 0], w[w > 0]
     Z = oracle.centred(X, w) if center else X
     return (w[:, None] * Z**2).sum(axis=0), np.abs(X).max(axis=0, initial=0), w
 

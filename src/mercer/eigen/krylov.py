@@ -61,7 +61,8 @@ def _krylov(
     drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
     if isinstance(start, Warm):
         basis = Basis(operator, start.vectors, drive)
-        basis.known = start.product
+        # As precise as the operator's own products: not to be taken for float64's.
+        basis.known = start.product if drive == operator.dtype else None
     elif start is not None and isinstance(start.state, Basis):
         basis = start.state
     else:

@@ -304,9 +304,9 @@ class KernelPCA(Batches):
                 f"The values of {name} are so large that sums of their squares overflow. Scale the "
                 f"rows, or change the kernel's parameters."
             )
-        if problem.kernel is not None and problem.kernel.psd:  # but for rounding
-            values = np.maximum(values, 0.0)
-            fitted = replace(fitted, eigenvalues=values)
+        values = np.maximum(values, 0.0)  # but for rounding
+        fitted = replace(fitted, eigenvalues=values)
+        if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
         fitted = replace(fitted, certificate=fitted.certificate.rounded(kind, max(total, 0.0)))
         self.projection_ = fitted

@@ -322,7 +322,7 @@ class Hebbian(OnBasis, Streaming):
         asked = axes_asked(problem)
         k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)
         k = there if k is None else min(k, there)
-        A = learner.A.T @ S[:, :k]
+        A = learner.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows of no weight have no part
         note = self._report(learner, converged, f"{passes} passes over the rows")
         notes = ("Components are sums over all rows.", note)
         if k == 0:

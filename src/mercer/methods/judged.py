@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Array, eigh, like, namespace, orthonormalize, to_numpy
+from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
+from mercer.arrays.rounding import FEW
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.config import get_config
 from mercer.eigen import Spectrum, ritz_pairs
@@ -19,6 +20,7 @@ from mercer.methods.spanned import AFFORDABLE
 from mercer.metrics.kernel_axes import scores_over
 from mercer.operators import Gram, best_in_span
 from mercer.problem import KernelProblem
+from mercer.sources import Block
 
 # A kernel value costs as much as the products of so many columns.
 _VALUE = 300
@@ -72,6 +74,7 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
     likely = likely_optimum(spectrum, spectrum.ritz[k:], k) / total if total > 0 else 0.0
     upper = float(certificate.optimum_upper)
     residuals = score_residuals(Q, along, R, fitted.eigenvalues) + gram.rounding
+    residuals += upper * total * _rounding_of_scores(plain, problem)
     return replace(
         fitted,
         certificate=replace(
@@ -86,6 +89,25 @@ def judged(problem: KernelProblem, fitted: FourierProjection) -> FourierProjecti
             notes=(_BY_SPAN,),
         ),
     )
+
+
+def _rounding_of_scores(fitted: FourierProjection, problem: KernelProblem) -> Vector:
+    """Return twice what rounding of the waves' angles may do to scores, as a share of each length.
+
+    An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
+    """
+    source, drawn = problem.source, fitted.map.frequencies
+
+    def squares(block: Block) -> Array:
+        rows = block.dense(np.float64)
+        return namespace(rows).sum(rows * rows, axis=1)[:, None]
+
+    largest = float(np.max(to_numpy(source.map(squares, 1, np.float64).collect(label="scores"))))
+    turns = np.sqrt(largest * np.max(np.sum(np.square(to_numpy(drawn.omega)), axis=0)))
+    off = (source.shape[1] + FEW) * float(np.finfo(np.float64).eps) / 2 * turns
+    height = float(np.sum(np.square(to_numpy(drawn.amplitude))))
+    values = np.maximum(fitted.eigenvalues, 1e-300) * problem.divisor
+    return np.asarray(2.0 * off * np.sqrt(source.count * height / values))
 
 
 def _widened(Q: Array, problem: KernelProblem) -> Array:
