@@ -280,7 +280,7 @@ def test_printing_gives_the_sentence_and_a_table():
     assert lines[1].split() == ["component", "variance", "residual", "its", "error", "angle"]
     assert lines[2].split() == ["proven", "estimated", "estimated"]
     assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
-    assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "5.7e-02°"]
+    assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "0.057°"]
 
 
 def test_a_long_table_is_cut():

@@ -187,7 +187,7 @@ def test_a_matrix_with_no_positive_eigenvalue_has_no_axes():
     K = -with_spectrum(np.random.default_rng(3), np.linspace(1, 2, 40))
     with pytest.raises(ValueError, match="too few of positive variance"):
         fit(2, Sketch(Gaussian(10)), K, kernel="precomputed", center=False)
-    with pytest.warns(UserWarning, match="only 0 have a variance"):
+    with pytest.warns(UserWarning, match="no component has a variance"):
         found = fit(2, Sketch(Gaussian(40)), K, kernel="precomputed")
     assert found.n_components_ == 0
     assert fit(None, Sketch(Gaussian(10)), K, kernel="precomputed").n_components_ == 0
@@ -330,7 +330,7 @@ def test_rules_and_few_rows():
     for n in (2, 3):
         assert fit(None, "sketch", X[:n]).n_components_ == n - 1
         assert fit(1, Sketch(Gaussian(1)), X[:n]).n_components_ == 1
-    with pytest.warns(UserWarning, match="only 2 have a variance"):
+    with pytest.warns(UserWarning, match="only 2 components have a variance"):
         assert fit(5, Sketch(Gaussian(3)), X[:3]).n_components_ == 2
     several = np.random.default_rng(7).standard_normal((300, 20))
     grown = fit(0.9, "sketch", several, kernel=RBF(0.1))  # more than the first 200 columns tell
@@ -340,7 +340,7 @@ def test_rules_and_few_rows():
 @pytest.mark.parametrize("polish", [False, True])
 def test_rows_that_are_all_the_same(polish):
     same_rows = np.full((30, 3), 0.7)
-    with pytest.warns(UserWarning, match="only 0 have a variance"):
+    with pytest.warns(UserWarning, match="no component has a variance"):
         found = fit(2, Sketch(Gaussian(5), polish), same_rows)
     assert found.n_components_ == 0
     assert found.transform(same_rows[:4]).shape == (4, 0)

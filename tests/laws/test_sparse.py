@@ -171,7 +171,7 @@ def test_a_pool_of_all_rows_is_all_rows():
 
 
 def test_no_rows_that_differ():
-    with pytest.warns(UserWarning, match="only 0 have a variance"):
+    with pytest.warns(UserWarning, match="no component has a variance"):
         found = fit(2, Sparse(5), np.ones((20, 3)))
     assert found.transform(np.ones((4, 3))).shape == (4, 0)
 

@@ -364,10 +364,10 @@ class Hebbian(OnBasis, Streaming):
         """Say how the learning went."""
         gain = np.exp(learner.rho) if self.gain == "smd" else np.ones(0)
         what = "their span" if self.polish else "they"
-        turned = f"when last looked at, {what} had turned by {math.degrees(learner.change):.1e}°"
+        turned = f"when last looked at, {what} had turned by {math.degrees(learner.change):.2g}°"
         note = f"Learnt one row after another, gain {self.gain!r}, in {after}: {turned}"
         still = learner.change <= self.tol
-        limit = f"{math.degrees(self.tol):.1e}°"
+        limit = f"{math.degrees(self.tol):.2g}°"
         note += f" (tol: {limit})." if still else f", more than tol, {limit}."
         note += f" {_OTHERS}" if still and not converged else ""
         if len(gain):
