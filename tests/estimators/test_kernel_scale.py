@@ -17,7 +17,7 @@ TABLES = {
     "cancer": load_breast_cancer().data,
     "digits": load_digits().data[:600],
 }
-METHODS = ("exact", "subset", "nystrom", "sketch", "features")
+METHODS = ("exact", "subset", "nystrom", "greedy", "cholesky", "sketch", "features")
 
 
 def notes(model, X):
@@ -32,13 +32,13 @@ def notes(model, X):
 def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
     X = TABLES[table]
     median = RBF.from_median(X).gamma
-    if method != "features":  # whose components overstate the first share
-        (note,) = notes(KernelPCA(5, kernel="rbf", gamma=1e5 * median, method=method), X)
-        assert "close to the identity" in note
-        assert 'try gamma="median"' in note
-    (note,) = notes(KernelPCA(2, kernel="rbf", gamma=1e-6 * median, method=method), X)
-    assert "close to constant" in note
+    (note,) = notes(KernelPCA(5, kernel="rbf", gamma=1e5 * median, method=method), X)
+    assert "close to the identity" in note
     assert 'try gamma="median"' in note
+    for factor in (1e-6, 1e-14):
+        (note,) = notes(KernelPCA(2, kernel="rbf", gamma=factor * median, method=method), X)
+        assert "close to constant" in note
+        assert 'try gamma="median"' in note
 
 
 @pytest.mark.parametrize("method", METHODS)

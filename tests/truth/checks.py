@@ -111,9 +111,11 @@ def held_by(fitted):
 def vectors(axes, weights=None):
     """The coefficients over rows of some weight, divided by its root: eigenvectors; or None."""
     root, unit = axes.truth.root[:, None], axes.unit
-    if weights is not None and len(unit) == len(weights):
+    if weights is not None and len(root) < len(unit) == len(weights):
         unit = unit[weights > 0]
-    return unit / root if len(unit) == len(root) else None
+    if len(unit) != len(root):
+        return None
+    return np.where(root > 0, unit / np.where(root > 0, root, 1), 0)
 
 
 def order(fitted):

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Vector, is_dask, to_numpy
+from mercer.arrays import Matrix, is_dask, to_numpy
 from mercer.estimators.kernel import has_gamma
 from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
 from mercer.kernels.distances import Stationary
+from mercer.methods import Exact, Subset, Within
 from mercer.notices import warn
 from mercer.problem import KernelProblem
 from mercer.sources import ArraySource, SparseSource, as_source
@@ -35,41 +36,57 @@ class KernelScaleWarning(UserWarning):
 def warn_of_scale(model: Any, problem: KernelProblem) -> None:
     """Warn where the kernel matrix of a fitted model is close to the identity, or to constant.
 
-    Judged by kernel values between some of the rows that are in memory, and by the share of the
-    first component; for kernels of a distance only, which have a scale.
+    Judged by kernel values between some of the rows that are in memory; for kernels of a distance
+    only, which have a scale.
     """
     kernel, source = problem.kernel, problem.source
     if not isinstance(kernel, (Stationary, ExponentialChiSquare)) or model.gamma == "median":
         return
-    if model.X_fit_ is not None and not is_dask(model.X_fit_):
-        source = as_source(model.X_fit_)
+    in_memory, points = (ArraySource, SparseSource), model.X_fit_
+    if not isinstance(source, in_memory) and points is not None and not is_dask(points):
+        source = as_source(points)
     n = source.shape[0]
-    if not isinstance(source, (ArraySource, SparseSource)) or n < _LEAST or not model.n_components_:
-        return
-    first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
-    # Values that are all the same leave no component a large share, or no variance at all.
-    large = first > max(_SHARE, _ROWS / problem.divisor)
-    if large and model.projection_.total_variance > 10.0 * _SPREAD:
+    if not isinstance(source, in_memory) or n < _LEAST or _large(model, problem):
         return
     drawn = np.sort(np.random.default_rng(0).permutation(n)[:_SAMPLE])
-    values = to_numpy(kernel(source.take(drawn)))[np.triu_indices(len(drawn), 1)]
-    message = _found(values.astype(np.float64), first, problem.divisor)
+    rows = source.take(drawn)
+    if not source.sparse and not np.ptp(to_numpy(rows), axis=0).any():
+        return  # equal rows, whatever the kernel
+    message = _found(to_numpy(kernel(rows)).astype(np.float64))
     if message is not None:
         close, fact, size = message
         warn(
-            f"the kernel matrix is close to {close}: {fact} (estimated from {len(drawn)} rows). "
+            f"the kernel matrix is close to {close}, judging from {len(drawn)} rows: {fact}. "
             f"{_remedy(model.kernel, kernel, size)}",
             KernelScaleWarning,
         )
 
 
-def _found(values: Vector, first: float, rows: float) -> tuple[str, str, str] | None:
+def _large(model: Any, problem: KernelProblem) -> bool:
+    """Tell whether the first component has a large share, of a variance that is no rounding.
+
+    Of methods that estimate variances by those of the rows: others overrate them.
+    """
+    if not isinstance(model.plan_.method, (Exact, Subset, Within)) or not model.n_components_:
+        return False
+    first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
+    large = first > max(_SHARE, _ROWS / problem.divisor)
+    return large and model.projection_.total_variance > 10.0 * _SPREAD
+
+
+def _found(K: Matrix) -> tuple[str, str, str] | None:
     """Return what the matrix is close to, by which fact, and what its γ is; None if neither."""
+    values = K[np.triu_indices(len(K), 1)]
     middle, spread = float(np.median(values)), float(np.ptp(values))
-    if middle <= _MEDIAN and values.mean() <= _MEAN and first <= max(_SHARE, _ROWS / rows):
+    if middle <= _MEDIAN and values.mean() <= _MEAN:
+        centred = K - K.mean(axis=0)
+        spectrum = np.linalg.eigvalsh(centred - centred.mean(axis=1)[:, None])
+        first = spectrum[-1] / spectrum.sum()
+        if first > max(_SHARE, _ROWS / len(K)):
+            return None
         fact = (
-            f"the first component explains only {100 * first:.2g} % of the variance, and the "
-            f"median kernel value between different rows is {middle:.1g}"
+            f"the first component of these rows explains only {100 * first:.2g} % of their "
+            f"variance, and the median kernel value between different rows is {middle:.1g}"
         )
         return "the identity", fact, "large"
     if spread <= _SPREAD:
