@@ -94,6 +94,12 @@ def shares(fitted):
         text = lambda: f"gap={gap!r} < {_f(true_gap)}"  # noqa: E731
         if gap.kind == "bound" and best > 0:
             yield look("gap", gap >= true_gap - 2 * allowed / best, text, sure_of(gap))
+        asked, wanted = fitted.estimator.n_components, fitted.estimator.gap
+        if wanted is not None and isinstance(asked, int) and k < asked and not fitted.model.batch:
+            most = truth.spectrum.top(min(asked, len(truth.spectrum.values))) / total
+            near = share >= (1 - wanted) * (min(most, LD(1)) if truth.psd else most) - allowed
+            text = lambda: f"{k} components, not {asked}, hold {_f(share)} of {_f(most)}"  # noqa: E731
+            yield look("promised gap", near or has_warned(fitted), text, sure_of(captured))
 
 
 def held_by(fitted):
@@ -138,15 +144,19 @@ def promised_gap(fitted):
     if wanted is None or fitted.model.batch:
         return
     met = gap.kind == "bound" and gap <= wanted * (1 + 1e-12)
-    warned = any(issubclass(w.category, ConvergenceWarning) for w in fitted.warned)
-    yield look("promised gap", met or warned, lambda: f"gap={wanted}: {gap!r}, and no warning")
+    text = lambda: f"gap={wanted}: {gap!r}, and no warning"  # noqa: E731
+    yield look("promised gap", met or has_warned(fitted), text)
+
+
+def has_warned(fitted):
+    return any(issubclass(w.category, ConvergenceWarning) for w in fitted.warned)
 
 
 def converged(fitted):
     """What did not converge warns."""
     if not fitted.certificate.converged and not fitted.model.batch:
-        warned = any(issubclass(w.category, ConvergenceWarning) for w in fitted.warned)
-        yield look("converged", warned, lambda: "converged is False, and no warning was given")
+        text = lambda: "converged is False, and no warning was given"  # noqa: E731
+        yield look("converged", has_warned(fitted), text)
 
 
 # Residuals, variances, components.
