@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix, is_dask, to_numpy
+from mercer.arrays import Matrix, eigvalsh, is_dask, to_numpy
 from mercer.estimators.kernel import has_gamma
 from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
 from mercer.kernels.distances import Stationary
@@ -80,7 +80,7 @@ def _found(K: Matrix) -> tuple[str, str, str] | None:
     middle, spread = float(np.median(values)), float(np.ptp(values))
     if middle <= _MEDIAN and values.mean() <= _MEAN:
         centred = K - K.mean(axis=0)
-        spectrum = np.linalg.eigvalsh(centred - centred.mean(axis=1)[:, None])
+        spectrum = eigvalsh(centred - centred.mean(axis=1)[:, None])
         first = spectrum[-1] / spectrum.sum()
         if first > max(_SHARE, _ROWS / len(K)):
             return None
