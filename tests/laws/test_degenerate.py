@@ -187,6 +187,19 @@ def test_the_example_of_an_empty_basis():
     assert model.certificate_.gap <= 0.01
 
 
+@pytest.mark.parametrize("n", [20, 600])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rule", ["rp_cholesky", "pivoted_cholesky"])
+@pytest.mark.parametrize("centroid", ["span", "basis", "rows"])
+@pytest.mark.filterwarnings("error", "ignore:.*above rounding error")
+def test_rows_that_leave_a_rule_no_point_to_select(rule, centroid, dtype, n):
+    X = np.zeros((n, 3), dtype)
+    method = Subset(10, select=rule, centroid=centroid)
+    model = KernelPCA(2, method=method, gap=0.01, random_state=0)
+    assert model.fit(X).transform(X).shape == (n, 0)
+    assert KernelPCA(2, method="cholesky", random_state=0).fit(X).n_components_ == 0
+
+
 # Scale.
 
 

@@ -311,9 +311,9 @@ class Projecting(
 
     @property
     def _too_few(self) -> bool:
-        """Whether there are fewer components than were asked for."""
-        asked = self.n_components
-        return isinstance(asked, Integral) and len(self.certificate_.eigenvalues) < int(asked)
+        """Whether there are fewer components than were asked for, and some variance."""
+        asked, there = self.n_components, self.projection_.total_variance > 0.0
+        return isinstance(asked, Integral) and there and self.n_components_ < int(asked)
 
     def _require_fitted(self) -> None:
         """Refuse to be used before there are components; say what a stream still needs."""

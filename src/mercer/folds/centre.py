@@ -114,6 +114,6 @@ def total(w: Array, rows: Array) -> Array:
     whole = n - n % _PART
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and whole):
         return cast(w @ rows, np.float64)
-    parts = rows[:whole].reshape(-1, _PART, d)
+    parts = rows[:whole].reshape(whole // _PART, _PART, d)
     sums = w[:whole].reshape(-1, 1, _PART) @ parts
     return sums.sum(axis=(0, 1), dtype=np.float64) + w[whole:] @ rows[whole:]

@@ -117,7 +117,7 @@ class Subset(OnBasis, Streaming):
                 f"rank={self.rank!r} and centroid='basis': the decomposition is of the scatter "
                 f"about the rows' mean. Leave one of them out."
             )
-        if self.centroid == "basis" and found.problem.center:
+        if self.centroid == "basis" and found.problem.center and found.span.size:
             return _about_the_basis(found, rows)
         projection = best(found, rows) if self.rank is None else _of_rank(found, self.rank, rows)
         return projection if self.centroid == "span" else _about_the_rows(found, projection)
