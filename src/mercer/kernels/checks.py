@@ -11,6 +11,9 @@ from mercer.kernels.evaluate import as_precise
 from mercer.kernels.grammar import as_kernel
 from mercer.kernels.parameters import is_number
 
+# Kernel values between these have squares, and sums of them, that float64 can hold.
+_LEAST, _MOST = 1e-140, 1e140
+
 
 def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) -> bool:
     """Tell whether the matrix of some rows is positive semi-definite, to rounding.
@@ -41,3 +44,12 @@ def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) ->
         raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")
     values = eigvalsh((K + K.T) / 2)
     return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))
+
+
+def require_moderate(kernel: str, largest: float) -> None:
+    """Refuse kernel values whose squares float64 cannot hold."""
+    if 0.0 < largest < _LEAST or largest > _MOST:
+        raise ValueError(
+            f"{kernel} gives values of about {largest:.0e}: their squares are too large, or too "
+            f"small, for float64. Scale the rows, or change the kernel's parameters."
+        )

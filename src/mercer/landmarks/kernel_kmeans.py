@@ -11,6 +11,7 @@ import scipy.sparse
 
 from mercer.arrays import Matrix, Vector
 from mercer.config import get_config
+from mercer.kernels.checks import require_moderate
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.landmarks.columns import Columns
@@ -68,6 +69,7 @@ class KernelKMeans(Landmarks):
         weights = problem.source.weights
         counts = np.ones(len(at)) if weights is None else weights[at]
         K = Columns(problem).among(at)
+        require_moderate(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
         apart, labels = clustered(K, counts, m, int(self.max_iter), problem.rng)
         chosen = at[_nearest(apart)]
         order = np.argsort(chosen)

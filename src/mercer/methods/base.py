@@ -33,8 +33,6 @@ from mercer.threads import serial_blas
 FLOOR = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-6}
 # Below this share a float32 product has lost the axis, not only some of its digits.
 LOST = 1e-5
-# Kernel values between these have squares, and sums of them, that float64 can hold.
-_LEAST, _MOST = 1e-140, 1e140
 
 
 @dataclass(frozen=True)
@@ -277,15 +275,6 @@ def certify(
         spacing=spacing_of(values, others),
         converged=spectrum.converged,
     )
-
-
-def require_moderate(kernel: str, largest: float) -> None:
-    """Refuse kernel values whose squares float64 cannot hold."""
-    if 0.0 < largest < _LEAST or largest > _MOST:
-        raise ValueError(
-            f"{kernel} gives values of about {largest:.0e}: their squares are too large, or too "
-            f"small, for float64. Scale the rows, or change the kernel's parameters."
-        )
 
 
 def lifted_certificate(

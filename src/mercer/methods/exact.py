@@ -13,13 +13,13 @@ from mercer.config import get_config
 from mercer.eigen import Solver, Spectrum, krylov, power
 from mercer.eigen.spectrum import Warm, settled
 from mercer.kernels import Kernel
+from mercer.kernels.checks import require_moderate
 from mercer.methods.base import (
     Cost,
     Method,
     Size,
     certify,
     find_solver,
-    require_moderate,
     solve,
 )
 from mercer.operators import Gram, Operator, combined

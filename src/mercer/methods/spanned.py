@@ -12,8 +12,8 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, eigh, is_finite, like
 from mercer.arrays.rounding import confidence
 from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.kernels.checks import require_moderate
 from mercer.landmarks.objective import axes_asked
-from mercer.methods.base import require_moderate
 from mercer.methods.sampled import Noise, Sample, measured, sampled
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
