@@ -286,3 +286,15 @@ def test_float32_kernels_whose_variance_is_below_their_rounding(store):
         share = values[: found.n_components_].sum() / float(np.trace(K))
         assert found.certificate_.optimum_upper >= min(share, 1.0) - 1e-6
         assert np.all(found.explained_variance_ <= 2.0 * values[0])
+
+
+@pytest.mark.parametrize("exponent", [-500, -330, 330, 500])
+@pytest.mark.parametrize("solver", ["randomized", "krylov", "arpack", "power"])
+@pytest.mark.filterwarnings("ignore::mercer.ConvergenceWarning")
+def test_squares_of_kernel_values_that_vanish_or_overflow_bound_nothing(solver, exponent):
+    """Eigenvectors that have not converged, of kernel values whose squares are 0 or infinite."""
+    X = np.random.default_rng(6).standard_normal((150, 27))
+    spectrum = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    model = KernelPCA(2, kernel="linear", eigen_solver=solver, tol=0.03, random_state=0)
+    found = model.fit(X * 2.0**exponent).certificate_
+    assert found.optimum_upper >= spectrum[:2].sum() / spectrum.sum() - 1e-13

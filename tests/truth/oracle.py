@@ -147,7 +147,8 @@ class Kernel:
 
     def held_by_vectors(self, U):
         """Variance in the span of Σ_i u_i Φ̃(x_i)√w_i for the columns u, and the slack of it."""
-        Q = orthonormal(U)
+        unit = self.root[:, None] / np.sqrt(self.count) * self.center  # no part of the space
+        Q = orthonormal(U - unit * (unit.T @ U))
         product = self.A @ Q
         largest = norms(product).max(initial=0)
         return _held(Q.T @ product, product, 64 * EPS * largest, 64 * EPS * largest)

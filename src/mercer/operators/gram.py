@@ -373,7 +373,7 @@ class Gram(Operator):
                 off = self.coarse * self.divisor
                 slack = (8.0 * math.sqrt(fold.square) + 4.0 * off) * off
                 square = (fold.square - less + slack) / self.divisor / self.divisor
-            if np.isfinite(square):  # else squares overflow, and nothing is known
+            if np.isfinite(square) and self.scale == 1.0:  # else squares overflow, or vanish
                 self.square = Figure(max(0.0, square), "bound", confidence(self.dtype))
         if along is None:
             return None
