@@ -73,6 +73,39 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     assert scores.extra["site"].tolist() == ["A", "B"] * (N // 2)
 
 
+@pytest.mark.parametrize("form", ["{}", "{}.0"], ids=["plain", "as pandas writes it"])
+@pytest.mark.parametrize("options", [(), ("--impute", "mean", "--scale", "zscore")])
+def test_an_id_with_a_gap(mercer, tmp_path, form, options):
+    """Is no feature, is not counted as missing, and all commands name the row by its number."""
+    pytest.importorskip("plotly")
+    rng = np.random.default_rng(0)
+    names = ["" if i == 7 else form.format(1000 + i) for i in range(N)]
+    lines = ["id,a,b", *(f"{name},{rng.normal():.6f},{rng.normal():.6f}" for name in names)]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    done = mercer("fit", "x.csv", *options, "-o", "m.mercer", "--scores", "s.csv")
+    notes = [line for line in done.err.splitlines() if line.startswith("note:")]
+    assert len(notes) == 1
+    assert "column 'id' is used as row names" in notes[0]
+    assert "pass --columns 'id,*'" in notes[0]
+    assert notes[0].endswith(
+        "1 row has no 'id' and is named by its row number, counted from 0: '#7'."
+    )
+    expected = [*range(1000, 1007), "#7", *range(1008, 1000 + N)]
+    assert read_table("s.csv").row_names.tolist() == expected  # the gap is one of the scores too
+    mercer("report", "m.mercer", "x.csv", "-o", "r.html")
+    assert page(tmp_path / "r.html")[1]["points"]["ids"] == [str(name) for name in expected]
+    mercer("novelty", "fit", "x.csv", "--contamination", 0.5, "-o", "n.mercer")
+    facts = mercer("novelty", "score", "n.mercer", "x.csv", "--json").json
+    assert facts["novel_ids"] == [expected[i] for i in facts["novel_rows"]]
+
+
+def test_missing_values_of_features_alone_are_refused(mercer, tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\n1,2.5,\n,3.5,1.5\n3,1.5,2.5\n")
+    done = mercer("fit", "x.csv", "-o", "m.mercer", code=1)
+    assert "1 value is missing: 1 of 'b'." in done.err
+    assert "'id'" not in done.err
+
+
 def test_what_was_chosen_in_the_fit_need_not_be_repeated(mercer, survey, tmp_path, ids):
     mercer("fit", survey, *FIT, "--drop", "c*,batch", "--components", 1)
     origin = read_header("m.mercer").origin

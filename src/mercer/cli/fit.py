@@ -121,11 +121,16 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
 
     known = dict(table.extra)
     labels = None if asked.label is None else known[asked.label]
-    ids = None if table.id is None else known[table.id]
     others = {name: known[name] for name in known if name not in (asked.label, table.id)}
     told = origin("fit", asked, table)
     write_report(
-        model, table.source, path, labels=labels, ids=ids, columns=others or None, origin=told
+        model,
+        table.source,
+        path,
+        labels=labels,
+        ids=table.row_names,
+        columns=others or None,
+        origin=told,
     )
 
 

@@ -47,10 +47,9 @@ def notes(asked: Rows, table: Table) -> list[str]:
     found = []
     suffix = split(asked.data)[0].suffix.lower()
     if asked.id is None and table.id is not None and suffix != ".h5ad":
-        found.append(
-            f"column {table.id!r} is used as row names, not as a feature. To use it as a feature, "
-            f"pass columns={[table.id, '*']}."
-        )
+        found.append(table.naming(f"columns={[table.id, '*']}"))
+    elif table.unnamed:
+        found.append(table.unnamed)
     if table.reasons:
         found.append(f"left out: {table.left_out}.")
         ids = [name for name, reason in table.reasons.items() if reason == "identifier"]

@@ -123,7 +123,8 @@ def read_table(
         Column of the names of the rows; no feature unless `columns` names it. By default the
         index that pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column
         that has the name of an identifier (id, sample_id, barcode, ...) and a different whole
-        number or text in every row. Such a column is a feature only if `columns` names it.
+        number or text in every row where it has an entry; one with fewer gaps is preferred. Such
+        a column is a feature only if `columns` names it.
     drop : sequence of str
         Columns to leave out: names, or patterns.
     na : sequence of str
@@ -220,20 +221,13 @@ def read_source(
     if quiet:
         return table.source
     if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
-        warn(f"{os.fspath(path)}: {_named_by(table, ask)}")
+        option = ask.option(f"columns={[table.id, '*']}")
+        warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
-        columns_left = f"{len(table.reasons)} column(s) are not used"
-        warn(f"{os.fspath(path)}: {columns_left}: {table.left_out}.")
+        left = len(table.reasons)
+        what = "1 column is" if left == 1 else f"{left} columns are"
+        warn(f"{os.fspath(path)}: {what} not used: {table.left_out}.")
     return table.source
-
-
-def _named_by(table: Table, ask: Ask) -> str:
-    """Say which column is used as row names, and how it would be a feature."""
-    said = f"column {table.id!r} is used as row names, not as a feature."
-    if table.id is None or table.extra[table.id].dtype.kind not in "iuf":
-        return said
-    option = ask.option(f"columns={[table.id, '*']}")
-    return f"{said} To use it as a feature, pass {option}."
 
 
 def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
