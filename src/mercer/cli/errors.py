@@ -34,7 +34,10 @@ def _between(names: str) -> str:
 _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" with svd_solver='full'", ""),  # scikit-learn's word for "auto", too
     (r"config_context\(memory=\.\.\.\)", "--memory"),
+    (r"config_context\(memory='(\w+)'\)", r"--memory \1"),
     (r"config_context\(memory=", "--memory "),
+    (r"method=Subset\((\d+)\)", r"--method subset --basis \1"),
+    (r"; method=RandomFeatures\(\d+\) fits(?: all rows)?", ""),  # its size is no option
     (r"config_context\(checkpoint=\.\.\.\)", "--checkpoint"),
     (r"\bcheckpoint=(['\"])(.*?)\1", r"--checkpoint \2"),
     # What a checkpoint tells of its run and of this one.

@@ -30,7 +30,7 @@ from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.methods import ConvergenceWarning
 from mercer.notices import warn
-from mercer.plan import Plan
+from mercer.plan import Plan, alternatives
 from mercer.problem import Problem
 from mercer.sources import (
     ArraySource,
@@ -213,7 +213,7 @@ class Projecting(
             with bars, at_work(source.reference), products(source.reference):
                 source = resident(source)
                 problem, plan = self._prepared(source)
-                plan.require_fit()
+                plan.require_fit(alternatives(problem))
                 checkpoint.same(plan=plan.method)
                 problem = self._readied(problem, plan)
                 self.fingerprint_ = known

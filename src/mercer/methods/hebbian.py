@@ -141,9 +141,6 @@ class Hebbian(OnBasis, Streaming):
     def label(self, size: Size) -> str:
         return f"{self.name} (all rows)" if self.keeps_rows else super().label(size)
 
-    def smaller(self, size: Size) -> str:
-        return "A basis takes less: n_basis" if self.keeps_rows else super().smaller(size)
-
     @property
     def nearer(self) -> str:
         return 'method="exact" is faster.' if self.keeps_rows else super().nearer
