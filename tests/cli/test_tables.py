@@ -193,7 +193,11 @@ def test_an_id_that_is_a_feature_by_request_is_kept_exactly(mercer, survey, ids)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fit", "https://example.org/x.csv", "-o", "m.mercer"], "is a URL. Download it first"),
+        (
+            ["fit", "https://example.org/x.csv", "-o", "m.mercer"],
+            "is a URL. Download it first, for example: curl",
+        ),
+        (["fit", "s3://b/x.csv", "-o", "m.mercer"], "first, for example: aws s3 cp"),
         (["fit", "folder", "-o", "m.mercer"], "--format parquet"),
         (["fit", "survey.csv", "--columns", "width", "-o", "m.mercer"], "--na 'n.d.'"),
         (["fit", "gaps.csv", "-o", "m.mercer"], "Use --impute mean, or drop those rows"),

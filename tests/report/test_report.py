@@ -1,5 +1,6 @@
 """What a report tells, compared with what the model and NumPy say."""
 
+import itertools
 import re
 import sys
 
@@ -294,6 +295,14 @@ def test_origin(written):
     assert "mercer fit 'my rows.csv' -o a.mercer" in page.text
     assert "Linear PCA of my rows.csv" in page.text
     assert "seed 4" in page.text
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[1:])
+def test_arguments_in_another_order_are_refused_with_the_right_one(tmp_path, order):
+    given = [PCA(2).fit(X), X, tmp_path / "r.html"]
+    with pytest.raises(TypeError, match=r"write_report\(model, X, path\)"):
+        write_report(*(given[i] for i in order))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
-    (r"Impute them, for example.*--impute mean\. Or drop", "Use --impute mean, or drop"),
+    (r"Impute missing values, for.*--impute mean\. Or drop", "Use --impute mean, or drop"),
 )
 
 

@@ -17,7 +17,7 @@ from mercer.cli.say import Voice
 from mercer.estimators.pipeline import parts
 from mercer.sources import Source, StringSource
 from mercer.sources.errors import listed
-from mercer.sources.files import NAMELESS, MissingValues, Table, is_url, read_table, split
+from mercer.sources.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
 
 
 def learning(asked: Rows, voice: Voice) -> Table:
@@ -160,7 +160,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def present(data: str) -> str:
     """Return a path that can be read; say what it is where it cannot."""
     if is_url(data):
-        raise WorkError(f"{data} is a URL. Download it first, for example: curl -LO {data}")
+        raise WorkError(download(data))
     path = split(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is a folder, and empty. Name a file of rows.")

@@ -131,6 +131,11 @@ def write_report(
 def _check(path: Any, X: Any, sample: Any, given: Mapping[str, Any]) -> None:
     """Refuse arguments before anything is computed."""
     html.ready()
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"path is a {type(path).__name__}, not the path of a file. The order is "
+            f"write_report(model, X, path)."
+        )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Make it first.")
     if Path(path).is_dir():

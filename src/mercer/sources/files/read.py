@@ -20,6 +20,7 @@ from mercer.sources.base import Mapped, Source
 from mercer.sources.errors import FileError, decoding
 from mercer.sources.files import arrays, columnar, delimited, h5ad, hdf5, lines, zarrs
 from mercer.sources.files import matrix_market as market
+from mercer.sources.files.addresses import download, is_url
 from mercer.sources.files.columnar import files
 from mercer.sources.files.folder import Folder
 from mercer.sources.files.roles import Ask
@@ -186,17 +187,12 @@ def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("the path of the file is empty.")
     if is_url(path):
-        raise FileError(f"{path} is a URL. Download it first, for example: curl -LO {path}")
+        raise FileError(download(path))
     with progress.session():
         if os.fspath(path) == "-" or Path(path).is_fifo():
             return _read_stream(path, ask, format)
         file, part = split(path)
         return _read(file, replace(ask, part=part), format)
-
-
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is the address of something on a network."""
-    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
 
 
 def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -295,7 +291,7 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
         )
     if path.is_dir():
         if suffix not in FOLDERS:
-            raise FileError(f"{ask.path} is a folder. Of folders, these are read: {_LISTED}.")
+            raise FileError(_folder(path, suffix, ask))
         return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
@@ -352,6 +348,22 @@ def _inside(path: Path, ask: Ask) -> str:
             f"{_able(found)[0]}, name one file in it, or say which to read: {_formats(found, ask)}."
         )
     return found[0]
+
+
+def _folder(path: Path, suffix: str, ask: Ask) -> str:
+    """Say that a folder of files of this suffix is not read as one table, and what to do."""
+    own = [file for file in files(path) if file.suffix.lower() == suffix]
+    said = f"{ask.path} is a folder. Of folders, these are read as one table: {_LISTED}."
+    if not own:
+        return f"{said} Name a file instead."
+    if suffix not in (".csv", ".tsv") or len(own) == 1:
+        return f"{said} Name a file in it: {own[0]}."
+    read = "pandas.read_csv" if suffix == ".csv" else "pandas.read_table"
+    every = f"map({read}, sorted(glob.glob({str(path / ('*' + suffix))!r})))"
+    return (
+        f"{said} Name one file in it, such as {own[0]}, or join them into one: import glob, pandas;"
+        f" pandas.concat({every}).to_csv('rows.csv', index=False)"
+    )
 
 
 def _able(found: Sequence[str]) -> list[str]:
