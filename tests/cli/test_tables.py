@@ -66,7 +66,7 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     assert "Left out: 'day' (dates); 'code' (text)." in said
     assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
-    assert "imputed with the mean of their column: 1 in 'width'." in said
+    assert "imputed with the mean of the column: 1 in 'width'." in said
     assert ("'sample_id' is used as row names" in said) == (not asked)
     scores = read_table("s.csv", keep=["site"])
     assert scores.extra["sample_id"].tolist() == ids
@@ -97,6 +97,37 @@ def test_an_id_with_a_gap(mercer, tmp_path, form, options):
     mercer("novelty", "fit", "x.csv", "--contamination", 0.5, "-o", "n.mercer")
     facts = mercer("novelty", "score", "n.mercer", "x.csv", "--json").json
     assert facts["novel_ids"] == [expected[i] for i in facts["novel_rows"]]
+
+
+def test_the_report_says_what_is_kept_and_no_feature(mercer, survey, tmp_path):
+    pytest.importorskip("plotly")
+    keep = ("--keep", "code,length", "--columns", "length,width,batch")
+    done = mercer("fit", survey, *FIT, *keep, "--report", "r.html")
+    text = page(tmp_path / "r.html")[0].replace("&#39;", "'")
+    assert "Left out of the features by --keep: 'code'." in text
+    assert "left out of the features by --keep: 'code'." in done.err
+    assert "1 missing value, with the mean of its column" in done.out
+
+
+@pytest.mark.parametrize("tiny", [1e-2, 1e-4, 1e-5, 3e-6])
+def test_the_report_and_the_command_line_round_shares_alike(mercer, tmp_path, tiny):
+    """And less than all of the variance is never 100 %."""
+    pytest.importorskip("plotly")
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 0.5, tiny]
+    np.save("x.npy", X)
+    options = ("--components", 2, "-o", "m.mercer", "--report", "r.html")
+    done = mercer("fit", "x.npy", *options)
+    text = page(tmp_path / "r.html")[0].replace("\u202f", " ")
+    key = re.search(
+        r"([\d.]+ %)\s*(?:<[^>]*>\s*)*of the variance explained|"
+        r"of the variance explained\s*(?:<[^>]*>\s*)*([\d.]+ %)",
+        text,
+    )
+    share = re.search(r"2 components explain ([\d.]+ %)", done.out)[1]
+    assert (key[1] or key[2]) == share
+    assert share != "100.00 %"
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.S)
+    assert not re.search(r"\b100(\.0+)? %", body)
 
 
 def test_missing_values_of_features_alone_are_refused(mercer, tmp_path):

@@ -61,7 +61,10 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "give a kernel of strings: --kernel substring",
     ),
     (r"\bmercer\.save\b", "mercer fit"),
-    (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
+    (
+        r"must be between 0 and min\(n_samples, n_features\)=(\d+)(?:; None keeps them all)?\.?",
+        r"must be between 1 and \1, the lesser of rows and columns; --components all keeps all.",
+    ),
     (r"\bformat='(\w+)'", r"--format \1"),
     (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
     (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),

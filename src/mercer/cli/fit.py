@@ -210,9 +210,8 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
     ]
     filled = sum(table.missing.values())
     if filled:
-        lines.insert(
-            1, ("filled in", f"{say.count(filled, 'missing value')}, with the mean of their column")
-        )
+        means = "the mean of its column" if filled == 1 else "the means of their columns"
+        lines.insert(1, ("filled in", f"{say.count(filled, 'missing value')}, with {means}"))
     after = [("time", say.seconds(seconds)), ("written", ", ".join(written))]
     shown: list[Any] = [say.pairs(lines), "", say.spectrum(axes.explained_variance_ratio_), ""]
     shown += [axes.certificate_.sentence.replace("\n", " "), "", say.pairs(after)]

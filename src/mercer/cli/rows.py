@@ -55,6 +55,11 @@ def notes(asked: Rows, table: Table) -> list[str]:
         ids = [name for name, reason in table.reasons.items() if reason == "identifier"]
         if ids:
             found[-1] += f" To use {ids[0]!r} as a feature, pass columns={[ids[0], '*']}."
+    kept = getattr(asked, "kept", ())
+    beside = [name for name in table.extra if _matches(name, kept) and name != table.id]
+    beside = [name for name in beside if name not in (table.source.names or ())]
+    if beside:
+        found.append(f"left out of the features by --keep: {listed(beside)}.")
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
         found.append(f"left out by --drop: {listed(dropped)}.")
@@ -70,8 +75,8 @@ def imputed(table: Table) -> list[str]:
         return []
     most = sorted(table.missing.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
-    more = f", and more in {len(most) - 10} other columns" if len(most) > 10 else ""
-    return [f"missing values imputed with the mean of their column: {shown}{more}."]
+    more = f", and more in {say.count(len(most) - 10, 'other column')}" if len(most) > 10 else ""
+    return [f"missing values imputed with the mean of the column: {shown}{more}."]
 
 
 def fitted(

@@ -23,6 +23,7 @@ from mercer.certificate import (
 )
 from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
 from mercer.eigen.spectrum import Warm, lengths
+from mercer.notices import counted
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -65,7 +66,7 @@ class Size:
     @property
     def shape(self) -> str:
         """The shape of the rows, in words."""
-        return f"{self.n} strings" if self.strings else f"{self.n} × {self.d}"
+        return counted(self.n, "string") if self.strings else f"{self.n} × {self.d}"
 
     @property
     def side(self) -> int:

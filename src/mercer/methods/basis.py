@@ -15,6 +15,7 @@ from mercer.landmarks.base import taken
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.spanned import AFFORDABLE
+from mercer.notices import counted
 from mercer.problem import KernelProblem
 from mercer.span import Basis
 
@@ -66,7 +67,7 @@ class OnBasis(Method):
         return size_of(m, None if isinstance(rule, Given) else n)
 
     def label(self, size: Size) -> str:
-        return f"{self.name} ({self.points(size.n, size.k)} points)"
+        return f"{self.name} ({counted(self.points(size.n, size.k), 'point')})"
 
     def shrunk(self, size: Size, room: float) -> Self | None:
         def fits(m: int) -> bool:
@@ -172,7 +173,7 @@ def require_room(wanted: int | None, m: int) -> None:
     """Refuse a basis that has fewer points than there are to be axes."""
     if wanted is not None and wanted > m:
         raise ValueError(
-            f"n_components={wanted} does not fit the span of n_basis={m} points. Take a "
+            f"n_components={wanted} does not fit the span of n_basis={m}. Take a "
             f"basis of at least {wanted}; some times that is better."
         )
 

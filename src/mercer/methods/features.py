@@ -21,6 +21,7 @@ from mercer.methods.dot import Dot
 from mercer.methods.iterative import Iterative
 from mercer.methods.judged import affordable, judged, supposed, walks
 from mercer.methods.products import MORE
+from mercer.notices import counted
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
 from mercer.rules import Count
@@ -176,7 +177,7 @@ class RandomFeatures(Streaming):
         return FourierMap(drawn)  # of rows that are moved already
 
     def label(self, size: Size) -> str:
-        return f"{self.name} ({self.frequencies(size.n, size.k)} waves)"
+        return f"{self.name} ({counted(self.frequencies(size.n, size.k), 'wave')})"
 
     def shrunk(self, size: Size, room: float) -> Self | None:
         def fits(q: int) -> bool:

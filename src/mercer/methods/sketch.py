@@ -28,6 +28,7 @@ from mercer.methods.base import FLOOR, Cost, Method, Size, certify, largest
 from mercer.methods.iterative import BLIND, from_scores
 from mercer.methods.polish import changed
 from mercer.methods.svd import SVD
+from mercer.notices import counted
 from mercer.operators import Covariance
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
@@ -134,7 +135,7 @@ class Sketch(Method):
 
     def label(self, size: Size) -> str:
         q = self.columns(size.n, size.k) if size.square else 0
-        return f"{self.name} ({q} columns)" if q else self.name
+        return f"{self.name} ({counted(q, 'column')})" if q else self.name
 
     def shrunk(self, size: Size, room: float) -> Self | None:
         if not size.square or not isinstance(self.sketch, RandomMap | None):

@@ -27,6 +27,7 @@ from mercer.methods import (
 )
 from mercer.methods.base import largest
 from mercer.methods.features import suits
+from mercer.notices import counted
 from mercer.plan.base import ASKED, Candidate, Plan, enough, in_room, reckoned
 from mercer.problem import KernelProblem, Problem
 
@@ -213,10 +214,8 @@ def _too_large(
     if rows:
         said.append(f"a sample of {rows} rows fits")
     if auto and reckoned(Subset(), size, budget).fits:
-        points = Subset().points(size.n, size.k)
-        said.append(
-            f'method="auto" would take method="subset", a basis of {points} points, which fits'
-        )
+        points = counted(Subset().points(size.n, size.k), "point")
+        said.append(f'method="auto" would take method="subset", a basis of {points}, which fits')
     else:
         found = (in_room(one, size, budget) for one in alternatives(problem))
         said += [next((f"{text} all rows" for text in found if text), "")]

@@ -209,8 +209,8 @@ def _key(subject: Subject, found: Found | None) -> list[tuple[str, str]]:
     model, share = subject.model, spectrum.shares(subject)
     figures = [
         (count(model.n_components_), "component" if model.n_components_ == 1 else "components"),
-        (percent(float(model.certificate_.captured), 1), "of the variance explained"),
-        (percent(share[0], 1) if len(share) else "–", "by component 1"),
+        (percent(float(model.certificate_.captured)), "of the variance explained"),
+        (percent(share[0]) if len(share) else "–", "by component 1"),
         (count(model.plan_.size.n), "rows in the fit"),
     ]
     if not (subject.strings or subject.precomputed):
