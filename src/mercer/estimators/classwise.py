@@ -198,10 +198,12 @@ def _require_outside(model: Model, where: str) -> None:
     """Refuse axes that span all columns."""
     linear = isinstance(model, PCA) or isinstance(model.kernel_, Linear)
     if linear and model.n_components_ >= model.n_features_in_:
+        k = model.n_components_
+        found = "1 component spans" if k == 1 else f"{k} components span"
         raise ValueError(
-            f"In {where}: n_components={model.n_components_} spans the whole space of n_features="
-            f"{model.n_features_in_}, so that no row is far from them. Take fewer "
-            f"components, a smaller share of the variance, or a kernel."
+            f"In {where}: {found} the whole space of n_features={model.n_features_in_}, so that no "
+            f"row is far from it. Take fewer components, a smaller share of the variance, or a "
+            f"kernel."
         )
 
 
