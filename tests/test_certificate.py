@@ -270,7 +270,7 @@ def test_shares_are_rounded_down_and_limits_up(share, digits):
     assert low <= 100 * share * (1 + 1e-12) + 1e-6 * step
     assert 100 * share <= high * (1 + 1e-12) + 1e-6 * step
     assert high - low <= step * (1 + 1e-9)
-    assert (low == 100) <= (100 * share >= 100 - 1e-5 * step)
+    assert (low == 100) == (share >= 1 - 1e-12)  # whatever the digits
     assert percent(low / 100, digits) == percent(share, digits)  # what is shown stays as it is
 
 

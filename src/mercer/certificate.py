@@ -356,7 +356,10 @@ def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
     >>> percent(0.99998), percent(0.99998, up=True), percent(0.57)
     ('99.99 %', '100.00 %', '57.00 %')
     """
-    last = 100.0 * float(share) * 10.0**digits
+    whole = 100.0 * 10.0**digits
+    last = whole * float(share)
     if math.isfinite(last):  # what rounding put beside a whole number is that number
         last = math.ceil(last - 1e-6) if up else math.floor(last + 1e-6)
+        if not up and last == whole and share < 1.0 - 1e-12:
+            last -= 1  # less than all is not 100 %, however many digits are shown
     return f"{last / 10.0**digits + 0.0:.{digits}f} %"

@@ -189,6 +189,14 @@ def format_bytes(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
+def rounded_up(size: float) -> str:
+    """Write a setting of `memory` that holds so many bytes: ``"65MiB"``."""
+    for unit, bytes in (("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30)):
+        if size <= 1000 * bytes:
+            return f"{math.ceil(size / bytes)}{unit}"
+    return f"{math.ceil(size / 2**30)}GiB"
+
+
 @functools.cache
 def machine_memory() -> int:
     """Bytes of memory of this machine, or of the container where that is less."""

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line."""
+"""Warnings that point at the user's line, and numbers of things in messages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import sys
 import warnings
 
 _OURS = ("mercer", "sklearn", "contextlib", "functools")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Write how many there are.
+
+    Examples
+    --------
+    >>> counted(1, "pass", "passes"), counted(2, "pass", "passes"), counted(0, "row")
+    ('1 pass', '2 passes', '0 rows')
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

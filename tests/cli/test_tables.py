@@ -66,11 +66,75 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     assert "Left out: 'day' (dates); 'code' (text)." in said
     assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
-    assert "imputed with the mean of their column: 1 in 'width'." in said
+    assert "imputed with the mean of the column: 1 in 'width'." in said
     assert ("'sample_id' is used as row names" in said) == (not asked)
     scores = read_table("s.csv", keep=["site"])
     assert scores.extra["sample_id"].tolist() == ids
     assert scores.extra["site"].tolist() == ["A", "B"] * (N // 2)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}.0"], ids=["plain", "as pandas writes it"])
+@pytest.mark.parametrize("options", [(), ("--impute", "mean", "--scale", "zscore")])
+def test_an_id_with_a_gap(mercer, tmp_path, form, options):
+    """Is no feature, is not counted as missing, and all commands name the row by its number."""
+    pytest.importorskip("plotly")
+    rng = np.random.default_rng(0)
+    names = ["" if i == 7 else form.format(1000 + i) for i in range(N)]
+    lines = ["id,a,b", *(f"{name},{rng.normal():.6f},{rng.normal():.6f}" for name in names)]
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    done = mercer("fit", "x.csv", *options, "-o", "m.mercer", "--scores", "s.csv")
+    notes = [line for line in done.err.splitlines() if line.startswith("note:")]
+    assert len(notes) == 1
+    assert "column 'id' is used as row names" in notes[0]
+    assert "pass --columns 'id,*'" in notes[0]
+    assert notes[0].endswith(
+        "1 row has no 'id' and is named by its row number, counted from 0: '#7'."
+    )
+    expected = [*range(1000, 1007), "#7", *range(1008, 1000 + N)]
+    assert read_table("s.csv").row_names.tolist() == expected  # the gap is one of the scores too
+    mercer("report", "m.mercer", "x.csv", "-o", "r.html")
+    assert page(tmp_path / "r.html")[1]["points"]["ids"] == [str(name) for name in expected]
+    mercer("novelty", "fit", "x.csv", "--contamination", 0.5, "-o", "n.mercer")
+    facts = mercer("novelty", "score", "n.mercer", "x.csv", "--json").json
+    assert facts["novel_ids"] == [expected[i] for i in facts["novel_rows"]]
+
+
+def test_the_report_says_what_is_kept_and_no_feature(mercer, survey, tmp_path):
+    pytest.importorskip("plotly")
+    keep = ("--keep", "code,length", "--columns", "length,width,batch")
+    done = mercer("fit", survey, *FIT, *keep, "--report", "r.html")
+    text = page(tmp_path / "r.html")[0].replace("&#39;", "'")
+    assert "Left out of the features by --keep: 'code'." in text
+    assert "left out of the features by --keep: 'code'." in done.err
+    assert "1 missing value, with the mean of its column" in done.out
+
+
+@pytest.mark.parametrize("tiny", [1e-2, 1e-4, 1e-5, 3e-6])
+def test_the_report_and_the_command_line_round_shares_alike(mercer, tmp_path, tiny):
+    """And less than all of the variance is never 100 %."""
+    pytest.importorskip("plotly")
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1, 0.5, tiny]
+    np.save("x.npy", X)
+    options = ("--components", 2, "-o", "m.mercer", "--report", "r.html")
+    done = mercer("fit", "x.npy", *options)
+    text = page(tmp_path / "r.html")[0].replace("\u202f", " ")
+    key = re.search(
+        r"([\d.]+ %)\s*(?:<[^>]*>\s*)*of the variance explained|"
+        r"of the variance explained\s*(?:<[^>]*>\s*)*([\d.]+ %)",
+        text,
+    )
+    share = re.search(r"2 components explain ([\d.]+ %)", done.out)[1]
+    assert (key[1] or key[2]) == share
+    assert share != "100.00 %"
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.S)
+    assert not re.search(r"\b100(\.0+)? %", body)
+
+
+def test_missing_values_of_features_alone_are_refused(mercer, tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\n1,2.5,\n,3.5,1.5\n3,1.5,2.5\n")
+    done = mercer("fit", "x.csv", "-o", "m.mercer", code=1)
+    assert "1 value is missing: 1 of 'b'." in done.err
+    assert "'id'" not in done.err
 
 
 def test_what_was_chosen_in_the_fit_need_not_be_repeated(mercer, survey, tmp_path, ids):
@@ -160,7 +224,11 @@ def test_an_id_that_is_a_feature_by_request_is_kept_exactly(mercer, survey, ids)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["fit", "https://example.org/x.csv", "-o", "m.mercer"], "is a URL. Download it first"),
+        (
+            ["fit", "https://example.org/x.csv", "-o", "m.mercer"],
+            "is a URL. Download it first, for example: curl",
+        ),
+        (["fit", "s3://b/x.csv", "-o", "m.mercer"], "first, for example: aws s3 cp"),
         (["fit", "folder", "-o", "m.mercer"], "--format parquet"),
         (["fit", "survey.csv", "--columns", "width", "-o", "m.mercer"], "--na 'n.d.'"),
         (["fit", "gaps.csv", "-o", "m.mercer"], "Use --impute mean, or drop those rows"),

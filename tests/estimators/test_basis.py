@@ -265,7 +265,7 @@ def test_batches():
     ("n_basis", "words"),
     [
         (61, "n_basis=61 is more than the 60 rows it is chosen from"),
-        (1, "n_components=2 does not fit the span of n_basis=1 points"),
+        (1, "n_components=2 does not fit the span of n_basis=1"),
         (0, "n_basis=0 must be a whole number, 1 or more"),
         (-3, "n_basis=-3 must be a whole number"),
         (2.5, "n_basis=2.5 must be a whole number"),
@@ -275,7 +275,7 @@ def test_batches():
         (True, "n_basis=True must be a whole number"),
         (1.0, "n_basis=1.0 may mean one point, or all rows. Write 1 for one point"),
         (-0.1, "n_basis=-0.1 must be a whole number, 1 or more, or a share of the rows"),
-        (0.02, "n_components=2 does not fit the span of n_basis=1 points"),
+        (0.02, "n_components=2 does not fit the span of n_basis=1"),
     ],
 )
 def test_sizes_that_no_basis_has(method, n_basis, words):
@@ -344,7 +344,7 @@ def test_more_axes_than_points(k):
         ("nope", "select='nope' is not one of backward, column_norm, diagonal, forward"),
         (None, "select=None is no rule of mercer.landmarks"),
         (5, "select=5 is no rule of mercer.landmarks"),
-        ([], "does not fit the span of n_basis=0 points"),
+        ([], "does not fit the span of n_basis=0"),
         (X[:5, :3], "the landmarks given have 3 columns, and X has 4"),
         (np.full((3, 4), np.nan), "hold NaN or infinity"),
         (np.full((3, 4), np.inf), "hold NaN or infinity"),

@@ -118,7 +118,7 @@ def test_auto_takes_a_smaller_basis_where_the_usual_one_does_not_fit():
         assert isinstance(plan.method, Subset)
         assert 100 <= plan.method.n_basis < 1000
         assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "within"
-        with pytest.raises(MemoryError, match="smaller n_basis"):
+        with pytest.raises(MemoryError, match=r"n_basis=\d+ fits"):
             KernelPCA(5, kernel="rbf", method=Subset(1000)).fit(X)
 
 

@@ -1,5 +1,6 @@
 """What a report tells, compared with what the model and NumPy say."""
 
+import itertools
 import re
 import sys
 
@@ -296,6 +297,14 @@ def test_origin(written):
     assert "seed 4" in page.text
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3)))[1:])
+def test_arguments_in_another_order_are_refused_with_the_right_one(tmp_path, order):
+    given = [PCA(2).fit(X), X, tmp_path / "r.html"]
+    with pytest.raises(TypeError, match=r"write_report\(model, X, path\)"):
+        write_report(*(given[i] for i in order))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("model", "given", "error", "says"),
     [
@@ -387,7 +396,7 @@ def test_shares_are_rounded_down(written):
     assert 0.9995 < pca.explained_variance_ratio_[0] < 1
     page = written(pca, rows)
     assert not re.search(r"\b100(\.0+)? %", page.text)
-    assert "99.9 %" in page.text
+    assert "of the variance explained 99.98 %" in page.text
 
 
 @pytest.mark.parametrize(

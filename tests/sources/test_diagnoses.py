@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import pickle
 import re
 import warnings
 import zipfile
@@ -13,7 +14,15 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from mercer import PCA, KernelPCA, NoveltyDetector, config_context
+from mercer import (
+    PCA,
+    Denoiser,
+    KernelPCA,
+    NearestProjection,
+    NoveltyDetector,
+    SubspaceClassifier,
+    config_context,
+)
 from mercer.sources import as_source
 from mercer.sources.files import FileError, MissingValues, read_table, write_table
 
@@ -84,28 +93,81 @@ def test_other_kinds_of_files_have_a_remedy(tmp_path, name):
         read_table(tmp_path / name)
 
 
-@pytest.mark.parametrize("url", ["https://example.org/x.csv", "s3://bucket/x.parquet"])
-def test_addresses(url):
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("https://example.org/x.csv?a=1&b=2", "curl -LO 'https://example.org/x.csv?a=1&b=2'"),
+        ("ftp://example.org/x.csv", "curl -LO ftp://example.org/x.csv"),
+        ("s3://bucket/x.parquet", "aws s3 cp s3://bucket/x.parquet ."),
+        ("gs://bucket/x.parquet", "gcloud storage cp gs://bucket/x.parquet ."),
+        ("hdfs://host/x.parquet", None),
+        ("abfs://container/x.parquet", None),
+    ],
+)
+def test_addresses(url, command):
+    """A command is one that knows the scheme; else there is none."""
     for read in (read_table, PCA(1).fit, as_source):
-        with pytest.raises(FileError, match=f"{url} is a URL. Download it first"):
+        with pytest.raises(FileError) as refused:
             read(url)
+        said = str(refused.value)
+        assert said.startswith(f"{url} is a URL. Download it first")
+        assert said.endswith(f"for example: {command}" if command else "pass the path of the file.")
+        assert ("curl" in said) == url.startswith(("http", "ftp"))
 
 
-def test_missing_values_have_a_remedy_that_works(tmp_path):
+def test_the_address_of_a_file():
+    with pytest.raises(FileError, match="Pass the path of the file, without file://"):
+        read_table("file:///data/x.csv")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(1),
+        KernelPCA(1),
+        NoveltyDetector(),
+        NoveltyDetector(PCA(1)),
+        Denoiser(),
+        SubspaceClassifier(),
+        NearestProjection(),
+        None,
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_missing_values_have_a_remedy_that_works(tmp_path, model):
+    """The lines run as they stand, and fit what the user has called."""
     path = tmp_path / "x.csv"
-    path.write_text("a,b\n1,2\n,5\n4,4\n5,5\n")
+    lines = [f"{i % 7},{(3 * i) % 11}.5" for i in range(30)]
+    path.write_text("\n".join(["a,b", *lines, ",5"]) + "\n")
+    y = np.arange(31) % 2
     with pytest.raises(MissingValues) as caught:
-        PCA(1).fit(path)
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
+        read_table(path) if model is None else model.fit(path, y)
+    caught = pickle.loads(pickle.dumps(caught.value))
+    names = {"y": y}
+    exec(str(caught).split("the column: ")[1].split("; on the")[0], names)
+    if model is None:
+        assert np.isfinite(names["X"]).all()
+    else:
+        assert type(names["model"][-1]) is type(model)
 
-    said = str(caught.value)
-    names = {"make_pipeline": make_pipeline, "SimpleImputer": SimpleImputer, "PCA": PCA}
-    exec(
-        "model = ".join(re.split("(?=make_pip)", said.split("column: ")[1].split("; on the")[0])),
-        names,
-    )
-    assert names["model"][-1].n_components_ == 2
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_folders_of_text_have_a_remedy_that_works(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    sep = "," if suffix == ".csv" else "\t"
+    for i in range(3):
+        (tmp_path / "parts" / f"{i}{suffix}").write_text(f"a{sep}b\n{i}.5{sep}2\n{i}.25{sep}1\n")
+    with pytest.raises(FileError) as refused:
+        read_table("parts")
+    said = str(refused.value)
+    assert "such as parts/0" in said
+    exec(said.split("into one: ")[1])
+    assert read_table("rows.csv").source.shape == (6, 2)
+    for i in (1, 2):
+        (tmp_path / "parts" / f"{i}{suffix}").unlink()
+    with pytest.raises(FileError, match=rf"Name a file in it: parts/0\{suffix}\."):
+        read_table("parts")
 
 
 # Text.

@@ -111,6 +111,74 @@ def test_identifiers_are_no_features(tmp_path_factory, ids, name, place):
         assert chosen.source.names == ["a", name]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@given(
+    st.lists(st.integers(-(2**50), 2**50), min_size=2, max_size=40, unique=True),
+    st.sampled_from(["integers", "floats", "texts"]),
+    st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_identifiers_with_gaps_are_no_features(tmp_path_factory, suffix, ids, kind, data):
+    """Wherever the gaps are, and as pandas writes whole numbers with gaps: 1000.0."""
+    n = len(ids)
+    gaps = data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
+    values = [None if i in gaps else value for i, value in enumerate(ids)]
+    expected = [f"#{i}" if i in gaps else value for i, value in enumerate(ids)]
+    if kind == "texts":
+        values = [None if value is None else f"s{value}" for value in values]
+        expected = [name if i in gaps else f"s{name}" for i, name in enumerate(expected)]
+    column = pd.Series(values, dtype={"integers": "Int64", "floats": float, "texts": object}[kind])
+    path = tmp_path_factory.mktemp("gaps") / f"x{suffix}"
+    table = pd.DataFrame({"a": np.arange(n) + 0.5, "sample_id": column})
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    found = read_table(path, missing="refuse", remarks=True)
+    assert (found.id, found.source.names, found.missing) == ("sample_id", ["a"], {})
+    assert found.row_names.tolist() == expected
+    assert not any("sample_id" in text for text in found.remarks)
+    rows = "1 row has" if len(gaps) == 1 else f"{len(gaps)} rows have"
+    assert found.unnamed.startswith(f"{rows} no 'sample_id' and") == bool(gaps)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_identifier_with_fewer_gaps_names_the_rows(tmp_path, suffix):
+    path = tmp_path / f"x{suffix}"
+    table = pd.DataFrame({"id": [1, None, 3], "sample": ["x", "y", "z"], "a": [0.5, 2.5, 1.5]})
+    table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+    found = read_table(path)
+    assert (found.id, found.reasons) == ("sample", {"id": "identifier"})
+    assert read_table(path, id="id").row_names.tolist() == [1, "#1", 3]
+
+
+def test_parts_of_a_table_with_gaps_in_some(tmp_path):
+    """pandas stores whole numbers with gaps as floats, of that part alone."""
+    folder = tmp_path / "x.parquet"
+    folder.mkdir()
+    for i, ids in enumerate([[1, 2], [3, None]]):
+        part = pd.DataFrame({"id": ids, "a": [0.5 + i, 2.5]})
+        part.to_parquet(folder / f"{i}.parquet")
+    found = read_table(folder)
+    assert (found.id, found.source.names) == ("id", ["a"])
+    assert found.row_names.tolist() == [1, 2, 3, "#3"]
+
+
+def test_gaps_of_whole_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("mercer.sources.files.delimited._PIECE", 2**16)
+    ids = ["" if 5_000 < i < 25_000 else str(i) for i in range(30_000)]
+    lines = ["id,a", *(f"{name},{i % 7}.5" for i, name in enumerate(ids))]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    found = read_table(tmp_path / "x.csv")
+    assert (found.id, found.source.names) == ("id", ["a"])
+    (tmp_path / "x.csv").write_text("\n".join([*lines, "5,0.5"]))
+    assert read_table(tmp_path / "x.csv", missing="keep").source.names == ["id", "a"]
+
+
+def test_markers_are_gaps_of_identifiers(tmp_path):
+    (tmp_path / "x.csv").write_text("id,a\n7,1.5\n?,2.5\n?,0.5\n9,3.5\n")
+    found = read_table(tmp_path / "x.csv", na=["?"])
+    assert (found.id, found.source.names) == ("id", ["a"])
+    assert found.row_names.tolist() == [7, "#1", "#2", 9]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -116,6 +116,37 @@ def test_the_name_of_an_identifier_with_repeats(tmp_path):
     assert read_table(tmp_path / "x.csv", remarks=True, columns=["user_id", "a"]).remarks == ()
 
 
+@given(
+    st.lists(st.none() | st.integers(-30, 30) | st.floats(0, 1), min_size=2, max_size=30),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_remarks_about_a_column_do_not_contradict_each_other(
+    tmp_path_factory, values, ascending, named
+):
+    """Whatever a column named like an identifier holds, and whether it is a feature."""
+    if ascending:
+        values = sorted({value for value in values if value is not None})
+    path = tmp_path_factory.mktemp("remarks") / "x.csv"
+    cells = ["" if value is None else str(value) for value in values]
+    path.write_text(
+        "id,a\n" + "".join(f"{cell},{i}.5\n" for i, cell in enumerate(cells)) + ",7.5\n"
+    )
+    columns = ["id", "a"] if named else None
+    table = read_table(path, remarks=True, missing="keep", columns=columns)
+    said = [text for text in table.remarks if "'id'" in text]
+    assert sum("Used as a feature" in text for text in said) <= 1
+    if table.id == "id" or "id" in table.reasons:
+        assert not said
+    known = [float(cell) for cell in cells if cell]
+    if any("repeat" in text for text in said):
+        repeats = len(set(known)) < len(known)
+        assert repeats or any(value != np.floor(value) for value in known)
+    if any("all different" in text for text in said):
+        assert len(set(known)) == len(known)
+
+
 @pytest.mark.parametrize("n", [3, 9, 10, 500])
 def test_numbers_of_rows_and_identifiers_with_a_gap_or_in_any_order(tmp_path, n):
     rng = np.random.default_rng(0)

@@ -91,9 +91,10 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:
+        hint = f" Write {int(number)} for that many." if number >= 1 and number % 1 == 0 else ""
         raise UsageError(
-            f"--components {text} must be a whole number, or a share of the variance "
-            f"between 0 and 1."
+            f"--components {text} must be a whole number, 1 or more, or a share of the variance "
+            f"between 0 and 1, neither of them included.{hint}"
         )
     return number
 

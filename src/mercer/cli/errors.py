@@ -34,7 +34,10 @@ def _between(names: str) -> str:
 _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r" with svd_solver='full'", ""),  # scikit-learn's word for "auto", too
     (r"config_context\(memory=\.\.\.\)", "--memory"),
+    (r"config_context\(memory='(\w+)'\)", r"--memory \1"),
     (r"config_context\(memory=", "--memory "),
+    (r"method=Subset\((\d+)\)", r"--method subset --basis \1"),
+    (r"; method=RandomFeatures\(\d+\) fits(?: all rows)?", ""),  # its size is no option
     (r"config_context\(checkpoint=\.\.\.\)", "--checkpoint"),
     (r"\bcheckpoint=(['\"])(.*?)\1", r"--checkpoint \2"),
     # What a checkpoint tells of its run and of this one.
@@ -58,7 +61,10 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "give a kernel of strings: --kernel substring",
     ),
     (r"\bmercer\.save\b", "mercer fit"),
-    (r"min\(n_samples, n_features\)=", "the lesser of rows and columns, "),
+    (
+        r"must be between 0 and min\(n_samples, n_features\)=(\d+)(?:; None keeps them all)?\.?",
+        r"must be between 1 and \1, the lesser of rows and columns; --components all keeps all.",
+    ),
     (r"\bformat='(\w+)'", r"--format \1"),
     (r"\bna=\[(['\"])(.*?)\1\]", r"--na \1\2\1"),
     (r"\b(drop|id)=(['\"])(.*?)\2", r"--\1 \2\3\2"),
@@ -67,7 +73,7 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # A file is called by its own name, not by that which it has while it is written.
     (r"\.([^/\\]+)\.\d+\.part(\.\w+)", r"\1\2"),
     (r", for example with sklearn\.impute\.SimpleImputer", " with --impute mean"),
-    (r"Impute them, for example.*--impute mean\. Or drop", "Use --impute mean, or drop"),
+    (r"Impute missing values, for.*--impute mean\. Or drop", "Use --impute mean, or drop"),
 )
 
 

@@ -121,11 +121,16 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
 
     known = dict(table.extra)
     labels = None if asked.label is None else known[asked.label]
-    ids = None if table.id is None else known[table.id]
     others = {name: known[name] for name in known if name not in (asked.label, table.id)}
     told = origin("fit", asked, table)
     write_report(
-        model, table.source, path, labels=labels, ids=ids, columns=others or None, origin=told
+        model,
+        table.source,
+        path,
+        labels=labels,
+        ids=table.row_names,
+        columns=others or None,
+        origin=told,
     )
 
 
@@ -205,9 +210,8 @@ def told(asked: Any, model: Any, table: Any, seconds: float) -> say.Result:
     ]
     filled = sum(table.missing.values())
     if filled:
-        lines.insert(
-            1, ("filled in", f"{say.count(filled, 'missing value')}, with the mean of their column")
-        )
+        means = "the mean of its column" if filled == 1 else "the means of their columns"
+        lines.insert(1, ("filled in", f"{say.count(filled, 'missing value')}, with {means}"))
     after = [("time", say.seconds(seconds)), ("written", ", ".join(written))]
     shown: list[Any] = [say.pairs(lines), "", say.spectrum(axes.explained_variance_ratio_), ""]
     shown += [axes.certificate_.sentence.replace("\n", " "), "", say.pairs(after)]

@@ -145,6 +145,8 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     novel = distance > threshold
     stored = rows.beside(table, asked.kept)
     extra = {name: table.extra[name] for name in stored}
+    if table.id is not None and table.row_names is not None:
+        extra[table.id] = table.row_names
     if asked.output is not None:
         made = np.column_stack([distance, novel.astype(distance.dtype)])
         tables.write((ArraySource(made), ["novelty", "novel"]), asked.output, stored)
@@ -160,7 +162,7 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     if asked.output is None:
         found |= {"novelty": distance, "novel_rows": np.flatnonzero(novel)}
         if table.id is not None:
-            found["novel_ids"] = table.extra[table.id][novel]
+            found["novel_ids"] = extra[table.id][novel]
     return say.Result(found, _shown(asked, table, distance, novel, threshold, extra))
 
 

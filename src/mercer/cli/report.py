@@ -104,13 +104,15 @@ def _rows(model: Any, asked: Options, origin: dict[str, Any], voice: say.Voice) 
     wanted = [*([asked.label] if asked.label is not None else []), *asked.kept]
     optional = [] if usual is None else [usual]  # other rows may well have no labels
     table = rows.fitted(model, asked, voice, origin, keep=wanted, optional=optional)
+    if table.unnamed:
+        voice.note(table.unnamed)
     known = table.extra
     columns = [name for name in rows.beside(table, asked.kept) if name not in (label, table.id)]
     origin["label"] = label
     return {
         "X": table.source,
         "labels": known.get(label) if label is not None else None,
-        "ids": None if table.id is None else known[table.id],
+        "ids": table.row_names,
         "columns": {name: known[name] for name in columns} or None,
     }
 

@@ -17,7 +17,7 @@ from mercer.cli.say import Voice
 from mercer.estimators.pipeline import parts
 from mercer.sources import Source, StringSource
 from mercer.sources.errors import listed
-from mercer.sources.files import NAMELESS, MissingValues, Table, is_url, read_table, split
+from mercer.sources.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
 
 
 def learning(asked: Rows, voice: Voice) -> Table:
@@ -47,15 +47,19 @@ def notes(asked: Rows, table: Table) -> list[str]:
     found = []
     suffix = split(asked.data)[0].suffix.lower()
     if asked.id is None and table.id is not None and suffix != ".h5ad":
-        found.append(
-            f"column {table.id!r} is used as row names, not as a feature. To use it as a feature, "
-            f"pass columns={[table.id, '*']}."
-        )
+        found.append(table.naming(f"columns={[table.id, '*']}"))
+    elif table.unnamed:
+        found.append(table.unnamed)
     if table.reasons:
         found.append(f"left out: {table.left_out}.")
         ids = [name for name, reason in table.reasons.items() if reason == "identifier"]
         if ids:
             found[-1] += f" To use {ids[0]!r} as a feature, pass columns={[ids[0], '*']}."
+    kept = getattr(asked, "kept", ())
+    beside = [name for name in table.extra if _matches(name, kept) and name != table.id]
+    beside = [name for name in beside if name not in (table.source.names or ())]
+    if beside:
+        found.append(f"left out of the features by --keep: {listed(beside)}.")
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
         found.append(f"left out by --drop: {listed(dropped)}.")
@@ -71,8 +75,8 @@ def imputed(table: Table) -> list[str]:
         return []
     most = sorted(table.missing.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
-    more = f", and more in {len(most) - 10} other columns" if len(most) > 10 else ""
-    return [f"missing values imputed with the mean of their column: {shown}{more}."]
+    more = f", and more in {say.count(len(most) - 10, 'other column')}" if len(most) > 10 else ""
+    return [f"missing values imputed with the mean of the column: {shown}{more}."]
 
 
 def fitted(
@@ -161,7 +165,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def present(data: str) -> str:
     """Return a path that can be read; say what it is where it cannot."""
     if is_url(data):
-        raise WorkError(f"{data} is a URL. Download it first, for example: curl -LO {data}")
+        raise WorkError(download(data))
     path = split(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is a folder, and empty. Name a file of rows.")

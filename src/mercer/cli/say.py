@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mercer.notices import counted
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
@@ -120,7 +122,7 @@ def percent(share: float) -> str:
 
 def count(number: int, what: str) -> str:
     """Write how many there are."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return counted(number, what)
 
 
 def seconds(number: float) -> str:

@@ -50,7 +50,7 @@ def _axes(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
             pca.fit(X)
     else:
         pca.fit(X)
-    _code(out, "pca.explained_variance_ratio_", f"{pca.n_components_} components")
+    _code(out, "pca.explained_variance_ratio_", say.count(pca.n_components_, "component"))
     out.print(say.spectrum(pca.explained_variance_ratio_))
     _code(out, "pca.certificate_", "how close to optimal the result is")
     out.print(str(pca.certificate_))

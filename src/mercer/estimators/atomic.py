@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from sklearn.base import is_classifier
+
+from mercer.sources.errors import MissingValues
+
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 
 
@@ -17,8 +21,12 @@ class Atomic:
         before = self.__dict__.copy()
         try:
             yield
-        except BaseException:
+        except BaseException as error:
             always = True
+            if isinstance(error, MissingValues):  # the outermost estimator is the user's
+                home = type(self).__module__
+                home = "mercer" if home.startswith("mercer.") else home
+                error.estimator = home, type(self).__name__, "X, y" if is_classifier(self) else "X"
             raise
         finally:
             if always:  # what scikit-learn's callbacks still need to be torn down stays

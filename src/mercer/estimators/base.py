@@ -29,8 +29,8 @@ from mercer.estimators.home import bring_home
 from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.methods import ConvergenceWarning
-from mercer.notices import warn
-from mercer.plan import Plan
+from mercer.notices import counted, warn
+from mercer.plan import Plan, alternatives
 from mercer.problem import Problem
 from mercer.sources import (
     ArraySource,
@@ -213,7 +213,7 @@ class Projecting(
             with bars, at_work(source.reference), products(source.reference):
                 source = resident(source)
                 problem, plan = self._prepared(source)
-                plan.require_fit()
+                plan.require_fit(alternatives(problem))
                 checkpoint.same(plan=plan.method)
                 problem = self._readied(problem, plan)
                 self.fingerprint_ = known
@@ -240,8 +240,8 @@ class Projecting(
             source = ArraySource(checked)
         if source.shape[1] != self.n_components_:
             raise ValueError(
-                f"X has {source.shape[1]} columns, but {type(self).__name__} has "
-                f"{self.n_components_} components. Pass what transform returned."
+                f"X has {counted(source.shape[1], 'column')}, but {type(self).__name__} has "
+                f"{counted(self.n_components_, 'component')}. Pass what transform returned."
             )
         return placed(source)
 
@@ -298,8 +298,8 @@ class Projecting(
         elif self.gap is not None and self._too_few and 1.0 - found.captured > self.gap:
             warn(
                 f"gap={self.gap} was asked for with n_components={self.n_components}, and only "
-                f"{len(found.eigenvalues)} components were found: they explain "
-                f"{percent(found.captured)} of the variance. {remedy}",
+                f"{len(found.eigenvalues)} could be found, which explain {percent(found.captured)} "
+                f"of the variance. {remedy}",
                 ConvergenceWarning,
             )
         elif self.gap is not None and found.gap > self.gap:

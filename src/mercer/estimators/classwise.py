@@ -19,7 +19,7 @@ from mercer.estimators.validation import some, there
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.methods import OnBasis
-from mercer.notices import warn
+from mercer.notices import counted, warn
 from mercer.projection import KernelProjection, joint_residuals
 from mercer.sources import Source, StringSource, require_finite_entries
 
@@ -87,7 +87,7 @@ def fitted_models(
     for label, at in zip(classes, rows, strict=True):
         part = _part(source, at)  # one at a time: rows of a file are in memory then
         own, asked = clone(model), model.n_components
-        where = f"class {_name(label)} ({part.shape[0]} rows)"
+        where = f"class {_name(label)} ({counted(part.shape[0], 'row')})"
         try:
             most = _most_axes(own, part.shape[0])
             if isinstance(asked, Integral) and most < asked:
@@ -198,10 +198,12 @@ def _require_outside(model: Model, where: str) -> None:
     """Refuse axes that span all columns."""
     linear = isinstance(model, PCA) or isinstance(model.kernel_, Linear)
     if linear and model.n_components_ >= model.n_features_in_:
+        k = model.n_components_
+        found = "1 component spans" if k == 1 else f"{k} components span"
         raise ValueError(
-            f"In {where}: {model.n_components_} components span the whole space of n_features="
-            f"{model.n_features_in_} columns, so that no row is far from them. Take fewer "
-            f"components, a smaller share of the variance, or a kernel."
+            f"In {where}: {found} the whole space of n_features={model.n_features_in_}, so that no "
+            f"row is far from it. Take fewer components, a smaller share of the variance, or a "
+            f"kernel."
         )
 
 

@@ -68,8 +68,11 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
     if kernel == "precomputed" or kernel in WITHOUT_GAMMA:  # ignored, as a number is
         return 1.0 / d
     if not has_gamma(kernel):
+        names = ", ".join(repr(name) for name in NAMES if name.islower() and has_gamma(name))
+        own = "has no gamma" if kernel in NAMES else "is a formula, which holds its own numbers"
         raise ValueError(
-            f"gamma={gamma!r} is for kernels by name, such as 'rbf', and kernel={kernel!r}."
+            f"gamma={gamma!r} is computed for a kernel that is given by its name and has a gamma: "
+            f"{names}. kernel={kernel!r} {own}. Leave gamma out, or pass one of those names."
         )
     if gamma == "median":
         return _median_gamma(as_kernel(kernel, 1.0), source)

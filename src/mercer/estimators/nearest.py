@@ -119,7 +119,7 @@ class NearestProjection(Labelled, Around):
         """
         model, search = self._inner("fit_transform", "transform"), self._search()
         labels = self._labels(y)
-        with checkpoint.run():
+        with self._all_or_nothing(), checkpoint.run():
             scores = _rows(model.fit_transform(no_images(self, X)))
         n, k = scores.shape
         if k == 0:

@@ -28,7 +28,7 @@ from mercer.sources import (
     require_finite_entries,
     require_present,
 )
-from mercer.sources.files import NAMELESS, as_array, read_source, split
+from mercer.sources.files import NAMELESS, id_names, read_source, split
 from mercer.sources.files.lines import as_table
 from mercer.sources.files.roles import Ask
 
@@ -108,7 +108,7 @@ def default_ids(X: Any) -> Any:
     """Return the names of rows that a Source or the index of a DataFrame has; else None."""
     if isinstance(X, Source):
         known = (X.extra_columns or {}).get(X.id) if X.id is not None else None
-        return None if known is None else as_array(known)
+        return None if known is None else id_names(known)
     named = row_names(X)
     return next(iter(named.values())) if len(named) == 1 else None
 

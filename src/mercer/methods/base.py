@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from mercer.certificate import (
 )
 from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
 from mercer.eigen.spectrum import Warm, lengths
+from mercer.notices import counted
 from mercer.operators import Operator
 from mercer.params import Params
 from mercer.problem import Problem
@@ -61,7 +64,7 @@ class Size:
     @property
     def shape(self) -> str:
         """The shape of the rows, in words."""
-        return f"{self.n} strings" if self.strings else f"{self.n} × {self.d}"
+        return counted(self.n, "string") if self.strings else f"{self.n} × {self.d}"
 
     @property
     def side(self) -> int:
@@ -128,8 +131,18 @@ class Method(Params, ABC):
         name = solver if isinstance(solver, str) else type(solver).__name__.lower()
         return self.name if name == "dense" else f"{self.name} ({name})"
 
-    def smaller(self, size: Size) -> str | None:
-        """Say what would take less memory; None where another method would."""
+    def shrunk(self, size: Size, room: float) -> Self | None:
+        """Return the method with parameters that fit into `room` bytes; None where none do."""
+        return None
+
+    def smaller(self, size: Size, room: float) -> str | None:
+        """Name a change of parameters that fits into `room` bytes; None where none does."""
+        found = self.shrunk(size, room)
+        return None if found is None else f"method={found!r} fits"
+
+    def changed(self, **params: Any) -> Self:
+        """Return a copy with other parameters."""
+        return copy.copy(self).set_params(**params)
 
     @property
     def nearer(self) -> str:
@@ -138,6 +151,16 @@ class Method(Params, ABC):
 
     def require_room(self, n: int, k: int) -> None:
         """Refuse to find k axes of n rows, where they have no room."""
+
+
+def largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
+    """Return the largest number from low to high that fits, where smaller ones do; else None."""
+    if low > high or not fits(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
 
 
 class Streaming(Method):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 from mercer.arrays import like, to_numpy
 from mercer.checkpoint import described, kept
@@ -13,8 +13,9 @@ from mercer.kernels.parameters import is_number
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.landmarks.base import taken
 from mercer.landmarks.objective import axes_asked
-from mercer.methods.base import Cost, Method, Size
+from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.spanned import AFFORDABLE
+from mercer.notices import counted
 from mercer.problem import KernelProblem
 from mercer.span import Basis
 
@@ -66,10 +67,27 @@ class OnBasis(Method):
         return size_of(m, None if isinstance(rule, Given) else n)
 
     def label(self, size: Size) -> str:
-        return f"{self.name} ({self.points(size.n, size.k)} points)"
+        return f"{self.name} ({counted(self.points(size.n, size.k), 'point')})"
 
-    def smaller(self, size: Size) -> str:
-        return "A smaller n_basis, or another rule to select it, takes less"
+    def shrunk(self, size: Size, room: float) -> Self | None:
+        def fits(m: int) -> bool:
+            return self.changed(n_basis=m).cost(size).memory <= room
+
+        if isinstance(self.rule, Given):
+            return None
+        m = largest(fits, max(1, size.k or 1), self.points(size.n, size.k))
+        if m is not None:
+            return self.changed(n_basis=m)
+        if "select" not in self.get_params(deep=False) or self.rule == as_landmarks("uniform"):
+            return None
+        return self.changed(select="uniform").shrunk(size, room)
+
+    def smaller(self, size: Size, room: float) -> str | None:
+        found = self.shrunk(size, room)
+        if found is None:
+            return None
+        rule = "" if found.rule == self.rule else " with select='uniform'"
+        return f"n_basis={found.n_basis}{rule} fits"
 
     @property
     def nearer(self) -> str:
@@ -155,7 +173,7 @@ def require_room(wanted: int | None, m: int) -> None:
     """Refuse a basis that has fewer points than there are to be axes."""
     if wanted is not None and wanted > m:
         raise ValueError(
-            f"n_components={wanted} does not fit the span of n_basis={m} points. Take a "
+            f"n_components={wanted} does not fit the span of n_basis={m}. Take a "
             f"basis of at least {wanted}; some times that is better."
         )
 

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from mercer.fourier import FourierMap, FourierProjection, OfFeatures
 from mercer.kernels import Constant, Frequencies, Kernel, Sum
 from mercer.kernels.parameters import is_number, require
 from mercer.landmarks.objective import axes_asked
-from mercer.methods.base import Cost, Method, Size, Streaming
+from mercer.methods.base import Cost, Method, Size, Streaming, largest
 from mercer.methods.covariance import Covariance
 from mercer.methods.dot import Dot
 from mercer.methods.iterative import Iterative
 from mercer.methods.judged import affordable, judged, supposed, walks
 from mercer.methods.products import MORE
+from mercer.notices import counted
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
 from mercer.rules import Count
@@ -176,10 +177,17 @@ class RandomFeatures(Streaming):
         return FourierMap(drawn)  # of rows that are moved already
 
     def label(self, size: Size) -> str:
-        return f"{self.name} ({self.frequencies(size.n, size.k)} waves)"
+        return f"{self.name} ({counted(self.frequencies(size.n, size.k), 'wave')})"
 
-    def smaller(self, size: Size) -> str:
-        return "A smaller q takes less"
+    def shrunk(self, size: Size, room: float) -> Self | None:
+        def fits(q: int) -> bool:
+            try:
+                return self.changed(q=q).cost(size).memory <= room
+            except MemoryError:  # of a linear method that needs the features kept
+                return False
+
+        q = largest(fits, max(1, -(-(size.k or 1) // 2)), self.frequencies(size.n, size.k))
+        return None if q is None else self.changed(q=q)
 
     @property
     def nearer(self) -> str:
@@ -229,6 +237,15 @@ def _asked(problem: KernelProblem) -> int | None:
 
 def _gone(block: Any) -> Any:
     raise ValueError("The rows of earlier batches are gone.")
+
+
+def suits(problem: KernelProblem) -> bool:
+    """Tell whether the kernel of a problem has Fourier features."""
+    try:
+        _with_waves(problem)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_waves(problem: Problem) -> KernelProblem:

@@ -22,6 +22,7 @@ from mercer.methods.learner import KINDS, Gain, Learner, principal
 from mercer.methods.lessons import Learning, Lessons, OfRows, OfSpan, fits, start
 from mercer.methods.rows import judged_sums
 from mercer.methods.spanned import DRAWN, Spanned, spanned, with_notes
+from mercer.notices import counted
 from mercer.operators import Gram
 from mercer.operators.gram import strip_rows
 from mercer.problem import KernelProblem, Problem
@@ -141,9 +142,6 @@ class Hebbian(OnBasis, Streaming):
     def label(self, size: Size) -> str:
         return f"{self.name} (all rows)" if self.keeps_rows else super().label(size)
 
-    def smaller(self, size: Size) -> str:
-        return "A basis takes less: n_basis" if self.keeps_rows else super().smaller(size)
-
     @property
     def nearer(self) -> str:
         return 'method="exact" is faster.' if self.keeps_rows else super().nearer
@@ -179,7 +177,7 @@ class Hebbian(OnBasis, Streaming):
             problem = ready(problem)
             span = OfSpan(spanned(problem, self.basis(problem)))
             learner, converged, passes = self._learnt(problem, span, rule)
-            return self._placed(span, learner, converged, f"{passes} passes over the rows", DRAWN)
+            return self._placed(span, learner, converged, _over_rows(passes), DRAWN)
         assert isinstance(problem, KernelProblem)
         problem.require_finite_rows()
         problem = in_memory(problem)
@@ -214,7 +212,9 @@ class Hebbian(OnBasis, Streaming):
             self._require_bounded(learner)
             self._still(problem, learner, span)
         still = learner.change <= self.tol
-        return self._placed(span, learner, still, f"{learner.steps} rows as they came", 0)
+        return self._placed(
+            span, learner, still, f"{counted(learner.steps, 'row')} as they came", 0
+        )
 
     def _checked(self) -> Gain:
         """Return the gain, if it and the other parameters are in order."""
@@ -323,7 +323,7 @@ class Hebbian(OnBasis, Streaming):
         k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)
         k = there if k is None else min(k, there)
         A = learner.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows of no weight have no part
-        note = self._report(learner, converged, f"{passes} passes over the rows")
+        note = self._report(learner, converged, _over_rows(passes))
         notes = ("Components are sums over all rows.", note)
         if k == 0:
             none = np.zeros(0)
@@ -376,3 +376,7 @@ class Hebbian(OnBasis, Streaming):
             share = 100.0 * learner.held / learner.steps
             note += f" In {share:.0f} % of the steps it was held down, not to overshoot."
         return note
+
+
+def _over_rows(passes: int) -> str:
+    return f"{counted(passes, 'pass', 'passes')} over the rows"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,10 +24,11 @@ from mercer.eigen import rayleigh_ritz
 from mercer.folds import Centre, Moments
 from mercer.kernels.parameters import require
 from mercer.methods import kernel_sketch
-from mercer.methods.base import FLOOR, Cost, Method, Size, certify
+from mercer.methods.base import FLOOR, Cost, Method, Size, certify, largest
 from mercer.methods.iterative import BLIND, from_scores
 from mercer.methods.polish import changed
 from mercer.methods.svd import SVD
+from mercer.notices import counted
 from mercer.operators import Covariance
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
@@ -133,10 +135,20 @@ class Sketch(Method):
 
     def label(self, size: Size) -> str:
         q = self.columns(size.n, size.k) if size.square else 0
-        return f"{self.name} ({q} columns)" if q else self.name
+        return f"{self.name} ({counted(q, 'column')})" if q else self.name
 
-    def smaller(self, size: Size) -> str | None:
-        return "A sketch of fewer columns takes less, a basis least" if size.square else None
+    def shrunk(self, size: Size, room: float) -> Self | None:
+        if not size.square or not isinstance(self.sketch, RandomMap | None):
+            return None
+
+        def map(q: int) -> SketchMap:
+            return Gaussian(q) if self.sketch is None else copy.copy(self.sketch).set_params(q=q)
+
+        def fits(q: int) -> bool:
+            return self.changed(sketch=map(q)).cost(size).memory <= room
+
+        q = largest(fits, max(1, size.k or 1), self.columns(size.n, size.k))
+        return None if q is None else self.changed(sketch=map(q))
 
     @property
     def nearer(self) -> str:

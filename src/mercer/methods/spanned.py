@@ -15,6 +15,7 @@ from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.kernels.checks import require_moderate
 from mercer.landmarks.objective import axes_asked
 from mercer.methods.sampled import Noise, Sample, measured, sampled
+from mercer.notices import counted
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.sources import Source
@@ -281,8 +282,8 @@ class Spanned:
         span, total = self.span, float(self.total)
         least = 100.0 * self.least_total / total if total > 0 else 100.0
         notes = [
-            f"Components in the span of {span.size} points. Explained shares are of the most that "
-            f"the total variance can be; it is at least {least:.4g} % of that."
+            f"Components in the span of {counted(span.size, 'point')}. Explained shares are of the "
+            f"most that the total variance can be; it is at least {least:.4g} % of that."
         ]
         if span.rank < span.size:
             others = "repeat what the others hold, to the precision of the kernel"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mercer.kernels.parameters import not_negative, positive, require, whole
 from mercer.landmarks import Given
 from mercer.landmarks.base import taken
 from mercer.landmarks.objective import axes_asked
-from mercer.methods.base import ConvergenceWarning, Cost, Size
+from mercer.methods.base import ConvergenceWarning, Cost, Size, largest
 from mercer.methods.basis import OnBasis, given, ready, require_room, size_of, weighing
 from mercer.methods.noise_model import UPDATES, Fit, NoiseModel, model_of
 from mercer.methods.noise_search import highest, sought
@@ -154,8 +154,21 @@ class Sparse(OnBasis):
             products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
         return Cost(2, products, _STEPS * float(p) ** 3, memory)
 
-    def smaller(self, size: Size) -> str:
-        return "A smaller pool of candidates takes less"
+    def shrunk(self, size: Size, room: float) -> Self | None:
+        if self.pool is None:
+            return super().shrunk(size, room)
+        pool = largest(
+            lambda pool: self.changed(pool=pool).cost(size).memory <= room,
+            self.points(size.n, size.k),
+            self.candidates(size.n, size.k),
+        )
+        return None if pool is None else self.changed(pool=pool)
+
+    def smaller(self, size: Size, room: float) -> str | None:
+        found = self.shrunk(size, room)
+        if self.pool is None or found is None:
+            return super().smaller(size, room)
+        return f"method={found!r} fits"
 
     @property
     def nearer(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mercer.landmarks.base import pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
 from mercer.landmarks.objective import axes_asked, centred
-from mercer.methods.base import Cost, Method, Size
+from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.basis import ready
 from mercer.methods.spanned import AFFORDABLE, DRAWN, Spanned, overflowed, spanned, with_notes
 from mercer.problem import KernelProblem, Problem
@@ -89,8 +90,9 @@ class SparseL1(Method):
         memory = footprint(n, k) + 64.0 * k * k + 2.0 * 2**25
         return Cost(k * -(-looked // AHEAD) + 1, products, 12.0 * k**3, memory)
 
-    def smaller(self, size: Size) -> str:
-        return "Fewer components take less"
+    def smaller(self, size: Size, room: float) -> str | None:
+        k = largest(lambda k: self.cost(replace(size, k=k)).memory <= room, 1, size.axes)
+        return None if k is None else f"n_components={k} fits"
 
     def looked(self, n: int, d: int, k: int) -> int:
         """Return how many rows are looked at for each of k axes, of n rows of d columns."""

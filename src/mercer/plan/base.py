@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercer.arrays import eigh
-from mercer.config import format_bytes, get_config, machine_memory
+from mercer.config import (
+    config_context,
+    format_bytes,
+    get_config,
+    machine_memory,
+    parse_bytes,
+    rounded_up,
+)
 from mercer.methods import Cost, Method, Size
 
 ASKED = "as asked for"
@@ -89,25 +97,35 @@ class Plan:
     size: Size
     budget: int
 
-    def require_fit(self) -> None:
-        """Refuse a method that was asked for by name and does not fit.
+    def require_fit(self, others: Sequence[Method] = ()) -> None:
+        """Refuse a method that was asked for by name and does not fit; say what does.
 
         The budget where the user has set one, all of the machine's memory where not.
+
+        Parameters
+        ----------
+        others : sequence of Method
+            Methods that may do instead, the best first.
         """
         chosen = next(c for c in self.candidates if c.method is self.method)
-        others = [c.method.label(self.size) for c in self.candidates if c.fits]
         room = self.budget if get_config().memory is not None else machine_memory()
-        solver = "eigen_solver" if self.size.square else "svd_solver"
         if chosen.cost.memory <= room or self.reason != ASKED:
             return
-        instead = f"choose from {', '.join(others)}, which fit" if others else "find none that fits"
-        instead = f'{solver}="auto" would {instead}'
-        instead = self.method.smaller(self.size) or instead
+        instead = self.method.smaller(self.size, room) or self._instead(others, room)
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.shape}, more than the memory budget of {format_bytes(room)}. "
-            f"{instead}; config_context(memory=...) raises the budget."
+            f"config_context(memory={enough(self.method, self.size)!r}) is enough"
+            f"{f'; {instead}' if instead else ''}."
         )
+
+    def _instead(self, others: Sequence[Method], room: float) -> str:
+        """Name other methods that fit; empty where none does."""
+        fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
+        if fitting:
+            solver = "eigen_solver" if self.size.square else "svd_solver"
+            return f'{solver}="auto" would choose from {", ".join(fitting)}, which fit'
+        return next((said for one in others if (said := in_room(one, self.size, room))), "")
 
     def __str__(self) -> str:
         size = self.size
@@ -144,6 +162,25 @@ def reckoned(method: Method, size: Size, budget: int) -> Candidate:
     """Return a method with what it costs."""
     cost = method.cost(size)
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
+
+
+def in_room(method: Method, size: Size, room: float) -> str:
+    """Say how a method fits into so many bytes, with fewer points or the like; empty if not."""
+    if method.cost(size).memory <= room:
+        return f'method="{method.name}" fits'
+    found = method.shrunk(size, room)
+    return "" if found is None else f"method={found!r} fits"
+
+
+def enough(method: Method, size: Size) -> str:
+    """Return a memory budget under which a method fits: what it needs may depend on it."""
+    budget = get_config().budget
+    while True:
+        with config_context(memory=budget):
+            needed = method.cost(size).memory
+        if needed <= budget:
+            return rounded_up(budget)
+        budget = parse_bytes(rounded_up(needed))
 
 
 @functools.cache

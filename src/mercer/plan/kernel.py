@@ -25,8 +25,11 @@ from mercer.methods import (
     Subset,
     Within,
 )
-from mercer.plan.base import ASKED, Candidate, Plan, reckoned
-from mercer.problem import KernelProblem
+from mercer.methods.base import largest
+from mercer.methods.features import suits
+from mercer.notices import counted
+from mercer.plan.base import ASKED, Candidate, Plan, enough, in_room, reckoned
+from mercer.problem import KernelProblem, Problem
 
 _NAMED: dict[str, type[Method]] = {
     method.name: method
@@ -92,7 +95,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         best, reason = _growing(exact, size) or (best, reason)
     if method == "exact" or solver != "auto":
         if best is None:
-            raise _too_large(exact, size, budget, others=solver == "auto")
+            raise _too_large(problem, exact, size, budget, auto=solver == "auto")
         return Plan(best.method, reason, tuple(exact), size, budget)
     return _chosen(problem, exact, best, reason, size, budget)
 
@@ -152,8 +155,8 @@ def _chosen(
     budget: int,
 ) -> Plan:
     """Choose between all rows and a basis."""
-    if best is not None and getattr(best.method, "store", "") == "none":
-        best = best if best.nominal <= _PATIENCE else None
+    if best is not None and _takes_long(best):
+        best = None
     bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
     other: Method = Within(store=store) if size.gap is not None and bounded else Subset()
@@ -168,44 +171,66 @@ def _chosen(
     if basis.fits:
         why = "the cheapest" if best is not None else "as all rows take too much memory, or time"
         return Plan(other, why, candidates, size, budget)
-    raise _too_large([*exact, basis], size, budget, others=False)
+    quick = [one for one in exact if not _takes_long(one)]
+    raise _too_large(problem, [*quick, basis], size, budget)
+
+
+def _takes_long(one: Candidate) -> bool:
+    """Tell whether a kernel matrix that is not kept takes longer than anyone waits."""
+    return getattr(one.method, "store", "") == "none" and one.nominal > _PATIENCE
 
 
 def _smaller(size: Size, budget: int) -> Subset:
-    """Return `Subset` on the largest basis that fits, of at least two points per component."""
+    """Return `Subset` on the largest basis that fits, of at least two points per component.
+
+    Where none fits, on the smallest.
+    """
     m = Subset().points(size.n, size.k)
     least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
     while m > least and Subset(m).cost(size).memory > budget:
         m = max(least, int(0.9 * m))
-    return Subset(m) if Subset(m).cost(size).memory <= budget else Subset()
+    return Subset(m)
+
+
+def alternatives(problem: Problem) -> list[Method]:
+    """Return methods that take less memory than others, for a refusal to name; the best first."""
+    if not isinstance(problem, KernelProblem) or problem.kernel is None:
+        return []
+    return [Subset(), *([RandomFeatures()] if suits(problem) else [])]
 
 
 def _too_large(
-    candidates: list[Candidate], size: Size, budget: int, *, others: bool
+    problem: KernelProblem,
+    candidates: list[Candidate],
+    size: Size,
+    budget: int,
+    *,
+    auto: bool = False,
 ) -> MemoryError:
     least = min(candidates, key=lambda c: c.cost.memory)
-    basis = reckoned(Subset(), size, budget)
-    instead = ""
-    if others and basis.fits:
-        points = Subset().points(size.n, size.k)
-        instead = (
-            f'; method="auto" would take method="subset", a basis of {points} points, which fits'
-        )
+    said = [f"config_context(memory={enough(least.method, size)!r}) is enough"]
+    whole = [one.method for one in candidates if isinstance(one.method, Exact)]
+    rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
+    if rows:
+        said.append(f"a sample of {rows} rows fits")
+    if auto and reckoned(Subset(), size, budget).fits:
+        points = counted(Subset().points(size.n, size.k), "point")
+        said.append(f'method="auto" would take method="subset", a basis of {points}, which fits')
+    else:
+        found = (in_room(one, size, budget) for one in alternatives(problem))
+        said += [next((f"{text} all rows" for text in found if text), "")]
     return MemoryError(
-        f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} at least, and the "
-        f"memory budget is {format_bytes(budget)}. config_context(memory=...) raises it; a sample "
-        f"of {_rows_that_fit(least.method, size, budget)} rows fits{instead}."
+        f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
+        f"{least.method.label(size)}, and the memory budget is {format_bytes(budget)}. "
+        f"{'; '.join(filter(None, said))}."
     )
 
 
-def _rows_that_fit(method: Method, size: Size, budget: int) -> int:
-    """Return how many rows fit, by halving the interval."""
-    fits, too_many = 2, size.n
-    while too_many - fits > 1:
-        n = (fits + too_many) // 2
+def _rows_that_fit(method: Method, size: Size, budget: int) -> int | None:
+    """Return how many rows fit; None where two do not."""
+
+    def fits(n: int) -> bool:
         k = None if size.k is None else min(size.k, n)
-        if method.cost(replace(size, n=n, k=k)).memory <= budget:
-            fits = n
-        else:
-            too_many = n
-    return fits
+        return method.cost(replace(size, n=n, k=k)).memory <= budget
+
+    return largest(fits, 2, size.n)

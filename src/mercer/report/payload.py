@@ -39,7 +39,7 @@ def charts(
     """Return the data of every chart."""
     data: dict[str, Any] = {
         "spectrum": {
-            "share": [float(f"{x:.6g}") for x in shares(subject)],
+            "share": shares(subject).tolist(),  # digits that are cut off could make it 100 %
             "cuts": [{"letter": c.letter, "axes": c.axes} for c in cuts if c.axes is not None],
         },
         "points": None,
@@ -59,7 +59,7 @@ def _points(
 ) -> dict[str, Any]:
     at = found.sample.at
     share = shares(subject)
-    names = [f"Component {j + 1} ({percent(share[j], 1)})" for j in range(found.scores.shape[1])]
+    names = [f"Component {j + 1} ({percent(share[j])})" for j in range(found.scores.shape[1])]
     data: dict[str, Any] = {
         "rows": html.packed(at.astype(np.int32)),
         "many": len(at) > MANY_POINTS,

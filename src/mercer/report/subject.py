@@ -108,7 +108,8 @@ def taken_apart(model: Any) -> Subject:
             f"a report is of a mercer.PCA or a mercer.KernelPCA, alone, in a NoveltyDetector, "
             f"Denoiser or NearestProjection, or at the end of a Pipeline; not of "
             f"{'a class' if isinstance(last, type) else type(last).__module__.split('.')[0]} "
-            f"{last.__name__ if isinstance(last, type) else type(last).__name__}."
+            f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The model comes "
+            f"first: write_report(model, X, path)."
         )
     check_is_fitted(last)
     return Subject(model, tuple(steps), around, last)

@@ -111,9 +111,9 @@ def _axes(subject: Subject, parts: Makings | None) -> list[str]:
     share = shares(subject)
     if not len(share):
         return []
-    text = f"Component 1 explains {percent(share[0], 1)} of the variance"
+    text = f"Component 1 explains {percent(share[0])} of the variance"
     if len(share) > 1:
-        text += f", component 2 explains {percent(share[1], 1)}"
+        text += f", component 2 explains {percent(share[1])}"
     lines = [f"{text}."]
     if parts is None:
         return lines
@@ -158,7 +158,7 @@ def _standing_out(subject: Subject, found: Found, ids: Any) -> str:
     limit = subject.threshold
     if limit is not None:
         beyond = int((errors > limit).sum())
-        share = percent(beyond / len(errors), 1)
+        share = percent(beyond / len(errors))
         lie = "lies" if beyond == 1 else "lie"
         text += (
             f". {counted(beyond, 'row')} ({share}) {lie} beyond the threshold of {number(limit)}"

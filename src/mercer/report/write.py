@@ -131,6 +131,11 @@ def write_report(
 def _check(path: Any, X: Any, sample: Any, given: Mapping[str, Any]) -> None:
     """Refuse arguments before anything is computed."""
     html.ready()
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            f"path is a {type(path).__name__}, not the path of a file. The order is "
+            f"write_report(model, X, path)."
+        )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Make it first.")
     if Path(path).is_dir():
@@ -204,8 +209,8 @@ def _key(subject: Subject, found: Found | None) -> list[tuple[str, str]]:
     model, share = subject.model, spectrum.shares(subject)
     figures = [
         (count(model.n_components_), "component" if model.n_components_ == 1 else "components"),
-        (percent(float(model.certificate_.captured), 1), "of the variance explained"),
-        (percent(share[0], 1) if len(share) else "–", "by component 1"),
+        (percent(float(model.certificate_.captured)), "of the variance explained"),
+        (percent(share[0]) if len(share) else "–", "by component 1"),
         (count(model.plan_.size.n), "rows in the fit"),
     ]
     if not (subject.strings or subject.precomputed):

@@ -14,6 +14,7 @@ import numpy as np
 from mercer import checkpoint, progress, threads
 from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
 from mercer.config import format_bytes, get_config
+from mercer.notices import counted
 from mercer.sources.ahead import ahead
 from mercer.sources.errors import BudgetError
 from mercer.sources.fold import Block, Collect, Fold
@@ -331,7 +332,8 @@ class Source(ABC):
 
 
 def _size(shape: tuple[int, ...]) -> str:
-    return f"{shape[0]} rows" + (f" × {shape[1]} columns" if len(shape) > 1 else "")
+    columns = f" × {counted(shape[1], 'column')}" if len(shape) > 1 else ""
+    return counted(shape[0], "row") + columns
 
 
 class Mapped(Source):

@@ -6,6 +6,7 @@ import contextlib
 import errno
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Names of columns that a message lists before it gives their number.
@@ -27,6 +28,8 @@ class MissingValues(ValueError):  # noqa: N818
     ----------
     missing : dict
         How many entries are missing, by column.
+    estimator : tuple of str or None
+        Module, name and arguments of `fit` of the estimator that was to be fitted to the rows.
 
     Examples
     --------
@@ -36,23 +39,40 @@ class MissingValues(ValueError):  # noqa: N818
     """
 
     def __init__(self, path: object, missing: Mapping[str, int]) -> None:
+        super().__init__(path, missing)
         self.path, self.missing = path, dict(missing)
-        most = sorted(missing.items(), key=lambda item: -item[1])
+        self.estimator: tuple[str, str, str] | None = None
+
+    def __str__(self) -> str:
+        most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
         rest = len(most) - _SHOWN
-        others = f" and of {rest} more columns" if rest > 0 else ""
-        total = sum(missing.values())
-        super().__init__(
-            f"{path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}. "
-            f"Impute them, for example with the mean of their column: "
-            f"from mercer.sources.files import read_table; "
-            f"X = read_table({str(path)!r}, missing='keep').source.collect(); "
-            f"make_pipeline(SimpleImputer(), PCA()).fit(X); on the command line --impute mean. "
-            f"Or drop those rows or columns."
+        columns = "column" if rest == 1 else "columns"
+        others = f" and of {rest} more {columns}" if rest > 0 else ""
+        total = sum(self.missing.values())
+        return (
+            f"{self.path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}."
+            f" Impute missing values, for example with the mean of the column: {self.remedy}; on "
+            f"the command line --impute mean. Or drop those rows or columns."
         )
 
-    def __reduce__(self) -> tuple[type, tuple[object, dict[str, int]]]:
-        return type(self), (self.path, self.missing)
+    @property
+    def remedy(self) -> str:
+        """Lines of Python that impute the values, between semicolons."""
+        lines = [
+            "from sklearn.impute import SimpleImputer",
+            "from mercer.sources.files import read_table",
+            f"X = read_table({str(self.path)!r}, missing='keep').source.collect()",
+        ]
+        if self.estimator is None:
+            return "; ".join([*lines, "X = SimpleImputer().fit_transform(X)"])
+        module, name, given = self.estimator
+        lines[1:1] = ["from sklearn.pipeline import make_pipeline", f"from {module} import {name}"]
+        model = f"model = make_pipeline(SimpleImputer(), {name}()).fit({given})"
+        return "; ".join([*lines, model])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.missing), {"estimator": self.estimator}
 
 
 def listed(names: Iterable[str]) -> str:

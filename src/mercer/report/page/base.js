@@ -24,7 +24,10 @@ mercer.figure = function (x) {
 };
 
 // A share, rounded down: 99.998 % is not 100 %.
-mercer.percent = (x) => (Math.floor(1e4 * x + 1e-6) / 100).toFixed(2) + "\u202f%";
+mercer.percent = (x) => {
+  const down = Math.floor(1e4 * x + 1e-6) / 100;
+  return (down === 100 && x < 1 - 1e-12 ? 99.99 : down).toFixed(2) + "\u202f%";
+};
 
 mercer.date = function (x) {
   if (!(Math.abs(x) < 8.64e15)) return "–";  // the days that browsers know

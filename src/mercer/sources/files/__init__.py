@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mercer.sources.errors import FileError, MissingValues
-from mercer.sources.files.labels import as_array
-from mercer.sources.files.read import NAMELESS, READERS, is_url, read_source, read_table, split
+from mercer.sources.files.addresses import download, is_url
+from mercer.sources.files.labels import id_names
+from mercer.sources.files.read import NAMELESS, READERS, read_source, read_table, split
 from mercer.sources.files.table import Table
 from mercer.sources.files.write import WRITERS, write_table
 
@@ -15,7 +16,8 @@ __all__ = [
     "FileError",
     "MissingValues",
     "Table",
-    "as_array",
+    "download",
+    "id_names",
     "is_url",
     "read_source",
     "read_table",

@@ -19,7 +19,7 @@ from mercer.sources.files.banded import in_place
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows, side_by_side
 from mercer.sources.files.groups import ArrowRows, Grouped, ParquetRows, open_batches, values
-from mercer.sources.files.labels import Column, identifies, is_name, is_number
+from mercer.sources.files.labels import Column, identifies, is_name, is_number, joined, present
 from mercer.sources.files.roles import Ask, Roles, assign, only_ids
 from mercer.sources.files.table import Table, finished
 
@@ -274,18 +274,18 @@ def _index(schema: Any) -> list[int]:
 
 
 def _identifiers(parts: Parts, roles: Roles) -> list[int]:
-    """Return the candidates that name the rows; of the file, only their columns are read."""
+    """Return the candidates that name rows: first those that name the most.
+
+    Of the file, only their columns are read.
+    """
     schema = parts.schemas[0]
     kept: dict[int, list[Any]] = {i: [] for i in roles.candidates if is_name(schema.field(i).type)}
     if not kept:
         return []
     _pass(parts.batches, roles.names, [], None, kept, lambda _: None)
-    pa = extra("pyarrow", "Parquet")
-    return [
-        i
-        for i, chunks in kept.items()
-        if chunks and identifies(pa.chunked_array(chunks), whole=False)
-    ]
+    known = {i: present(joined(chunks)) for i, chunks in kept.items() if chunks}
+    found = [i for i in known if len(known[i]) and identifies(known[i], whole=False)]
+    return sorted(found, key=lambda i: -len(known[i]))
 
 
 def _reason(i: int, schema: Any, roles: Roles, ids: Sequence[int], ask: Ask) -> str | None:

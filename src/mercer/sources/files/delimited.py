@@ -19,7 +19,7 @@ from mercer.notices import warn
 from mercer.sources.errors import FileError, decoding, listed
 from mercer.sources.files.extra import extra
 from mercer.sources.files.gather import Gather, Rows
-from mercer.sources.files.labels import Column, identifies
+from mercer.sources.files.labels import Column, identifies, present
 from mercer.sources.files.roles import Ask, Roles, assign, only_ids
 from mercer.sources.files.table import Table, finished
 from mercer.sources.files.text import DECIMAL_COMMA, MISSING, NUMBER, Piece, Pieces, not_utf8
@@ -125,7 +125,8 @@ class Columns:
         """Keep the text of columns beside the rows; of those that may name them, while they do."""
         for i in list(self.beside):
             column = found[f"text {i}" if i in self.kinds else str(i)]
-            if i in self.roles.beside or identifies(column, whole=i in self.kinds):
+            known = present(column, self.ask.na)
+            if i in self.roles.beside or identifies(known, whole=i in self.kinds):
                 self.beside[i].append(column)
             else:
                 del self.beside[i]
@@ -170,14 +171,15 @@ class Columns:
         )
 
     def _identifiers(self) -> list[int]:
-        """Return the candidates that name the rows."""
+        """Return the candidates that name rows: first those that name the most."""
         pa = extra("pyarrow", "CSV")
-        found = []
+        found: dict[int, int] = {}
         for i in self.roles.candidates:
             chunks = [chunk for part in self.beside.get(i, ()) for chunk in part.chunks]
-            if identifies(pa.chunked_array(chunks, pa.string()), whole=i in self.kinds):
-                found.append(i)
-        return found
+            known = present(pa.chunked_array(chunks, pa.string()), self.ask.na)
+            if len(known) and identifies(known, whole=i in self.kinds):
+                found[i] = len(known)
+        return sorted(found, key=lambda i: -found[i])
 
     def _reason(self, i: int, ids: Sequence[int], empty: set[int]) -> str | None:
         """Say why a column is left out; None where the user wanted that."""

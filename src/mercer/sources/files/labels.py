@@ -19,7 +19,8 @@ _PADDED = r"^[+-]?0\d|^\+"
 # Whole numbers that floats may take for one another: identifiers.
 _LONG = r"^-?\d{16,}$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
-_WHOLE = r"^\d+$"
+# What pandas adds to whole numbers where an entry of their column is missing.
+_POINT = r"\.0*$"
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,7 @@ class Column:
     @classmethod
     def of_arrow(cls, parts: Sequence[Any]) -> Column:
         """Return a typed column, whose parts are given."""
-        pa = extra("pyarrow", "Parquet")
-        return cls(pa.chunked_array(parts), from_arrow(parts))
+        return cls(joined(parts), from_arrow(parts))
 
 
 def as_array(stored: Any) -> Values:
@@ -103,21 +103,70 @@ def as_array(stored: Any) -> Values:
     return np.asarray(stored)
 
 
-def identifies(column: Any, *, whole: bool) -> bool:
-    """Tell whether a column tells all rows apart, with `whole` by non-negative whole numbers."""
+def id_names(stored: Any) -> Values:
+    """Return the names of rows that a column, as it is stored, gives them.
+
+    A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
+    """
+    values, lacking = as_array(stored), gaps(stored)
+    if values.dtype.kind == "f":
+        known = values[~lacking]
+        if ((np.abs(known) < 2**63) & (known == np.floor(known))).all():
+            values = np.where(lacking, 0, values).astype(np.int64)
+    if lacking.any():
+        values = values.astype(object)
+        for i in np.flatnonzero(lacking).tolist():
+            values[i] = f"#{i}"
+    return values
+
+
+def gaps(stored: Any) -> npt.NDArray[np.bool_]:
+    """Tell which entries of a column, as it is stored, are missing."""
+    values = as_array(stored)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), bool)
+    marks = {*MISSING, *(stored.na if isinstance(stored, Text) else ())}
+    return np.array([isinstance(value, str) and value in marks for value in values], bool)
+
+
+def present(column: Any, na: tuple[str, ...] = ()) -> Any:
+    """Return the entries of a column that are not missing."""
     pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
-    if not len(column) or column.null_count:
-        return False
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        if pc.any(pc.is_in(column, value_set=pa.array(MISSING, column.type))).as_py():
-            return False
-        if whole and not pc.all(pc.match_substring_regex(column, _WHOLE)).as_py():
-            return False
-    elif not pa.types.is_integer(column.type):
+    if _is_text(column.type):
+        marks = pa.array([*MISSING, *na], column.type)
+        lacking = pc.or_(pc.is_null(column), pc.is_in(column, value_set=marks))
+    else:
+        lacking = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+    return column.filter(pc.invert(lacking))
+
+
+def identifies(known: Any, *, whole: bool) -> bool:
+    """Tell whether entries are all different; whole numbers, or with `whole` false texts."""
+    pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+    if _is_text(known.type):
+        if whole:
+            known = pc.utf8_trim_whitespace(known)
+            if not _all_whole(known):
+                return False
+            known = pc.replace_substring_regex(known, _POINT, "")
+    elif not pa.types.is_integer(known.type) and not _all_whole(known):
         return False
-    return bool(pc.count_distinct(column).as_py() == len(column))
+    return bool(pc.count_distinct(known).as_py() == len(known))
+
+
+def _all_whole(column: Any) -> bool:
+    """Tell whether all entries are whole numbers."""
+    pa, pc = extra("pyarrow", "CSV"), extra("pyarrow.compute", "CSV")
+    try:
+        numbers = column.cast("float64", safe=not pa.types.is_decimal(column.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    finite = pc.all(pc.is_finite(numbers)).as_py() is not False
+    return finite and pc.all(pc.equal(numbers, pc.floor(numbers))).as_py() is not False
 
 
 def as_objects(column: Any) -> Values:
@@ -134,11 +183,19 @@ def as_objects(column: Any) -> Values:
     return out
 
 
+def joined(parts: Sequence[Any]) -> Any:
+    """Join the parts of a typed column; numbers of several types get one that holds them."""
+    pa = extra("pyarrow", "Parquet")
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1:
+        wide = pa.int64() if all(map(pa.types.is_signed_integer, kinds)) else pa.float64()
+        parts = [part.cast(wide, safe=False) for part in parts]
+    return pa.chunked_array(parts)
+
+
 def from_arrow(parts: Sequence[Any]) -> Values:
     """Join the parts of a typed column: numbers stay numbers, all else becomes text."""
-    pa = extra("pyarrow", "Parquet")
-    column = pa.chunked_array(parts)
-    types = pa.types
+    types, column = extra("pyarrow", "Parquet").types, joined(parts)
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if is_number(column.type):
@@ -150,11 +207,16 @@ def from_arrow(parts: Sequence[Any]) -> Values:
 
 
 def is_name(kind: Any) -> bool:
-    """Tell whether a type of pyarrow can name rows: whole numbers or text."""
+    """Tell whether a type of pyarrow can name rows: numbers, as far as they are whole, or text."""
     types = extra("pyarrow", "Parquet").types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind))
+    return _is_text(kind) or (is_number(kind) and not types.is_boolean(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    types = extra("pyarrow", "Parquet").types
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def is_number(kind: Any) -> bool:

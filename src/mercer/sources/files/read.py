@@ -20,6 +20,7 @@ from mercer.sources.base import Mapped, Source
 from mercer.sources.errors import FileError, decoding
 from mercer.sources.files import arrays, columnar, delimited, h5ad, hdf5, lines, zarrs
 from mercer.sources.files import matrix_market as market
+from mercer.sources.files.addresses import download, is_url
 from mercer.sources.files.columnar import files
 from mercer.sources.files.folder import Folder
 from mercer.sources.files.roles import Ask
@@ -123,7 +124,8 @@ def read_table(
         Column of the names of the rows; no feature unless `columns` names it. By default the
         index that pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column
         that has the name of an identifier (id, sample_id, barcode, ...) and a different whole
-        number or text in every row. Such a column is a feature only if `columns` names it.
+        number or text in every row where it has an entry; one with fewer gaps is preferred. Such
+        a column is a feature only if `columns` names it.
     drop : sequence of str
         Columns to leave out: names, or patterns.
     na : sequence of str
@@ -185,17 +187,12 @@ def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("the path of the file is empty.")
     if is_url(path):
-        raise FileError(f"{path} is a URL. Download it first, for example: curl -LO {path}")
+        raise FileError(download(path))
     with progress.session():
         if os.fspath(path) == "-" or Path(path).is_fifo():
             return _read_stream(path, ask, format)
         file, part = split(path)
         return _read(file, replace(ask, part=part), format)
-
-
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is the address of something on a network."""
-    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
 
 
 def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -220,20 +217,13 @@ def read_source(
     if quiet:
         return table.source
     if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
-        warn(f"{os.fspath(path)}: {_named_by(table, ask)}")
+        option = ask.option(f"columns={[table.id, '*']}")
+        warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
-        columns_left = f"{len(table.reasons)} column(s) are not used"
-        warn(f"{os.fspath(path)}: {columns_left}: {table.left_out}.")
+        left = len(table.reasons)
+        what = "1 column is" if left == 1 else f"{left} columns are"
+        warn(f"{os.fspath(path)}: {what} not used: {table.left_out}.")
     return table.source
-
-
-def _named_by(table: Table, ask: Ask) -> str:
-    """Say which column is used as row names, and how it would be a feature."""
-    said = f"column {table.id!r} is used as row names, not as a feature."
-    if table.id is None or table.extra[table.id].dtype.kind not in "iuf":
-        return said
-    option = ask.option(f"columns={[table.id, '*']}")
-    return f"{said} To use it as a feature, pass {option}."
 
 
 def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
@@ -301,7 +291,7 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
         )
     if path.is_dir():
         if suffix not in FOLDERS:
-            raise FileError(f"{ask.path} is a folder. Of folders, these are read: {_LISTED}.")
+            raise FileError(_folder(path, suffix, ask))
         return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
@@ -358,6 +348,22 @@ def _inside(path: Path, ask: Ask) -> str:
             f"{_able(found)[0]}, name one file in it, or say which to read: {_formats(found, ask)}."
         )
     return found[0]
+
+
+def _folder(path: Path, suffix: str, ask: Ask) -> str:
+    """Say that a folder of files of this suffix is not read as one table, and what to do."""
+    own = [file for file in files(path) if file.suffix.lower() == suffix]
+    said = f"{ask.path} is a folder. Of folders, these are read as one table: {_LISTED}."
+    if not own:
+        return f"{said} Name a file instead."
+    if suffix not in (".csv", ".tsv") or len(own) == 1:
+        return f"{said} Name a file in it: {own[0]}."
+    read = "pandas.read_csv" if suffix == ".csv" else "pandas.read_table"
+    every = f"map({read}, sorted(glob.glob({str(path / ('*' + suffix))!r})))"
+    return (
+        f"{said} Name one file in it, such as {own[0]}, or join them into one: import glob, pandas;"
+        f" pandas.concat({every}).to_csv('rows.csv', index=False)"
+    )
 
 
 def _able(found: Sequence[str]) -> list[str]:

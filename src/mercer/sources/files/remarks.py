@@ -135,10 +135,8 @@ class Profile(Missing):
 
 def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Say what is unusual about columns that are used as features."""
-    found, constant = [], set(profile.constant.tolist())
-    long = [i for i in profile.long.tolist() if i not in constant and profile.count[i] < profile.n]
-    order = profile.numbering if profile.n >= _FEW else []
-    counting = [names[i] for i in order if i not in constant and i not in long]
+    found, constant, long = [], set(profile.constant.tolist()), _long(profile)
+    counting = [names[i] for i in _counting(profile) if i not in long]
     if counting:
         found.append(
             f"{_all(counting)} may number the rows: whole numbers, all different, and sorted or "
@@ -159,17 +157,32 @@ def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> lis
     return found
 
 
-def suspects(names: Sequence[str]) -> list[str]:
-    """Say which features are named like identifiers, though they do not tell the rows apart."""
-    found = [name for name in names if says_id(name)]
+def _long(profile: Profile) -> list[int]:
+    """Return the columns of long whole numbers that vary."""
+    varied = set(profile.long.tolist()) - set(profile.constant.tolist())
+    return [i for i in sorted(varied) if profile.count[i] < profile.n]
+
+
+def _counting(profile: Profile) -> list[int]:
+    """Return the columns that may number the rows, where there are enough rows to tell."""
+    constant = set(profile.constant.tolist())
+    return [i for i in profile.numbering if i not in constant] if profile.n >= _FEW else []
+
+
+def suspects(profile: Profile, names: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """Say which features are named like identifiers, though they do not tell the rows apart.
+
+    Not those that the user asked for, nor those of which `remarks` says that they may.
+    """
+    others = {names[i] for i in _counting(profile)} | set(asked) if names else set()
+    found = [name for name in names if says_id(name) and name not in others]
     if not found:
         return []
     what, whose = ("is named like an identifier", "its")
     if len(found) > 1:
         what, whose = ("are named like identifiers", "their")
     return [
-        f"{_all(found)} {what}, but {whose} values repeat, are missing, negative or not whole. "
-        f"{_leave(found)}"
+        f"{_all(found)} {what}, but {whose} values repeat or are not whole numbers. {_leave(found)}"
     ]
 
 

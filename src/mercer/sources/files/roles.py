@@ -112,9 +112,10 @@ def assign(
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
+        what = "1 column name is" if len(twice) == 1 else f"{len(twice)} column names are"
         raise FileError(
-            f"{ask.path}: {len(twice)} column name(s) are there more than once: {listed(twice)}. "
-            f"Give every column a name of its own."
+            f"{ask.path}: {what} there more than once: {listed(twice)}. Give every column a name "
+            f"of its own."
         )
     place = {name: i for i, name in enumerate(names)}
     one = {

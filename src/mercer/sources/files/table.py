@@ -12,7 +12,7 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.sources.base import Source
 from mercer.sources.errors import FileError, MissingValues, listed
-from mercer.sources.files.labels import Column
+from mercer.sources.files.labels import Column, gaps, id_names
 from mercer.sources.files.missing import Missing
 from mercer.sources.files.remarks import dominating, profiled, remarks, suspects
 from mercer.sources.files.roles import Ask, Roles
@@ -56,6 +56,34 @@ class Table:
     dominant: str = ""
 
     @property
+    def row_names(self) -> Values | None:
+        """Names of the rows; a row without an id goes by its number, as "#3"."""
+        return None if self._ids is None else id_names(self._ids)
+
+    @property
+    def unnamed(self) -> str:
+        """Says how many rows have no id, and how they are named; for a message."""
+        without = [] if self._ids is None else np.flatnonzero(gaps(self._ids)).tolist()
+        if not without:
+            return ""
+        if len(without) == 1:
+            said = f"1 row has no {self.id!r} and is named by its row number"
+        else:
+            said = f"{len(without)} rows have no {self.id!r} and are named by their row numbers"
+        return f"{said}, counted from 0: {listed(f'#{i}' for i in without)}."
+
+    @property
+    def _ids(self) -> Any:
+        return None if self.id is None else (self.source.extra_columns or self.extra)[self.id]
+
+    def naming(self, option: str) -> str:
+        """Say which column names the rows, and the option that would make it a feature."""
+        said = f"column {self.id!r} is used as row names, not as a feature."
+        if self.id is not None and self.extra[self.id].dtype.kind in "iuf":
+            said += f" To use it as a feature, pass {option}."
+        return f"{said} {self.unnamed}".rstrip()
+
+    @property
     def left_out(self) -> str:
         """Names of columns that were left out, and why; for a message."""
         groups: dict[str, list[str]] = {}
@@ -94,7 +122,7 @@ def finished(
         profile = profiled(source)
         missing = profile.count
         said, dominant = remarks(profile, known, flags), dominating(profile, known)
-        said = suspects([name for name in names or () if name not in (ask.columns or ())]) + said
+        said = suspects(profile, names or (), ask.columns or ()) + said
     elif missing is None:
         missing = counted(ask, source)
     counts = {known[i]: int(missing[i]) for i in np.flatnonzero(missing).tolist()}
