@@ -333,8 +333,8 @@ def draw(rng, way, data, kernel_settings):
         settings["scale"] = bool(rng.random() < 0.25)
         settings["whiten"] = bool(rng.random() < 0.15)
     settings |= way.make(rng, size)
-    if way.kernel and "power" in repr(settings) and size.k > 3:  # 20 000 steps each
-        settings["n_components"] = 3
+    if "power" in repr(settings) and size.k > 2:  # 20 000 steps each
+        settings["n_components"] = 2
     config = {}
     if rng.random() < 0.4:
         config["block_rows"] = block(rng, n)

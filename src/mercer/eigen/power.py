@@ -75,9 +75,11 @@ def _deflated(x: Array, found: Array, nothing: float) -> Array:
 
 
 def _norm(x: Array) -> float:
-    xp = namespace(x)
-    largest = float(xp.max(abs(x)))  # its square may overflow, or vanish
+    square = float((x.T @ x)[0, 0])
+    if 1e-280 < square < math.inf:
+        return math.sqrt(square)
+    largest = float(namespace(x).max(abs(x)))  # its square overflows, or vanishes
     if not 0.0 < largest < math.inf:
         return largest
     y = x / largest
-    return largest * math.sqrt(float(xp.sum(y * y)))
+    return largest * math.sqrt(float((y.T @ y)[0, 0]))
