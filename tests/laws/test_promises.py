@@ -12,6 +12,7 @@ from mercer.kernels import RBF, Linear, Polynomial
 from mercer.methods import (
     Cholesky,
     ConvergenceWarning,
+    Dot,
     Exact,
     Greedy,
     Nystrom,
@@ -298,3 +299,20 @@ def test_squares_of_kernel_values_that_vanish_or_overflow_bound_nothing(solver, 
     model = KernelPCA(2, kernel="linear", eigen_solver=solver, tol=0.03, random_state=0)
     found = model.fit(X * 2.0**exponent).certificate_
     assert found.optimum_upper >= spectrum[:2].sum() / spectrum.sum() - 1e-13
+
+
+@pytest.mark.parametrize("solver", ["dense", "krylov", "jacobi"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_residuals_of_wide_rows_whose_mean_is_like_their_deviation(solver, scale):
+    """The mean is taken off the dots alone: eigenvectors must not bring it back when lifted."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        X = rng.standard_normal((6, 53)) + 0.5
+        X[3] *= 10.0 ** rng.uniform(1, 4)
+        model = PCA(4, svd_solver=Dot(solver), scale=scale, random_state=0).fit(X)
+        Z = X.astype(LD) - X.astype(LD).mean(axis=0)
+        Z = Z / model.scale_.astype(LD) / LD(5) ** 0.5
+        V, values = model.components_.T.astype(LD), model.certificate_.eigenvalues
+        true = np.sqrt(np.sum((Z.T @ (Z @ V) - V * values) ** 2, axis=0))
+        assert np.all(true <= model.certificate_.residuals + 8e-15 * values[0])
+        assert np.all(true <= 2e-14 * values[0])

@@ -94,7 +94,11 @@ class Dot(Method):
             return self._fit(problem, np.dtype(np.float64))
         certificate, total = certify(operator, spectrum, k, problem.rng), operator.trace
         values, U = spectrum.pairs
-        U = cast(U[:, : _useful(values, k)], products)
+        U = U[:, : _useful(values, k)]
+        if problem.center:  # rounding of the matrix has left small eigenvectors a mean
+            u = like(_unit(problem.source.weights, problem.source.shape[0]), U)
+            U = U - u @ (u.T @ U)
+        U = cast(U, products)
         del operator, spectrum  # n×n each, where d×k are about to come
         values, axes = lifted(gram, values, U, k, exact=True)
         certificate = lifted_certificate(certificate, total, problem.source.shape[0], products)
@@ -153,9 +157,14 @@ def _useful(values: Vector, k: int) -> int:
 
 def _centre(G: Matrix, weights: Vector | None) -> None:
     """Make G what HGH is."""
-    w = np.ones(G.shape[0]) if weights is None else weights
-    u = np.sqrt(w / w.sum())
+    u = _unit(weights, G.shape[0])[:, 0]
     Gu = G @ u
     both = np.outer(u, Gu - (u @ Gu / 2) * u)
     G -= both
     G -= both.T
+
+
+def _unit(weights: Vector | None, n: int) -> Matrix:
+    """Return the direction of √w, which centring leaves nothing of."""
+    w = np.ones(n) if weights is None else weights
+    return np.asarray(np.sqrt(w / w.sum())[:, None])
