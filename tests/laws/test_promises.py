@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from mercer import PCA, KernelPCA
-from mercer.kernels import RBF, Linear, Polynomial
+from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import (
     Cholesky,
     ConvergenceWarning,
@@ -316,3 +316,23 @@ def test_residuals_of_wide_rows_whose_mean_is_like_their_deviation(solver, scale
         true = np.sqrt(np.sum((Z.T @ (Z @ V) - V * values) ** 2, axis=0))
         assert np.all(true <= model.certificate_.residuals + 8e-15 * values[0])
         assert np.all(true <= 2e-14 * values[0])
+
+
+@pytest.mark.parametrize("solver", ["arpack", "krylov", "randomized"])
+@pytest.mark.parametrize("gap", [None, 0.1])
+def test_an_indefinite_kernel_whose_eigenvalues_add_up_to_less_than_nothing(solver, gap):
+    """No trace tells that its matrix is zero, and no share that a gap is met."""
+    rng = np.random.default_rng(9)
+    for _ in range(5):
+        X = 214.0 * np.sign(rng.standard_normal(6)) + rng.standard_normal((39, 6))
+        kernel = Tanh(2e-5, coef0=1.0)
+        K = centred(np.tanh(LD(2e-5) * (X.astype(LD) @ X.astype(LD).T) + LD(1)))
+        values = np.linalg.eigvalsh(K.astype(np.float64) / 38)[::-1][:3]
+        assert np.trace(K) < 0
+        settings = {"kernel": kernel, "eigen_solver": solver, "gap": gap, "random_state": 0}
+        found = KernelPCA(3, **settings).fit(X)
+        rough = 1e-5 if gap is None else gap
+        assert np.sum(found.explained_variance_) == pytest.approx(np.sum(values), rel=rough)
+        assert (
+            found.certificate_.gap >= 1 - np.sum(found.explained_variance_) / np.sum(values) - 1e-5
+        )

@@ -77,6 +77,7 @@ def shares(fitted):
     if truth.psd:
         best = min(best, LD(1))
     if total <= 0:
+        yield from variances_apart(fitted)
         return
     if upper.kind == "bound":
         text = lambda: f"optimum_upper={upper!r} < {_f(best)}"  # noqa: E731
@@ -100,6 +101,19 @@ def shares(fitted):
             near = share >= (1 - wanted) * (min(most, LD(1)) if truth.psd else most) - allowed
             text = lambda: f"{k} components, not {asked}, hold {_f(share)} of {_f(most)}"  # noqa: E731
             yield look("promised gap", near or has_warned(fitted), text, sure_of(captured))
+
+
+def variances_apart(fitted):
+    """The gap of an indefinite kernel whose eigenvalues add up to nothing: no shares, variances."""
+    gap, truth, k = fitted.certificate.gap, fitted.truth, fitted.k
+    if truth.psd or gap.kind != "bound" or not isinstance(fitted.axes, oracle.Axes) or not k:
+        return
+    held, more = held_by(fitted)
+    best = truth.spectrum.top(k)
+    slack = (more + k * truth.spectrum.slack) / best if best > 0 else LD(np.inf)
+    if slack < 0.01:
+        text = lambda: f"gap={gap!r} < {_f(1 - held / best)}"  # noqa: E731
+        yield look("gap", gap >= 1 - held / best - 1e-9 - 4 * slack, text, sure_of(gap))
 
 
 def held_by(fitted):

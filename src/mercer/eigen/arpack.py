@@ -9,7 +9,7 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.eigen.dense import dense
 from mercer.eigen.krylov import krylov
-from mercer.eigen.spectrum import Spectrum, random_basis, rayleigh_ritz
+from mercer.eigen.spectrum import Spectrum, lengths, random_basis, rayleigh_ritz
 from mercer.operators import Operator
 
 
@@ -25,8 +25,10 @@ def arpack(
     """Let `scipy.sparse.linalg.eigsh` find the vectors; one product measures their residuals."""
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
-    N = operator.size
-    if not operator.trace > 0:  # ARPACK cannot start on a zero matrix
+    N, size = operator.size, operator.trace
+    if not operator.psd:  # eigenvalues of both signs may cancel
+        size = float(lengths(to_numpy(operator.matmat(random_basis(operator, 1, rng))))[0])
+    if not size > 0:  # ARPACK cannot start on a zero matrix
         return rayleigh_ritz(operator, random_basis(operator, k, rng), k)
     if k >= N:  # ARPACK leaves one eigenvalue out; to find all is to decompose the matrix
         return dense(operator, k, tol=tol, rng=rng)
@@ -37,7 +39,7 @@ def arpack(
         products += 1
         return to_numpy(operator.matmat(like(v.reshape(N, -1), operator.reference)))
 
-    scaled = 1.0 / operator.trace  # eigsh is not scale free
+    scaled = 1.0 / size  # eigsh is not scale free
     linear = LinearOperator((N, N), matvec=lambda v: matvec(v) * scaled, dtype=np.float64)
     converged, V = True, np.zeros((N, 0))
     try:

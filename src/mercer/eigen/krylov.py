@@ -121,7 +121,7 @@ class Basis:
                 goal = target(found.values, tol, least, self.N) + _NOISE * self.operator.floor
                 met = full or bool(np.all(self._left(k) <= goal))
                 met = met and not self._hides(k)
-                met = met or self.operator.trace <= self.operator.floor  # nothing but noise
+                met = met or self._noise(k)
                 asked = enough if self.dtype == np.float64 else None
                 if asked is None and met:
                     break
@@ -133,6 +133,13 @@ class Basis:
         found = self._spectrum(k)
         basis = self.rows[: self.m, :].T
         return replace(found, vectors=self.vectors(k), basis=basis, converged=met)
+
+    def _noise(self, k: int) -> bool:
+        """Tell whether the matrix is nothing but rounding: eigenvalues of both signs may cancel."""
+        if self.operator.psd:
+            return self.operator.trace <= self.operator.floor
+        reach = np.abs(self._ritz_pairs()[0]).max() + np.max(self._left(k), initial=0.0)
+        return bool(reach <= self.operator.floor)
 
     def _hides(self, k: int) -> bool:
         """Tell whether a fresh block may still find what the ones before it could not.

@@ -287,8 +287,11 @@ def certify(
     # Where the total is within its rounding, nothing is known of shares.
     best = upper / least if least > 0 else float(most > 0)
     best = best if k else 0.0
-    # Negative eigenvalues make the total smaller than what positive ones hold.
-    most_there_is = 1.0 if operator.psd else np.inf
+    # Negative eigenvalues make the total smaller than what positive ones hold; where nothing is
+    # left of it there are no shares, and the gap is that of the variances.
+    most_there_is, ratio = 1.0 if operator.psd else np.inf, None
+    if not operator.psd and not least > 0 and upper > 0:
+        ratio = Figure(min(1.0, held / upper), upper.kind, upper.confidence)
     others = spectrum.values[k:] if spectrum.ritz is None else spectrum.ritz[k:]
     return Certificate(
         captured=Figure(min(most_there_is, captured), "bound", operator.confidence),
@@ -297,6 +300,7 @@ def certify(
         eigenvalues=values,
         spacing=spacing_of(values, others),
         converged=spectrum.converged,
+        ratio=ratio,
     )
 
 

@@ -282,6 +282,7 @@ def _judged(found: Twice, k: int) -> Certificate:
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),
         likely=max(float(captured), min(likely, float(upper))),
+        ratio=None,
         notes=("Components from a sketch, not polished: variances are the sketch's.",),
         negative=_below(gram, spectrum),
     )

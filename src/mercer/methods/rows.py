@@ -164,6 +164,7 @@ def _certified(
             residuals=residuals,
             eigenvalues=projection.eigenvalues,
             quotients=False,
+            ratio=None,
             spacing=spacing_of(projection.eigenvalues, found.pairs[0][k:]),
             likely=min(max(likely, captured), float(upper)),
             notes=(
@@ -269,6 +270,7 @@ def judged_sums(
         eigenvalues=values,
         spacing=spacing_of(values, spectrum.ritz[k:]),
         converged=converged,
+        ratio=None,
         notes=notes,
     )
     return certificate, overlaps
