@@ -336,3 +336,28 @@ def test_an_indefinite_kernel_whose_eigenvalues_add_up_to_less_than_nothing(solv
         assert (
             found.certificate_.gap >= 1 - np.sum(found.explained_variance_) / np.sum(values) - 1e-5
         )
+
+
+@pytest.mark.parametrize("method", [Nystrom(6, weigh=False), Cholesky(6, on="rows")])
+def test_sums_over_rows_of_very_different_weights(method):
+    """Components nearly depend on each other there: exact arithmetic tells what they hold."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            X = np.sort(rng.standard_normal((7, 1)) * 10.0 ** rng.uniform(-3, 1, (7, 1)), axis=0)
+            w = 10.0 ** rng.uniform(-6, 6, 7)
+            settings = {"kernel": RBF(0.5), "center": False, "random_state": 0}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = KernelPCA(5, method=clone(method), **settings).fit(X, sample_weight=w)
+            K = mpmath.matrix(7, 7)
+            for i in range(7):
+                for j in range(7):
+                    apart = mpmath.mpf(float(X[i, 0])) - mpmath.mpf(float(X[j, 0]))
+                    K[i, j] = mpmath.exp(-apart * apart / 2)
+            A = mpmath.matrix(model.projection_.components.tolist())
+            Y, W = K * A, mpmath.diag([mpmath.mpf(x) for x in w])
+            inner = mpmath.inverse(A.T * Y) * (Y.T * W * Y)
+            held = sum(inner[i, i] for i in range(inner.rows)) / mpmath.mpf(w.sum())
+            assert model.certificate_.captured <= held + mpmath.mpf(1e-15)

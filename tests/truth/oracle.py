@@ -257,7 +257,9 @@ def _held(G, Y, lost, off):
     for _ in range(len(G)):
         i = int(np.argmax(np.diag(G)))
         pivot = G[i, i]
-        if not pivot > 1e-15 * start:
+        if not pivot > 1e-15 * start:  # a direction that longdouble cannot tell from rounding
+            left = (norms(Y) + off).max(initial=0) ** 2
+            slack += len(G) * left / max(lost, LD(1e-15) * start) if left > 0 else 0
             break
         g = G[:, i] / pivot
         s = (Y[:, i] ** 2).sum() / pivot
