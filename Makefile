@@ -17,7 +17,7 @@ LOWEST_PYTHON ?= python3.11
 LOWEST_ARGS ?= -q -n 2 --dist loadgroup -m "not slow"
 # What depends on other packages; the laws of numerics are left to make test.
 LOWEST_TESTS := src tests/cli tests/estimators tests/kernels tests/metrics tests/modelfile \
-  tests/plotting tests/report tests/sketches tests/sources tests/laws/test_accuracy.py \
+  tests/plotting tests/report tests/sketches tests/data tests/laws/test_accuracy.py \
   tests/laws/test_folds.py tests/laws/test_solvers.py \
   $(filter-out tests/test_example% tests/test_papers% %benchmarks.py,$(wildcard tests/test_*.py))
 

@@ -16,7 +16,7 @@ import numpy as np
 import mercer
 from benchmarks.harness import MIB, Race, Row, Side, skipped
 from benchmarks.peak import growth
-from mercer.sources.files import read_table, write_table
+from mercer.data.files import read_table, write_table
 
 REPEATS = 3
 _BUDGET = "1GiB"

@@ -33,6 +33,7 @@ from rich.table import Table
 from sklearn import datasets
 
 from mercer import KernelPCA
+from mercer.data.files import read_table
 from mercer.kernels import RBF, Kernel, parse
 from mercer.landmarks import RULES
 from mercer.methods import (
@@ -51,7 +52,6 @@ from mercer.methods import (
 )
 from mercer.metrics import empirical_error, kernel_axes, operator_distance
 from mercer.sketches import Gaussian
-from mercer.sources.files import read_table
 
 ON_BASIS = {"Subset": Subset, "Reduced": Reduced, "Nyström": Nystrom, "Improved": Improved}
 # Methods that choose their points themselves, or need none, and what their size counts.

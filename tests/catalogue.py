@@ -8,8 +8,9 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
-from mercer import eigen, methods
+from mercer import methods
 from mercer.estimators import pca
+from mercer.linalg import solvers
 
 
 def rows(table, *names):
@@ -17,7 +18,7 @@ def rows(table, *names):
     return [pytest.param(row, id=row.name) for row in table if not names or row.name in names]
 
 
-# Eigensolvers of mercer.eigen.
+# Eigensolvers of mercer.linalg.solvers.
 
 
 class Solver(NamedTuple):
@@ -27,7 +28,7 @@ class Solver(NamedTuple):
 
     def __call__(self, operator, k, *, tol=0.0, seed=0, **how):
         rng = np.random.default_rng(seed)
-        return eigen.SOLVERS[self.name](operator, k, tol=tol, rng=rng, **how)
+        return solvers.SOLVERS[self.name](operator, k, tol=tol, rng=rng, **how)
 
 
 SOLVERS = [
@@ -38,7 +39,7 @@ SOLVERS = [
     Solver("power", None),
     Solver("randomized", None),
 ]
-assert {row.name for row in SOLVERS} == set(eigen.SOLVERS)
+assert {row.name for row in SOLVERS} == set(solvers.SOLVERS)
 
 
 # Ways to fit a PCA.

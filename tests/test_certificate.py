@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import mercer
-from mercer import PCA, Certificate, operators
+from mercer import PCA, Certificate, linalg
 from mercer.certificate import Figure, percent, spacing_of, weakest
 from mercer.estimators.pca import SOLVERS
 from mercer.methods import FrequentDirections, Iterative
@@ -313,13 +313,13 @@ def test_printing_a_fit():
 def products(monkeypatch):
     """Count the vectors that the covariance is multiplied with."""
     counted = []
-    original = operators.Covariance.matmat
+    original = linalg.Covariance.matmat
 
     def matmat(self, V):
         counted.append(V.shape[1])
         return original(self, V)
 
-    monkeypatch.setattr(operators.Covariance, "matmat", matmat)
+    monkeypatch.setattr(linalg.Covariance, "matmat", matmat)
     return counted
 
 

@@ -26,9 +26,9 @@ from mercer import (
     config_context,
     threads,
 )
-from mercer.checkpoint import CheckpointError, described
-from mercer.checkpoint import folder as running
-from mercer.checkpoint import passes as saving
+from mercer.data.checkpoint import CheckpointError, described
+from mercer.data.checkpoint import folder as running
+from mercer.data.checkpoint import passes as saving
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans, PivotedCholesky
 from mercer.methods import (
@@ -199,7 +199,7 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 from mercer import KernelPCA, config_context
-from mercer.checkpoint import folder
+from mercer.data.checkpoint import folder
 from mercer.kernels import RBF
 from mercer.methods import Subset
 

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 from mercer import KernelPCA, SubspaceClassifier
-from mercer.eigen.power import power as power_iteration
 from mercer.kernels import RBF
-from mercer.operators import Dense
+from mercer.linalg import Dense
+from mercer.linalg.solvers.power import power as power_iteration
 from papers import (
     basis_size,
     mnist_times,

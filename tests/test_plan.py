@@ -9,10 +9,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import PCA, KernelPCA, Plan, config_context, threads
+from mercer.data import ArraySource, Source
 from mercer.estimators.pca import SOLVERS
 from mercer.kernels import RBF
 from mercer.methods import SVD, Covariance, Dot, Improved, Iterative, Reduced, Subset
-from mercer.sources import ArraySource, Source
 
 MEMORY = "8GiB"  # so that no choice here depends on the machine
 SHAPES = [(10**7, 50), (10**6, 3000), (3000, 10**6), (5 * 10**4, 5 * 10**4), (10**4, 700)]
@@ -34,8 +34,8 @@ def _nothing_is_read(monkeypatch):
         raise AssertionError("a plan reads no rows")
 
     monkeypatch.setattr(Source, "fold", refuse)
-    monkeypatch.setattr("mercer.sources.ArraySource.read", refuse)
-    monkeypatch.setattr("mercer.sources.NpySource.read", refuse)
+    monkeypatch.setattr("mercer.data.ArraySource.read", refuse)
+    monkeypatch.setattr("mercer.data.NpySource.read", refuse)
 
 
 @pytest.mark.usefixtures("_nothing_is_read")

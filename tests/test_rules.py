@@ -10,7 +10,6 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition._pca import _infer_dimension
 
 import mercer
-from mercer.noise import hard_threshold, marchenko_pastur_median, noise_shares
 from mercer.rules import (
     MLE,
     BrokenStick,
@@ -24,6 +23,7 @@ from mercer.rules import (
     Threshold,
     as_rule,
 )
+from mercer.rules.noise import hard_threshold, marchenko_pastur_median, noise_shares
 
 RULES = [
     Count(2),

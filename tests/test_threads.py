@@ -7,9 +7,9 @@ import pytest
 
 from mercer import PCA, as_source, config_context, progress, threads
 from mercer.config import get_config
-from mercer.folds import Moments
-from mercer.sources import Search, Source
-from mercer.sources.errors import BudgetError
+from mercer.data import Search, Source
+from mercer.data.errors import BudgetError
+from mercer.linalg import Moments
 
 SETTINGS = {
     "memory": "77MiB",

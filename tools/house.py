@@ -87,9 +87,7 @@ def identifiers(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Name):
             found.add(node.id)
-        elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.alias):
+        elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.alias)):
             found.add(node.name)
     return found
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mercer import kernels, landmarks, methods, metrics, modelfile, plotting, rules, sketches
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
+    from mercer.data import Source, as_source
     from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_pca import KernelPCA
     from mercer.estimators.kernel_scale import KernelScaleWarning
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from mercer.methods.base import ConvergenceWarning
     from mercer.modelfile import load, save
     from mercer.onnx import to_onnx
-    from mercer.plan import Plan
-    from mercer.sources import Source, as_source
+    from mercer.planning import Plan
 
 __all__ = [
     "PCA",
@@ -64,11 +64,11 @@ _HOMES = {
     "KernelScaleWarning": "estimators.kernel_scale",
     "NearestProjection": "estimators.nearest",
     "NoveltyDetector": "estimators.novelty",
-    "Plan": "plan",
+    "Plan": "planning",
     "SaltAndPepper": "estimators.noises",
-    "Source": "sources",
+    "Source": "data",
     "SubspaceClassifier": "estimators.subspace",
-    "as_source": "sources",
+    "as_source": "data",
     "config_context": "config",
     "get_config": "config",
     "load": "modelfile",

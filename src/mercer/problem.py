@@ -19,11 +19,7 @@ from mercer.arrays import (
 )
 from mercer.certificate import Certificate
 from mercer.config import get_config
-from mercer.folds import Moments
-from mercer.kernels.base import Kernel
-from mercer.projection import LinearProjection
-from mercer.rules import Rule
-from mercer.sources import (
+from mercer.data import (
     Block,
     Levelled,
     Search,
@@ -33,6 +29,10 @@ from mercer.sources import (
     not_finite,
     require_finite_entries,
 )
+from mercer.kernels.base import Kernel
+from mercer.linalg import Moments
+from mercer.projection import LinearProjection
+from mercer.rules import Rule
 
 # A deviation below this share of the mean is rounding of the column's numbers, which float64
 # holds. Float32 rows that vary by as little as their precision lets them are data.

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mercer import threads
-from mercer.checkpoint import folder, passes
+from mercer.data.checkpoint import folder, passes
 from mercer.modelfile import load, read_header
 from tests.cli.test_process import environment
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 # Ends itself, as the kernel would that has no memory left, instead of writing so many files.
 KILLED = """
 import os, signal, sys
-from mercer.checkpoint import folder
+from mercer.data.checkpoint import folder
 from mercer.cli import main
 
 write, left, name = folder.Run.write, [int(sys.argv[1])], sys.argv[2]

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, KernelPCA, load
+from mercer.data.files import read_table
 from mercer.methods import Subset
-from mercer.sources.files import read_table
 from tests.cli.conftest import write_csv
 
 

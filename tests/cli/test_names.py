@@ -8,7 +8,7 @@ from mercer.cli import build
 from mercer.kernels.grammar import NAMES as KERNELS
 from mercer.landmarks import RULES
 from mercer.methods import Subset
-from mercer.plan import METHODS, NAMES
+from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 
 LINEAR_ONLY = {"mle"}

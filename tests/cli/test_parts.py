@@ -17,8 +17,8 @@ from mercer.cli import errors, say, stops
 from mercer.cli.app import run
 from mercer.cli.facts import command_line
 from mercer.cli.fit import Options
+from mercer.data.errors import listed
 from mercer.modelfile import read_header
-from mercer.sources.errors import listed
 
 
 def test_what_json_cannot_hold():

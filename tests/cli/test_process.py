@@ -18,7 +18,7 @@ SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 COMMAND = [sys.executable, "-m", "mercer"]
 HEAVY = (
     *("numpy", "scipy", "sklearn", "pyarrow", "numba", "pandas", "mercer.estimators"),
-    *("mercer.sources", "mercer.modelfile", "mercer.report", "mercer.kernels", "mercer.plan"),
+    *("mercer.data", "mercer.modelfile", "mercer.report", "mercer.kernels", "mercer.planning"),
 )
 NAMES = ("fit", "plan", "transform", "inverse", "denoise", "inspect", "report", "compare", "demo")
 HELPS = ([], *([name] for name in NAMES), ["novelty"], ["novelty", "fit"], ["novelty", "score"])

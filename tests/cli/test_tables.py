@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mercer import load
+from mercer.data.files import read_table
 from mercer.modelfile import read_header
-from mercer.sources.files import read_table
 
 pq = pytest.importorskip("pyarrow.parquet")
 

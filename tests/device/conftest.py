@@ -28,7 +28,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr("mercer.arrays.places._HOSTS", {"meta"})
         monkeypatch.setattr("mercer.config.require_device", lambda name: None)
         monkeypatch.setattr(
-            "mercer.sources.device.device_reference",
+            "mercer.data.device.device_reference",
             lambda name: torch.empty(0, dtype=torch.float64),
         )
     return "cuda"

@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from mercer import PCA, Denoiser, KernelPCA, SaltAndPepper
+from mercer.data import Source, as_source
 from mercer.estimators.choice import held_out
 from mercer.estimators.variants import first_axes
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import Reduced, Subset
 from mercer.preimage import PREIMAGES, FixedPoint
-from mercer.sources import Source, as_source
 
 RBF_AXES = KernelPCA(4, kernel="rbf", gamma=0.5, preimage="fixed_point")
 

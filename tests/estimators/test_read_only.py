@@ -9,7 +9,7 @@ from mercer.estimators.kernel_pca import SOLVERS as KERNEL_SOLVERS
 from mercer.estimators.pca import SOLVERS
 from mercer.landmarks import RULES
 from mercer.methods import Subset
-from mercer.plan import METHODS
+from mercer.planning import METHODS
 
 xp = pytest.importorskip("array_api_strict")
 

@@ -12,8 +12,8 @@ import scipy.sparse
 import sklearn.decomposition
 
 from mercer import PCA, config_context
+from mercer.data import ArraySource
 from mercer.methods import Covariance
-from mercer.sources import ArraySource
 from tests.catalogue import STRINGS, graded, rows, separated
 from tests.laws import truth
 

@@ -12,6 +12,7 @@ import pytest
 import scipy.stats
 
 from mercer import KernelPCA, config_context
+from mercer.data import as_source
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Tanh
 from mercer.methods import (
     Cholesky,
@@ -22,15 +23,14 @@ from mercer.methods import (
     Reduced,
     Subset,
     Within,
-    rows,
-    within,
 )
-from mercer.methods.basis import ready
-from mercer.methods.sampled import CONFIDENCE, mean_bound, sampled
-from mercer.methods.spanned import spanned
+from mercer.methods.kernel import adaptive as within
+from mercer.methods.kernel import expansion as rows
+from mercer.methods.kernel.basis import ready
+from mercer.methods.kernel.landmark_fit import spanned
+from mercer.methods.kernel.sampled import CONFIDENCE, mean_bound, sampled
 from mercer.problem import KernelProblem
 from mercer.rules import Count
-from mercer.sources import as_source
 from tests.laws import plain
 
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mercer import PCA, config_context
 from mercer.certificate import lanczos_excess, pinching, schur, split, unseen_frobenius
-from mercer.eigen import unseen
-from mercer.operators import Dense
+from mercer.linalg import Dense
+from mercer.linalg.solvers import unseen
 from tests.catalogue import DATA, EXACT, WAYS, rows, separated, with_spectrum
 from tests.laws import truth
 

@@ -10,8 +10,9 @@ import scipy.linalg
 
 import mercer
 from mercer import PCA, KernelPCA, arrays, config_context
-from mercer.eigen import arpack, dense
 from mercer.kernels import RBF, Linear, Polynomial
+from mercer.linalg import Dense
+from mercer.linalg.solvers import arpack, dense
 from mercer.methods import (
     Cholesky,
     Exact,
@@ -24,7 +25,6 @@ from mercer.methods import (
     Subset,
     Within,
 )
-from mercer.operators import Dense
 from tests.landmarks.catalogue import ROWS
 
 ROOT = Path(mercer.__file__).parent

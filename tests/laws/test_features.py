@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 
 from mercer import KernelPCA, config_context, metrics
-from mercer.fourier import FourierMap
 from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.methods import (
     SVD,
@@ -15,8 +14,9 @@ from mercer.methods import (
     Iterative,
     RandomFeatures,
     Sketch,
-    judged,
 )
+from mercer.methods.kernel import judged
+from mercer.projection.fourier import FourierMap
 from tests.laws import plain
 from tests.laws.truth import same
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.folds import Adjoint, Centre, Directions, Moments, Product, Triangle
-from mercer.sources import ArraySource, Block
+from mercer.data import ArraySource, Block
+from mercer.linalg import Adjoint, Centre, Directions, Moments, Product, Triangle
 from tests.catalogue import graded, rows, separated
 from tests.laws import truth
 

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
-from mercer.methods.learner import Learner
-from mercer.methods.steps import over_features, over_rows
+from mercer.methods.literature.learner import Learner
+from mercer.methods.literature.steps import over_features, over_rows
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws import plain

@@ -10,8 +10,8 @@ import scipy.sparse
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.arrays import to_numpy
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Tanh
+from mercer.linalg import gram
 from mercer.methods import Exact, Subset
-from mercer.operators import gram
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws.truth import same

@@ -9,8 +9,8 @@ import scipy.sparse
 
 from mercer import KernelPCA, config_context
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Subsequence, Tanh
+from mercer.linalg import gram
 from mercer.methods import ConvergenceWarning, Sketch
-from mercer.operators import gram
 from mercer.sketches import (
     FeatureGrouping,
     Gaussian,

@@ -9,9 +9,9 @@ import scipy.optimize
 from mercer import KernelPCA
 from mercer.kernels import RBF
 from mercer.methods import Sparse
-from mercer.methods.noise_model import UPDATES, NoiseModel, ascent, not_negative
-from mercer.methods.noise_search import highest
-from mercer.methods.sparse import modelled
+from mercer.methods.literature.noise_model import UPDATES, NoiseModel, ascent, not_negative
+from mercer.methods.literature.noise_search import highest
+from mercer.methods.literature.sparse import modelled
 from tests.laws import plain
 from tests.laws.sparse_sets import RNG, SETS, WEIGHTS, X, fit
 

@@ -5,11 +5,11 @@ import pytest
 
 from mercer import KernelPCA, config_context
 from mercer.arrays.rounding import confidence
+from mercer.data import as_source
 from mercer.estimators.kernel import resolved
-from mercer.folds import Moments
 from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.points import Points
-from mercer.sources import as_source
+from mercer.linalg import Moments
 from tests.truth import data, families
 
 LD = np.longdouble

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import KernelPCA
 from mercer.methods import Exact
-from mercer.plan import kernel as plans
+from mercer.planning import kernel as plans
 from mercer.rules import Fraction, Kaiser, RelativeError
 
 

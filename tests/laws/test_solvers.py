@@ -7,9 +7,9 @@ import pytest
 import scipy.linalg
 
 from mercer import arrays, config_context
-from mercer.eigen import dense
-from mercer.eigen.dense import Tridiagonal
-from mercer.operators import Dense
+from mercer.linalg import Dense
+from mercer.linalg.solvers import dense
+from mercer.linalg.solvers.dense import Tridiagonal
 from tests.catalogue import OPERATORS, SOLVERS, rows, with_spectrum
 from tests.laws import truth
 from tests.laws.truth import EPS

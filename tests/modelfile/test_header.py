@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import PCA, Denoiser, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier
+from mercer.data import as_source, fingerprint
 from mercer.kernels import RBF, Linear, parse
 from mercer.modelfile import container, read_header
-from mercer.sources import as_source, fingerprint
 from tests.modelfile import frozen
 
 X = np.random.default_rng(0).standard_normal((50, 4))

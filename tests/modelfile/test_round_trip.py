@@ -24,8 +24,8 @@ from mercer import (
     rules,
     sketches,
 )
-from mercer.eigen import krylov
 from mercer.kernels import RBF, Linear, Precomputed, Subsequence
+from mercer.linalg.solvers import krylov
 from mercer.preimage import PREIMAGES, Distances, FixedPoint, Gradient, Ridge
 from tests import kernel_catalogue
 from tests.catalogue import WAYS, rows

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.data import as_source
 from mercer.projection import KernelProjection
-from mercer.sources import as_source
 
 
 def kernel_pca(kernel, X, k=None, center=True, shift=None):

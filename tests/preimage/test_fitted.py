@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mercer.arrays import to_numpy
+from mercer.data import as_source
 from mercer.kernels import RBF, Linear
 from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
 from mercer.problem import KernelProblem
 from mercer.rules import Count
-from mercer.sources import as_source
 
 LINEAR = [FixedPoint(), Gradient(), Ridge(1e-6, kernel="linear"), Distances(20)]
 

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from mercer import as_source, config_context
-from mercer.fourier import FourierProjection
+from mercer.projection.fourier import FourierProjection
 from tests.truth import checks, data, families, models, oracle, scores
 from tests.truth.oracle import LD
 

@@ -5,7 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from mercer import eigen, kernels, landmarks, methods
+from mercer import kernels, landmarks, methods
+from mercer.linalg import solvers
 from tests.truth import case, families, models
 from tests.truth.__main__ import line
 
@@ -37,7 +38,7 @@ def test_every_method_solver_and_rule_is_drawn():
     text = " ".join(drawn)
     wanted = classes(methods, methods.Method) | classes(landmarks, landmarks.Landmarks)
     assert {name for name in wanted if f"{name}(" not in text} == set()
-    assert {name for name in eigen.SOLVERS if name not in text} == set()
+    assert {name for name in solvers.SOLVERS if name not in text} == set()
 
 
 def test_every_kernel_is_drawn():

@@ -14,7 +14,7 @@ from mercer.estimators.pca import PCA
 from mercer.kernels import parse
 from mercer.kernels.grammar import NAMES as KERNELS
 from mercer.landmarks import RULES
-from mercer.plan import METHODS, NAMES
+from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 
 COUNTS = ("all", *rules.NAMED)

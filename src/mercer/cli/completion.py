@@ -9,7 +9,7 @@ import typer
 
 
 def _methods() -> Iterable[str]:
-    from mercer.plan import METHODS, NAMES
+    from mercer.planning import METHODS, NAMES
 
     return sorted({*METHODS, *NAMES})
 
@@ -45,7 +45,7 @@ def _scales() -> Iterable[str]:
 
 
 def _formats() -> Iterable[str]:
-    from mercer.sources.files import READERS
+    from mercer.data.files import READERS
 
     return [suffix[1:] for suffix in READERS]
 

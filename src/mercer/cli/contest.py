@@ -12,11 +12,11 @@ import numpy as np
 from mercer.cli import build, errors, peak, say, steps
 from mercer.cli.compare import Options
 from mercer.config import format_bytes, get_config
+from mercer.data import ArraySource, Source, StringSource
 from mercer.estimators.kernel import resolved
 from mercer.estimators.validation import some
-from mercer.plan import METHODS, NAMES
-from mercer.plan.base import measured
-from mercer.sources import ArraySource, Source, StringSource
+from mercer.planning import METHODS, NAMES
+from mercer.planning.base import measured
 
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")

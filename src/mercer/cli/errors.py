@@ -123,7 +123,7 @@ def _rest(folder: Path | None) -> str:
     """Say where what was done is kept, if it is."""
     if folder is None:
         return ""
-    from mercer.checkpoint import held
+    from mercer.data.checkpoint import held
 
     if not held(folder):
         return ""

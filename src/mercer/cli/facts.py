@@ -11,7 +11,7 @@ from mercer.certificate import Certificate
 from mercer.cli.errors import WorkError
 from mercer.config import format_bytes
 from mercer.estimators.pipeline import parts
-from mercer.plan.base import Plan, measured
+from mercer.planning.base import Plan, measured
 
 # Options that the model does not depend on.
 _ASIDE = ("json", "debug", "force", "checkpoint", "checkpoint_seconds")

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from mercer.atomic_write import whole
 from mercer.cli import say
 from mercer.cli.columns import Keep
 from mercer.cli.options import Kept, Model, Output, Rows
-from mercer.outfile import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
 @contextlib.contextmanager
 def resumed(asked: Kept, voice: say.Voice) -> Iterator[None]:
     """Keep what is done inside, where a folder for it was named; say where a run goes on."""
-    from mercer import checkpoint
+    from mercer.data import checkpoint
 
     with checkpoint.run():
         if asked.checkpoint is not None and checkpoint.held(asked.checkpoint):
@@ -147,9 +147,8 @@ def resumed(asked: Kept, voice: say.Voice) -> Iterator[None]:
 
 def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     """Return the estimator, fitted, with the steps before it."""
-    from mercer import checkpoint
     from mercer.cli import build, steps
-    from mercer.sources import fingerprint, known_rows
+    from mercer.data import checkpoint, fingerprint, known_rows
 
     if asked.checkpoint is not None:  # before the steps, whose passes are kept too
         known = known_rows(table.source, fingerprint(table.source))

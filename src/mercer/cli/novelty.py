@@ -118,10 +118,10 @@ def score(asked: ScoreOptions, voice: say.Voice) -> say.Result:
     from mercer import load
     from mercer.cli import outputs, rows, tables
     from mercer.cli.errors import UsageError, WorkError
+    from mercer.data import ArraySource
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pipeline import parts, through
     from mercer.modelfile import read_header
-    from mercer.sources import ArraySource
 
     start = time.perf_counter()
     outputs.there(asked.model)

@@ -14,10 +14,10 @@ from mercer.cli.errors import UsageError, WorkError, spoken
 from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice
+from mercer.data import Source, StringSource
+from mercer.data.errors import listed
+from mercer.data.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
 from mercer.estimators.pipeline import parts
-from mercer.sources import Source, StringSource
-from mercer.sources.errors import listed
-from mercer.sources.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
 
 
 def learning(asked: Rows, voice: Voice) -> Table:

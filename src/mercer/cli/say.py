@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mercer.notices import counted
+from mercer.messages import counted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -11,12 +11,12 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import Array
 from mercer.cli.errors import WorkError
+from mercer.data import Block, Fold, Source
+from mercer.data.errors import listed
 from mercer.estimators.pipeline import mapped, through
-from mercer.folds import Moments
+from mercer.linalg import Moments
 from mercer.problem import Problem
 from mercer.rules import Count
-from mercer.sources import Block, Fold, Source
-from mercer.sources.errors import listed
 
 
 class Means(Fold):

@@ -15,11 +15,11 @@ from mercer.cli.errors import WorkError
 from mercer.cli.facts import axes_of
 from mercer.cli.rows import feature_names, score_names
 from mercer.cli.steps import back
+from mercer.data import Source
+from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.pca import PCA
 from mercer.estimators.pipeline import mapped, parts, through
-from mercer.sources import Source
-from mercer.sources.files import WRITERS, write_table
 
 SUFFIXES = (*WRITERS, ".npy")
 

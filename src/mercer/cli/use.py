@@ -9,8 +9,8 @@ from typing import Any
 from mercer import load
 from mercer.cli import facts, outputs, rows, say, tables
 from mercer.cli.errors import UsageError
+from mercer.data import Source
 from mercer.modelfile import read_header
-from mercer.sources import Source
 
 
 def written(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sklearn.base import is_classifier
 
-from mercer.sources.errors import MissingValues
+from mercer.data.errors import MissingValues
 
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
+from mercer.data import Block, Source, at_home
 from mercer.estimators.base import Projecting
 from mercer.projection import LinearProjection
-from mercer.sources import Block, Source, at_home
 
 
 class Axes(Projecting):

@@ -15,14 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, Matrix, like, moved, to_numpy
 from mercer.config import format_bytes, get_config
+from mercer.data import Source, at_home
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
+from mercer.messages import warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
-from mercer.notices import warn
 from mercer.preimage import Found, Preimage, as_preimage, suited_to
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.sources import Source, at_home
 
 
 class _IfWayBack:

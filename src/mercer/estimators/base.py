@@ -20,25 +20,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer import checkpoint, progress
+from mercer import progress
 from mercer.arrays import Array, is_dask, is_foreign, products
 from mercer.certificate import Certificate, percent
-from mercer.estimators.atomic import Atomic
-from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from mercer.estimators.home import bring_home
-from mercer.estimators.typed import fit_context
-from mercer.estimators.validation import check_rows, from_file, row_names
-from mercer.methods import ConvergenceWarning
-from mercer.notices import counted, warn
-from mercer.plan import Plan, alternatives
-from mercer.problem import Problem
-from mercer.sources import (
+from mercer.data import (
     ArraySource,
     Source,
     as_source,
     at_home,
     at_work,
     check_weights,
+    checkpoint,
     collected,
     fingerprint,
     known_rows,
@@ -48,7 +40,16 @@ from mercer.sources import (
     resident,
     write_npy,
 )
-from mercer.sources.files import write_table
+from mercer.data.files import write_table
+from mercer.estimators.atomic import Atomic
+from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
+from mercer.estimators.home import bring_home
+from mercer.estimators.typed import fit_context
+from mercer.estimators.validation import check_rows, from_file, row_names
+from mercer.messages import counted, warn
+from mercer.methods import ConvergenceWarning
+from mercer.planning import Plan, alternatives
+from mercer.problem import Problem
 
 
 class Projecting(

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer import progress
+from mercer.data import Seen, Source, check_weights, joint_fingerprint
 from mercer.estimators.back import Back
 from mercer.estimators.home import bring_home
 from mercer.estimators.stream import fixed, joined, require_fixed, warn_if_forgotten
 from mercer.estimators.typed import available_if
 from mercer.methods import RandomFeatures, Streaming, Subset
-from mercer.plan import make_kernel_plan
+from mercer.planning import make_kernel_plan
 from mercer.problem import KernelProblem, less
-from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""

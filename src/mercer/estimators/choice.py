@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.data import Source
 from mercer.estimators.axes import Axes
 from mercer.estimators.variants import changed, first_axes
-from mercer.sources import Source
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
 

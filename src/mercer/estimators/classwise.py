@@ -11,17 +11,17 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mercer.arrays import is_dask, to_numpy
-from mercer.checkpoint import CheckpointError, kept_seed
+from mercer.data import Source, StringSource, require_finite_entries
+from mercer.data.checkpoint import CheckpointError, kept_seed
 from mercer.estimators.kernel import resolved
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import some, there
 from mercer.kernels import Linear
 from mercer.landmarks import Given
+from mercer.messages import counted, warn
 from mercer.methods import OnBasis
-from mercer.notices import counted, warn
 from mercer.projection import KernelProjection, joint_residuals
-from mercer.sources import Source, StringSource, require_finite_entries
 
 Model = PCA | KernelPCA
 Numbers = np.ndarray[Any, Any]

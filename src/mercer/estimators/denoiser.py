@@ -15,8 +15,17 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import checkpoint, progress
+from mercer import progress
 from mercer.arrays import Vector, is_dask, namespace
+from mercer.data import (
+    Source,
+    check_weights,
+    checkpoint,
+    fingerprint,
+    known_rows,
+    lazily,
+    require_finite_entries,
+)
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.choice import dense, held_out, judged, several
 from mercer.estimators.images import as_rows, check_image_shape, shape_of
@@ -28,14 +37,6 @@ from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
 from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
-from mercer.sources import (
-    Source,
-    check_weights,
-    fingerprint,
-    known_rows,
-    lazily,
-    require_finite_entries,
-)
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Remote, is_foreign, like, on_accelerator, to_numpy, together
+from mercer.data import Source
 from mercer.params import Params
-from mercer.sources import Source
 
 
 def bring_home(estimator: Any, source: Source) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_foreign
-from mercer.sources import require_present
+from mercer.data import require_present
 
 
 def shape_of(X: Any) -> tuple[int, ...]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer.data import Source, StringSource
 from mercer.kernels import RBF, ExponentialChiSquare, FromFunction, Kernel, Laplacian, as_kernel
 from mercer.kernels.grammar import NAMES, WITHOUT_GAMMA
 from mercer.problem import Problem
 from mercer.rules import Count
-from mercer.sources import Source, StringSource
 
 
 def resolved(

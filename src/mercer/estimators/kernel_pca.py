@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
 from mercer.certificate import percent
-from mercer.eigen import Randomized, arpack
+from mercer.data import ArraySource, Source
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.home import wide_enough
 from mercer.estimators.kernel import resolved
@@ -24,8 +24,9 @@ from mercer.estimators.validation import (
     counted,
     held,
 )
-from mercer.fourier import FourierProjection
 from mercer.kernels import Kernel
+from mercer.linalg.solvers import Randomized, arpack
+from mercer.messages import warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -34,15 +35,14 @@ from mercer.methods import (
     RandomFeatures,
     Sketch,
 )
-from mercer.methods.within import NEEDED
-from mercer.notices import warn
-from mercer.operators import points_of
-from mercer.plan import METHODS, Plan, make_kernel_plan
+from mercer.methods.kernel.adaptive import NEEDED
+from mercer.planning import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
+from mercer.projection.expansion import points_of
+from mercer.projection.fourier import FourierProjection
 from mercer.rules import NAMED, Count, Rule, as_rule
-from mercer.sources import ArraySource, Source
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, eigvalsh, is_dask, to_numpy
+from mercer.data import ArraySource, SparseSource, as_source
 from mercer.estimators.kernel import has_gamma
 from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
 from mercer.kernels.distances import Stationary
+from mercer.messages import warn
 from mercer.methods import Exact, Subset, Within
-from mercer.notices import warn
 from mercer.problem import KernelProblem
-from mercer.sources import ArraySource, SparseSource, as_source
 
 # Rows that are compared, and the fewest that tell anything.
 _SAMPLE, _LEAST = 200, 20

@@ -11,14 +11,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from mercer import checkpoint
 from mercer.arrays import Array, to_numpy
+from mercer.data import checkpoint, require_present
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.typed import fit_context
-from mercer.sources import require_present
 
 
 class NearestProjection(Labelled, Around):

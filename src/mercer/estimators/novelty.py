@@ -14,16 +14,15 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from mercer import checkpoint
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
+from mercer.data import Source, check_weights, checkpoint
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.typed import fit_context
-from mercer.notices import warn
+from mercer.messages import warn
 from mercer.projection import LinearProjection
 from mercer.rules import Fraction, Rule
-from mercer.sources import Source, check_weights
 
 
 class NoveltyDetector(OutlierMixin, Around):

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
-from mercer.eigen import Randomized
+from mercer.data import Seen, Source, check_weights, joint_fingerprint
 from mercer.estimators.axes import Axes
 from mercer.estimators.home import bring_home, wide_enough
 from mercer.estimators.stream import (
@@ -23,13 +23,13 @@ from mercer.estimators.stream import (
 )
 from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, tamed
+from mercer.linalg.solvers import Randomized
+from mercer.messages import warn
 from mercer.methods import Method
-from mercer.notices import warn
-from mercer.plan import NAMES, Plan, make_plan
+from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection, Projection
 from mercer.rules import NAMED, Count, Rule, as_rule
-from mercer.sources import Seen, Source, check_weights, joint_fingerprint
 
 SOLVERS = NAMES
 # What batches are summed by.

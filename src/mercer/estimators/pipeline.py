@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mercer.sources import Source, SparseSource
+from mercer.data import Source, SparseSource
 
 # What a step needs for an entry of a row, beside what it takes and gives: copies of its own.
 _COPIES = 16

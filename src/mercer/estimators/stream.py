@@ -8,6 +8,8 @@ from sklearn.base import clone
 
 from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
+from mercer.data import Source
+from mercer.messages import warn
 from mercer.methods import (
     SVD,
     ConvergenceWarning,
@@ -17,10 +19,8 @@ from mercer.methods import (
     Size,
     Streaming,
 )
-from mercer.notices import warn
 from mercer.params import same
 from mercer.problem import require_finite
-from mercer.sources import Source
 
 
 def fixed(estimator: Any, names: tuple[str, ...]) -> tuple[Any, ...]:

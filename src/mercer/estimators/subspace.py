@@ -10,8 +10,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer import checkpoint, progress
+from mercer import progress
 from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.data import (
+    Block,
+    Source,
+    at_home,
+    check_weights,
+    checkpoint,
+    fingerprint,
+    known_rows,
+    require_present,
+)
 from mercer.estimators.atomic import Atomic
 from mercer.estimators.classwise import (
     Model,
@@ -27,15 +37,6 @@ from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
 from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, check_strings
-from mercer.sources import (
-    Block,
-    Source,
-    at_home,
-    check_weights,
-    fingerprint,
-    known_rows,
-    require_present,
-)
 
 
 class SubspaceClassifier(Labelled, Atomic, BaseEstimator):

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
-from mercer.sources import (
+from mercer.data import (
     ArraySource,
     Block,
     Fold,
@@ -28,9 +28,9 @@ from mercer.sources import (
     require_finite_entries,
     require_present,
 )
-from mercer.sources.files import NAMELESS, id_names, read_source, split
-from mercer.sources.files.lines import as_table
-from mercer.sources.files.roles import Ask
+from mercer.data.files import NAMELESS, id_names, read_source, split
+from mercer.data.files.lines import as_table
+from mercer.data.files.roles import Ask
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.

@@ -17,6 +17,7 @@ from mercer.arrays import (
     to_numpy,
     together,
 )
+from mercer.data import Source, StringSource, as_source, at_home, placed
 from mercer.kernels.evaluate import matrix
 from mercer.kernels.pair import Beside, Diagonal, Pair, require_dense
 from mercer.kernels.parameters import as_float, is_number
@@ -24,7 +25,6 @@ from mercer.kernels.points import Points
 from mercer.kernels.rounding import dot
 from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
-from mercer.sources import Source, StringSource, as_source, at_home, placed
 
 Either = Pair | Diagonal
 """What a formula is written on: rows beside others, or each beside itself."""

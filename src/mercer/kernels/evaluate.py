@@ -18,9 +18,9 @@ from mercer.arrays import (
     to_numpy,
     together,
 )
+from mercer.data import Block, Fold, Source
 from mercer.kernels.pair import Beside, Pair
 from mercer.kernels.points import Points
-from mercer.sources import Block, Fold, Source
 
 # Kernel values between these leave float32 room for sums of them.
 _SMALL, _LARGE = 1e-30, 1e30

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector
+from mercer.data import Block, Source
+from mercer.data.remote import ACROSS, Terms
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import as_precise, fill
 from mercer.kernels.points import Points
-from mercer.sources import Block, Source
-from mercer.sources.elsewhere import ACROSS, Terms
 
 
 def sums_over(
@@ -43,7 +43,7 @@ def sums_over(
     width : int
         How many columns that has.
     """
-    from mercer.sources.dask import across
+    from mercer.data.dask import across
 
     kind = source.dtype
     mean, A = (each.astype(kind) for each in weights)

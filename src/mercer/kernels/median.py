@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import to_numpy
+from mercer.data import Search, Source, not_finite
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import Beside, Pair
 from mercer.kernels.points import Points
-from mercer.sources import Search, Source, not_finite
 
 
 def median_distance(

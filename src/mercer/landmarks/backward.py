@@ -15,8 +15,8 @@ from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import footprint
 from mercer.landmarks.objective import axes_asked, centred, losses
 from mercer.landmarks.pivoted_cholesky import pivoted_cholesky
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 # Of several removed at once, those go of whose direction so much is still in the span.
 _STILL = 0.5

@@ -9,10 +9,10 @@ import numpy as np
 
 from mercer.arrays import Vector
 from mercer.config import format_bytes, get_config
+from mercer.data import StringSource
+from mercer.linalg.span import Basis
 from mercer.params import Params
 from mercer.problem import KernelProblem
-from mercer.sources import StringSource
-from mercer.span import Basis
 
 
 class Landmarks(Params, ABC):

@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, to_numpy
+from mercer.data import Block, Fold
 from mercer.landmarks.base import Landmarks, drawn
-from mercer.operators.gram import Given, Strips
+from mercer.linalg.gram import Given, Strips
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.sources import Block, Fold
-from mercer.span import Basis
 
 
 class ColumnNorm(Landmarks):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
+from mercer.data import Block
 from mercer.kernels.evaluate import as_precise, fill, holds
 from mercer.kernels.points import Points
+from mercer.linalg.span import between
 from mercer.problem import KernelProblem
-from mercer.sources import Block
-from mercer.span import between
 
 Rows = Any
 """Numbers of rows: a list or an array of int."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mercer.landmarks.base import Landmarks, drawn
 from mercer.landmarks.columns import Columns
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 
 class Diagonal(Landmarks):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
+from mercer.data import Block
 from mercer.landmarks.base import require_memory
 from mercer.landmarks.columns import Columns, Rows
 from mercer.problem import KernelProblem
-from mercer.sources import Block
 
 AHEAD = 128
 """Columns that are made in one pass, at most."""

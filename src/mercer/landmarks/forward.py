@@ -13,8 +13,8 @@ from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, taken
 from mercer.landmarks.columns import Columns, Rows
 from mercer.landmarks.objective import axes_asked, centred, gains
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 # A candidate of which less than this share lies beyond the span is in it, but for rounding.
 _WITHIN = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}

@@ -9,8 +9,8 @@ from mercer.landmarks.backward import reduced
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.factor import footprint
 from mercer.landmarks.forward import Forward
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 
 class ForwardBackward(Landmarks):

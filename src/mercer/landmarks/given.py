@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
+from mercer.data import StringSource, as_source
 from mercer.landmarks.base import Landmarks, taken
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.sources import StringSource, as_source
-from mercer.span import Basis
 
 
 class Given(Landmarks):

@@ -15,8 +15,8 @@ from mercer.kernels.checks import require_moderate
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.landmarks.columns import Columns
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 # Rows that are clustered, where the user does not say: so many, or so many for every point.
 _LEAST, _EACH = 2000, 5

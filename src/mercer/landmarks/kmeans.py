@@ -11,15 +11,15 @@ import scipy.sparse
 
 from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
 from mercer.config import get_config
+from mercer.data import Block, Fold, Source
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.pair import Beside
 from mercer.kernels.parameters import whole
 from mercer.kernels.points import Points
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.landmarks.lloyd import lloyd
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.sources import Block, Fold, Source
-from mercer.span import Basis
 from mercer.threads import serial_blas
 
 # Rows that are clustered: so many at most for every point, but no fewer than these.

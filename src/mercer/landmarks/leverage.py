@@ -7,11 +7,11 @@ from math import ceil, log
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh
+from mercer.data import Block, Source
 from mercer.landmarks.base import Landmarks, drawn, pool, require_rows, systematic
 from mercer.landmarks.columns import Columns, Rows
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.sources import Block, Source
-from mercer.span import Basis
 
 # No row's chance is less than this share of the largest.
 _LEAST = 1e-6

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
+from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.problem import KernelProblem
-from mercer.span import Basis, KernelMoments, Span
 
 # Roots are found to these shares: of themselves, and of the largest ξ.
 _OF_ROOT, _OF_LARGEST, _STEPS = 1e-14, 1e-16, 100

@@ -11,8 +11,8 @@ from mercer.kernels.parameters import is_number, require
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 # Columns that are made in the first pass.
 _FIRST = 16

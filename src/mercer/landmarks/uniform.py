@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.landmarks.base import Landmarks, drawn, taken
+from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
-from mercer.span import Basis
 
 
 class Uniform(Landmarks):

@@ -1,25 +1,25 @@
 """Methods: a problem in, a projection out; one file each."""
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
-from mercer.methods.basis import OnBasis
-from mercer.methods.cholesky import Cholesky
-from mercer.methods.covariance import Covariance
-from mercer.methods.dot import Dot
-from mercer.methods.exact import Exact
-from mercer.methods.features import RandomFeatures
-from mercer.methods.frequent import FrequentDirections
-from mercer.methods.greedy import Greedy
-from mercer.methods.hebbian import Hebbian
-from mercer.methods.improved import Improved
-from mercer.methods.iterative import Iterative
-from mercer.methods.nystrom import Nystrom
-from mercer.methods.reduced import Reduced
+from mercer.methods.kernel.adaptive import Within
+from mercer.methods.kernel.basis import OnBasis
+from mercer.methods.kernel.cholesky import Cholesky
+from mercer.methods.kernel.exact import Exact
+from mercer.methods.kernel.features import RandomFeatures
+from mercer.methods.kernel.greedy import Greedy
+from mercer.methods.kernel.improved import Improved
+from mercer.methods.kernel.nystrom import Nystrom
+from mercer.methods.kernel.reduced import Reduced
+from mercer.methods.kernel.subset import Subset
+from mercer.methods.linear.covariance import Covariance
+from mercer.methods.linear.dot import Dot
+from mercer.methods.linear.frequent_directions import FrequentDirections
+from mercer.methods.linear.iterative import Iterative
+from mercer.methods.linear.svd import SVD
+from mercer.methods.literature.hebbian import Hebbian
+from mercer.methods.literature.sparse import Sparse
+from mercer.methods.literature.sparse_l1 import SparseL1
 from mercer.methods.sketch import Sketch
-from mercer.methods.sparse import Sparse
-from mercer.methods.sparse_l1 import SparseL1
-from mercer.methods.subset import Subset
-from mercer.methods.svd import SVD
-from mercer.methods.within import Within
 
 __all__ = [
     "SVD",

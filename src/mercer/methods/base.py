@@ -21,14 +21,14 @@ from mercer.certificate import (
     split,
     unseen_frobenius,
 )
-from mercer.eigen import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
-from mercer.eigen.spectrum import Warm, lengths
-from mercer.notices import counted
-from mercer.operators import Operator
+from mercer.data import Fold
+from mercer.linalg import Operator
+from mercer.linalg.solvers import SOLVERS, Randomized, Solver, Spectrum, dense, krylov, unseen
+from mercer.linalg.solvers.spectrum import Warm, lengths
+from mercer.messages import counted
 from mercer.params import Params
 from mercer.problem import Problem
 from mercer.projection import Projection
-from mercer.sources import Fold
 from mercer.threads import serial_blas
 
 # Below this share of the largest eigenvalue a product in this precision loses digits that

@@ -20,22 +20,21 @@ from mercer.arrays import (
 )
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.config import get_config
-from mercer.eigen import rayleigh_ritz
-from mercer.folds import Centre, Moments
+from mercer.data import Block, Source
 from mercer.kernels.parameters import require
-from mercer.methods import kernel_sketch
+from mercer.linalg import Centre, Covariance, Moments
+from mercer.linalg.solvers import rayleigh_ritz
+from mercer.messages import counted
 from mercer.methods.base import FLOOR, Cost, Method, Size, certify, largest
-from mercer.methods.iterative import BLIND, from_scores
-from mercer.methods.polish import changed
-from mercer.methods.svd import SVD
-from mercer.notices import counted
-from mercer.operators import Covariance
+from mercer.methods.kernel import sketch as kernel_sketch
+from mercer.methods.linear.iterative import BLIND, from_scores
+from mercer.methods.linear.polish import changed
+from mercer.methods.linear.svd import SVD
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import Projection
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.folds import Lifted, Shifted, Sketched
 from mercer.sketches.images import ImageMap
-from mercer.sources import Block, Source
 
 # Axes beyond those wanted that the polish has to choose from.
 _MORE = 8

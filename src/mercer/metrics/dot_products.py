@@ -11,9 +11,9 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.config import get_config
+from mercer.data import ArraySource, Search, Source, as_source, not_finite
 from mercer.kernels.parameters import is_number
 from mercer.sketches import Drawn, RandomMap, SketchMap
-from mercer.sources import ArraySource, Search, Source, as_source, not_finite
 
 # Rows whose pairs are taken together.
 _GROUP = 128

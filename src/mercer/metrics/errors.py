@@ -8,13 +8,13 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, like, namespace
-from mercer.folds import Moments
-from mercer.fourier import FourierProjection
+from mercer.data import Block, Source, check_weights
+from mercer.linalg import Moments
 from mercer.metrics.kernel_axes import kernel_axes
 from mercer.metrics.models import coefficients, projection_of, rows_of
 from mercer.metrics.shared import lengths
 from mercer.projection import KernelProjection
-from mercer.sources import Block, Source, check_weights
+from mercer.projection.fourier import FourierProjection
 
 
 def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:

@@ -8,10 +8,11 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, Matrix, cast, like, orthonormalize
-from mercer.fourier import FourierProjection
-from mercer.operators import Gram, best_in_span, combined
+from mercer.data import ArraySource, Source, as_source, check_weights
+from mercer.linalg import Gram
 from mercer.projection import KernelProjection
-from mercer.sources import ArraySource, Source, as_source, check_weights
+from mercer.projection.expansion import best_in_span, combined
+from mercer.projection.fourier import FourierProjection
 
 
 def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjection:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, to_numpy
-from mercer.fourier import FourierProjection
+from mercer.data import Source, StringSource, as_source
 from mercer.projection import KernelProjection, LinearProjection
-from mercer.sources import Source, StringSource, as_source
+from mercer.projection.fourier import FourierProjection
 
 
 def projection_of(model: Any) -> LinearProjection | KernelProjection:

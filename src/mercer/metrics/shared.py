@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, is_finite, like, to_numpy
+from mercer.data import as_source
 from mercer.kernels.base import Kernel
+from mercer.linalg.gram import Symmetric, strips_of
 from mercer.metrics.bases import in_one_frame, merged
 from mercer.metrics.models import coefficients, projection_of, width
-from mercer.operators.gram import Symmetric, strips_of
 from mercer.projection import KernelProjection, LinearProjection
-from mercer.sources import as_source
 
 
 @dataclass(frozen=True)

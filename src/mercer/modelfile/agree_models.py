@@ -9,21 +9,21 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from mercer.certificate import Certificate
+from mercer.data import Fold
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.nearest import NearestProjection
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.estimators.subspace import SubspaceClassifier
-from mercer.fourier import FourierProjection
 from mercer.kernels import Kernel
 from mercer.methods import Streaming
 from mercer.modelfile.shapes import columns, count, floats, host, need, number, rows_of, shape
-from mercer.plan.base import Plan
+from mercer.planning.base import Plan
 from mercer.preimage.base import Preimage
 from mercer.projection import KernelProjection, LinearProjection, Projection
+from mercer.projection.fourier import FourierProjection
 from mercer.sketches.transformer import Transformer
-from mercer.sources import Fold
 
 _MOST_JOBS = 1024
 _TABLES = ("default", "pandas", "polars", None)

@@ -12,17 +12,17 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.certificate import Certificate, Figure
 from mercer.config import get_config
-from mercer.folds import Moments
-from mercer.fourier import FourierMap, FourierProjection
 from mercer.kernels import Frequencies, Kernel, Subsequence, Substring
+from mercer.linalg import Moments
+from mercer.linalg.span import Span
 from mercer.methods import Cost, Method, Size
 from mercer.modelfile.shapes import columns, count, floats, host, need, number, rows_of, shape
-from mercer.plan.base import Candidate, Plan
+from mercer.planning.base import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import KernelProjection, LinearProjection, Projection
+from mercer.projection.fourier import FourierMap, FourierProjection
 from mercer.sketches.drawn import Drawn
 from mercer.sketches.transformer import Transformer
-from mercer.span import Span
 
 
 def _figure(figure: Figure) -> None:

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
+from mercer.atomic_write import whole
 from mercer.modelfile.errors import ModelFileError
-from mercer.outfile import whole
 
 # What the safetensors library reads at most.
 MOST_HEADER = 100_000_000

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import torch_tensor
-from mercer.eigen import SOLVERS, arpack
+from mercer.data.sparse import require_inside
+from mercer.linalg.solvers import SOLVERS, arpack
 from mercer.modelfile.agree import agree
 from mercer.modelfile.registry import kinds
 from mercer.modelfile.tree import (
@@ -25,7 +26,6 @@ from mercer.modelfile.tree import (
     MOST_STEPS,
     SPARSE,
 )
-from mercer.sources.sparse import require_inside
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from mercer.arrays import is_dask, is_foreign, to_numpy
-from mercer.eigen import SOLVERS, arpack
 from mercer.kernels import Fisher, FromFunction, Separable
+from mercer.linalg.solvers import SOLVERS, arpack
 from mercer.modelfile.container import storable
 from mercer.modelfile.errors import ModelFileError
 from mercer.modelfile.kinds import LostError

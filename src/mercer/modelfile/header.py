@@ -56,7 +56,7 @@ class Header:
     versions : dict of str
         Versions of Mercer and of the libraries that it was saved with.
     fingerprint : str or None
-        Of the rows of the fit: `mercer.sources.fingerprint`. Of a pipeline, of the rows that its
+        Of the rows of the fit: `mercer.data.fingerprint`. Of a pipeline, of the rows that its
         steps made.
     origin : dict
         What was given to `save`.

@@ -7,9 +7,9 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from mercer import kernels, landmarks, methods, preimage, rules, sketches, span
+from mercer import kernels, landmarks, methods, preimage, rules, sketches
 from mercer.certificate import Certificate, Figure
-from mercer.eigen import Randomized
+from mercer.data import Seen
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.nearest import NearestProjection
@@ -17,21 +17,21 @@ from mercer.estimators.noises import SaltAndPepper
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.estimators.subspace import SubspaceClassifier
-from mercer.folds import Directions, Moments, Triangle
-from mercer.fourier import FourierMap, FourierProjection, OfFeatures
 from mercer.kernels.slopes import Frequencies
 from mercer.kernels.sums import Sum, _added
-from mercer.methods.lessons import Learning
-from mercer.methods.sparse import SparseProjection
+from mercer.linalg import Directions, Moments, Triangle, span
+from mercer.linalg.solvers import Randomized
+from mercer.methods.literature.lessons import Learning
+from mercer.methods.literature.sparse import SparseProjection
 from mercer.modelfile.foreign import SCIKIT
 from mercer.modelfile.kinds import Kind, Summed, Translated, Whole, arguments
 from mercer.modelfile.maps import maps
 from mercer.params import Params
-from mercer.plan.base import Candidate, Plan
+from mercer.planning.base import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import KernelProjection, LinearProjection
+from mercer.projection.fourier import FourierMap, FourierProjection, OfFeatures
 from mercer.sketches.transformer import Transformer
-from mercer.sources import Seen
 
 _FAMILIES = (kernels, landmarks, methods, preimage, rules, sketches)
 # Functions of the user's, or objects that may be anything.

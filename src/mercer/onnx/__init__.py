@@ -14,10 +14,10 @@ from mercer.arrays import to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.fourier import FourierProjection
 from mercer.onnx.graph import Graph
 from mercer.onnx.kernels import Between, of
 from mercer.projection import KernelProjection
+from mercer.projection.fourier import FourierProjection
 
 __all__ = ["to_onnx"]
 

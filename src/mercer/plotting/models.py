@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import to_numpy
+from mercer.data import Source, as_source
 from mercer.estimators.pipeline import parts
 from mercer.plotting.panels import Values, chosen
-from mercer.sources import Source, as_source
 
 
 def split(model: Any) -> tuple[list[Any], Any]:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy, working_dtype
+from mercer.data import Block, as_source
 from mercer.params import Params
 from mercer.preimage.target import Axes, Target, as_axes
 from mercer.projection import KernelProjection
-from mercer.sources import Block, as_source
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Preimage(Params, ABC):
     >>> from mercer.preimage import FixedPoint
     >>> from mercer.problem import KernelProblem
     >>> from mercer.rules import Count
-    >>> from mercer.sources import as_source
+    >>> from mercer.data import as_source
     >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]])
     >>> source = as_source(X)
     >>> projection = Exact("dense").fit(KernelProblem(source, Count(1), kernel=Linear()))

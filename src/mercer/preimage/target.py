@@ -19,11 +19,11 @@ from mercer.arrays import (
     on_accelerator,
     to_numpy,
 )
+from mercer.data import Block, as_source, placed
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import Beside, Diagonal, Pair
 from mercer.kernels.points import Points
 from mercer.projection import KernelProjection
-from mercer.sources import Block, as_source, placed
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
-from mercer.sources import Source
+from mercer.data import Source
 
 Values = npt.NDArray[np.float64]
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, to_numpy
+from mercer.data import Block, Fold, Source
 from mercer.estimators.images import as_rows
 from mercer.estimators.pipeline import through
 from mercer.estimators.validation import check_rows
 from mercer.report.relation import Relation
 from mercer.report.sample import Sample, with_furthest
 from mercer.report.subject import Subject
-from mercer.sources import Block, Fold, Source
 
 Values = npt.NDArray[np.float64]
 # Numbers of the rows themselves that are kept, for pictures and colours.

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer import outfile
+from mercer.atomic_write import whole
+from mercer.data import collected
 from mercer.estimators.validation import default_ids, from_file
 from mercer.report import html, reproduce, spectrum, summary, tables
 from mercer.report.colours import Colour, coloured, column
@@ -21,7 +22,6 @@ from mercer.report.sample import FURTHEST, chosen, furthest
 from mercer.report.subject import Subject, taken_apart
 from mercer.report.survey import Found, rows_of, surveyed
 from mercer.report.text import clean, count, percent, short
-from mercer.sources import collected
 
 
 def write_report(
@@ -124,7 +124,7 @@ def write_report(
     }
     data = charts(subject, found, colours, labels is not None, cuts, name, image)
     written = html.page(context, data)
-    with outfile.whole(path) as part:
+    with whole(path) as part:
         part.write_bytes(written.encode("utf-8", "replace"))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.checkpoint import kept_seed
+from mercer.data import Source
+from mercer.data.checkpoint import kept_seed
 from mercer.kernels.parameters import require, whole
 from mercer.sketches.drawn import Drawn, Same
 from mercer.sketches.transformer import Transformer
-from mercer.sources import Source
 
 
 class SketchMap(Transformer):

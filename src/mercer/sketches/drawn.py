@@ -23,7 +23,7 @@ from mercer.arrays import (
     working_dtype,
 )
 from mercer.config import get_config
-from mercer.sources import Block, Search, Source, not_finite
+from mercer.data import Block, Search, Source, not_finite
 
 # Features to a piece of the matrix, and the entries a piece may have: 4 MiB in float64.
 _FEATURES = 1024

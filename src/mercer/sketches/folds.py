@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, numpy_dtype
-from mercer.folds import Centre, Moments
-from mercer.folds.products import Sum
+from mercer.data import Block, Fold
+from mercer.linalg import Centre, Moments
+from mercer.linalg.products import Sum
 from mercer.sketches.drawn import Drawn
-from mercer.sources import Block, Fold
 
 
 class Sketched(Fold):

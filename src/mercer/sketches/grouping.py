@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from mercer.arrays import Matrix, Vector
 from mercer.config import format_bytes, get_config
-from mercer.folds import Moments
+from mercer.data import Search, Source, not_finite
 from mercer.kernels.parameters import positive, require, whole
+from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
 from mercer.sketches.scattered import Fixed
-from mercer.sources import Search, Source, not_finite
 
 Groups = list[npt.NDArray[np.int64]]
 

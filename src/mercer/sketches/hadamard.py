@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Array, Matrix, like, namespace, numpy_dtype
+from mercer.data import Source
 from mercer.sketches.base import RandomMap
 from mercer.sketches.drawn import Drawn, stream
-from mercer.sources import Source
 
 # The last axis of the transform, made for the sampled coordinates alone.
 _WIDTH = 16

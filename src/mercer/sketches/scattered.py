@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from mercer.arrays import Array, Matrix, Vector
 from mercer.config import get_config
+from mercer.data import Source
 from mercer.sketches.drawn import Drawn
-from mercer.sources import Source
 
 # Features whose places are drawn together.
 _FEATURES = 1024

@@ -15,9 +15,7 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import is_dask, is_foreign
-from mercer.params import Params
-from mercer.sketches.drawn import Drawn
-from mercer.sources import (
+from mercer.data import (
     ArraySource,
     Source,
     SparseSource,
@@ -27,6 +25,8 @@ from mercer.sources import (
     require_finite_entries,
     require_present,
 )
+from mercer.params import Params
+from mercer.sketches.drawn import Drawn
 
 
 class Transformer(Params, ABC):

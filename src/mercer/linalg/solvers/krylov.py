@@ -1,0 +1,279 @@
+"""Block Krylov with full orthogonalisation, thick restarts and residuals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    empty,
+    like,
+    orthonormalize,
+    svd,
+    to_numpy,
+)
+from mercer.config import get_config
+from mercer.linalg import Operator, apart
+from mercer.linalg.solvers.spectrum import Enough, Spectrum, Warm, lengths, random_basis, target
+from mercer.threads import serial_blas
+
+_STEPS = 600
+# A block whose directions are no farther apart in length stays orthogonal to the basis.
+_CLEAN = 1e-2
+# What a residual gets down to, as a share of what products are usually off by.
+_NOISE = 4e-3
+
+
+def krylov(
+    operator: Operator,
+    k: int,
+    *,
+    tol: float,
+    rng: np.random.Generator,
+    start: Spectrum | Warm | None = None,
+    enough: Enough | None = None,
+) -> Spectrum:
+    """Find the k largest eigenvalues by block Lanczos.
+
+    A float32 operator drives the iteration in float32; then float64 products take over from
+    the vectors found, so that values and residuals are float64's. `enough` may end the
+    iteration before the residuals do.
+    """
+    with serial_blas():
+        return _krylov(operator, k, tol, rng, start, enough)
+
+
+def _krylov(
+    operator: Operator,
+    k: int,
+    tol: float,
+    rng: np.random.Generator,
+    start: Spectrum | Warm | None,
+    enough: Enough | None,
+) -> Spectrum:
+    # Float32 products of very large or very small rows would overflow or vanish.
+    drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
+    if isinstance(start, Warm):
+        basis = Basis(operator, start.vectors, drive)
+        # As precise as the operator's own products: not to be taken for float64's.
+        basis.known = start.product if drive == operator.dtype else None
+    elif start is not None and isinstance(start.state, Basis):
+        basis = start.state
+    else:
+        block = min(operator.size, operator.block, k + 8)
+        basis = Basis(operator, random_basis(operator, block, rng), drive)
+    spectrum = basis.grow(k, tol, rng, enough)
+    if basis.dtype == np.float64:
+        return spectrum
+    # Where no products are to spare for bounds, much of what was searched serves them.
+    wide = min(operator.size, k + 8 if operator.probe is not None else min(basis.m, 4 * k + 256))
+    Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
+    sharp = Basis(operator, Q, np.float64, spectrum.products)
+    return replace(sharp.grow(k, tol, rng, enough), state=basis)
+
+
+class Basis:
+    """An orthonormal basis that grows by blocks, and the operator's compression to it.
+
+    The vectors are rows of one array, so that every product with them is one GEMM. `H` is
+    QᵀAQ; `tail` is the factor R in A Q = Q H + Q_next R, which acts on the last block alone.
+    `room` is how many vectors memory is taken for at once, `whole` how many there can be.
+    """
+
+    def __init__(self, operator: Operator, Q: Array, dtype: object, products: int = 0) -> None:
+        self.operator = operator
+        self.dtype = np.dtype(dtype)  # type: ignore[call-overload]
+        self.N, self.block = operator.size, int(Q.shape[1])
+        self.products = products
+        self.rows = cast(Q.T, self.dtype)
+        self.H: Matrix = np.zeros((0, 0))
+        self.next: Array = None
+        self.known: Array = None
+        self.tail: Matrix = np.zeros((0, 0))
+        self.m = 0
+        self.width = self.block
+        self._ritz: tuple[Vector, Matrix] | None = None
+        self.broken = self.fresh = False
+        self.room, self.whole = 0, self.N
+        self._sum = (0, 0.0)
+
+    def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
+        """Add blocks until k residuals are small enough."""
+        met, late = False, 0
+        self.room = self._room(k)
+        for step in range(_STEPS):
+            if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
+                if self.m + self.block > self.room:
+                    self._restart(k)
+                self.step(rng)
+            full = self.m == self.N
+            if self.m >= k and (full or step % self.operator.look == 0 or self.m == self.width):
+                found = self._spectrum(k)
+                # Float64 products are asked for what the data's own precision can give.
+                least = self.operator.dtype if tol == 0 else self.dtype
+                # No residual gets below the noise of products, which is well below its bound.
+                goal = target(found.values, tol, least, self.N) + _NOISE * self.operator.floor
+                met = full or bool(np.all(self._left(k) <= goal))
+                met = met and not self._hides(k)
+                met = met or self._noise(k)
+                asked = enough if self.dtype == np.float64 else None
+                if asked is None and met:
+                    break
+                # Beyond convergence a larger basis still tightens what can be certified.
+                late = late + 1 if met else 0
+                if asked is not None and (full or late > 4 or asked(found)):
+                    met = True
+                    break
+        found = self._spectrum(k)
+        basis = self.rows[: self.m, :].T
+        return replace(found, vectors=self.vectors(k), basis=basis, converged=met)
+
+    def _noise(self, k: int) -> bool:
+        """Tell whether the matrix is nothing but rounding: eigenvalues of both signs may cancel."""
+        if self.operator.psd:
+            return self.operator.trace <= self.operator.floor
+        reach = np.abs(self._ritz_pairs()[0]).max() + np.max(self._left(k), initial=0.0)
+        return bool(reach <= self.operator.floor)
+
+    def _hides(self, k: int) -> bool:
+        """Tell whether a fresh block may still find what the ones before it could not.
+
+        A Krylov space holds no more copies of an eigenvalue than its block has vectors. When
+        it is exhausted, random vectors go on: until they change nothing among the first k, or
+        settle below them.
+        """
+        if not self.broken or self.m == self.N:
+            return False
+        ritz, S = self._ritz_pairs()
+        if self.fresh:
+            before, self._sum = self._sum, (k, float(ritz[:k].sum()))
+            return before[0] != k or not np.isclose(before[1], self._sum[1], rtol=1e-10, atol=0.0)
+        reach = ritz + lengths(self.tail @ S[self.m - self.width :, :])
+        return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue that the basis sees."""
+        return float(self._ritz_pairs()[0][0])
+
+    def vectors(self, k: int) -> Array:
+        """Return the first k Ritz vectors."""
+        _, S = self._ritz_pairs()
+        return self.rows[: self.m, :].T @ like(S[:, :k], self.rows, self.dtype)
+
+    def _room(self, k: int) -> int:
+        """Rows that the basis may have before it is restarted."""
+        wanted = 6 * k + 20 * self.block
+        fits = get_config().budget // 3 // int(self.N * self.dtype.itemsize)
+        return min(self.N, max(min(wanted, fits), k + 3 * self.block))
+
+    def step(self, rng: np.random.Generator) -> None:
+        """Take the next block into the basis and multiply it."""
+        old, near = self.m, self.m - self.width
+        if old > 0:
+            self._store(self.next)
+        else:
+            near = 0
+        self.m = old + self.width
+        rows = self.rows[: self.m, :]
+        known, self.known = self.known, None  # the first product may have been made already
+        W = known if known is not None else self.operator.matmat(rows[old:, :].T)
+        W = cast(W, self.dtype)
+        self.products += self.width
+        # The recurrence leaves parts along the last two blocks, and rounding along the rest:
+        # without those parts one pass over the basis is enough.
+        W, first = apart(rows[near:, :], W)
+        W, part = apart(rows, W)
+        overlap = to_numpy(part).astype(np.float64)
+        overlap[near:] += to_numpy(first)
+        H = np.zeros((self.m, self.m))
+        H[:old, :old] = self.H
+        H[:, old:] = overlap
+        H[old:, :] = overlap.T
+        H[old:, old:] = (overlap[old:] + overlap[old:].T) / 2
+        self.H = H
+        self._ritz = None
+        self._continue(W, rng)
+
+    def _continue(self, W: Array, rng: np.random.Generator) -> None:
+        """Make the next block of what the product left over; random where nothing is left."""
+        width = min(self.width, self.block, self.whole - self.m)
+        self.tail = np.zeros((width, self.width))
+        if width == 0:
+            return
+        Q, R = orthonormalize(W)
+        sizes, least = np.abs(np.diag(R)), 16 * np.finfo(self.dtype).eps * np.abs(self.H).max()
+        if width == self.width and sizes.min() > max(least, _CLEAN * sizes.max()):
+            self.next, self.tail, self.fresh = Q, R, False
+            return
+        # By singular vectors: all that W has along those that are left out is rounding.
+        U, sizes, _ = svd(R)
+        Q, weak = Q @ like(U[:, :width], Q, self.dtype), sizes[:width] <= least
+        self.fresh = bool(weak.any())
+        if self.fresh:  # a direction made of rounding: any other will do
+            self.broken = True
+            fill = like(rng.standard_normal((self.N, width)), Q, self.dtype)
+            # The last block completes the space: with what the operator projects away, or
+            # nothing but rounding would be left for it. Only the fill is projected: what is
+            # left of W must stay in the span, or the tail would be too small.
+            fill = self.operator.project(fill) if self.m + width < self.N else fill
+            noise = like(weak, Q, self.dtype)[None, :]
+            Q = Q * (1 - noise) + fill * noise
+        for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
+            Q, _ = apart(self.rows[: self.m, :], Q)
+        self.next, _ = orthonormalize(Q)
+        self.tail = to_numpy(self.next.T @ W).astype(np.float64)
+
+    def _store(self, Q: Array) -> None:
+        self.width = int(Q.shape[1])
+        need = self.m + self.width
+        if need > self.rows.shape[0]:
+            grown = empty((min(self.N, max(need, self.room)), self.N), self.rows, self.dtype)
+            grown[: self.m, :] = self.rows[: self.m, :]
+            self.rows = grown
+        self.rows[self.m : need, :] = Q.T
+
+    def _restart(self, k: int) -> None:
+        """Keep the best Ritz vectors only; the next block and its coupling stay."""
+        values, S = self._ritz_pairs()
+        p = min(k + self.block, self.m)
+        kept = like(S[:, :p].T.copy(), self.rows, self.dtype) @ self.rows[: self.m, :]
+        # Orthonormal but for rounding, which would grow from restart to restart.
+        Q, R = orthonormalize(kept.T)
+        self.rows[:p, :] = (Q * like(np.sign(np.diag(R)), Q, self.dtype)).T
+        self.tail = self.tail @ S[self.m - self.width :, :p]
+        self.m = self.width = p
+        self.H = np.diag(values[:p])
+        self._ritz = None
+
+    def _ritz_pairs(self) -> tuple[Vector, Matrix]:
+        if self._ritz is None:
+            self._ritz = eigh(self.H)
+        return self._ritz
+
+    def _left(self, k: int) -> Vector:
+        """Return the residuals of the first k pairs, without what rounding may add."""
+        _, S = self._ritz_pairs()
+        return lengths(self.tail @ S[self.m - self.width :, :k])
+
+    def _spectrum(self, k: int) -> Spectrum:
+        ritz, S = self._ritz_pairs()
+        apart = self.tail @ S[self.m - self.width :, :]
+        coupling = apart.T @ apart
+        residuals = lengths(apart) + self.operator.rounding
+        return Spectrum(
+            values=ritz[:k],
+            vectors=None,
+            residuals=residuals[:k],
+            complete=self.m == self.N,
+            ritz=ritz,
+            coupling=coupling,
+            products=self.products,
+            state=self,
+        )

@@ -1,0 +1,1 @@
+"""Methods for kernel PCA, one file each."""

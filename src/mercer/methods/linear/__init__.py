@@ -1,0 +1,1 @@
+"""Methods for linear PCA, one file each."""

@@ -1,0 +1,236 @@
+"""Which method finds the components of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mercer.arrays import on_accelerator
+from mercer.config import format_bytes, get_config
+from mercer.linalg.solvers import Solver
+from mercer.messages import counted
+from mercer.methods import (
+    Cholesky,
+    Exact,
+    Greedy,
+    Hebbian,
+    Improved,
+    Method,
+    Nystrom,
+    RandomFeatures,
+    Reduced,
+    Size,
+    Sketch,
+    Sparse,
+    SparseL1,
+    Subset,
+    Within,
+)
+from mercer.methods.base import largest
+from mercer.methods.kernel.features import suits
+from mercer.planning.base import ASKED, Candidate, Plan, enough, in_room, reckoned
+from mercer.problem import KernelProblem, Problem
+
+_NAMED: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Subset,
+        Reduced,
+        Improved,
+        Nystrom,
+        Cholesky,
+        Greedy,
+        Within,
+        Sketch,
+        Hebbian,
+        RandomFeatures,
+        Sparse,
+        SparseL1,
+    )
+}
+METHODS = ("auto", "exact", *_NAMED)
+"""What `method` may be called."""
+
+# A pair of strings costs about as much as a pair of rows with so many columns.
+_STRING_COST = 10_000
+# Seconds, by the nominal machine, that a kernel matrix which is not kept may take.
+_PATIENCE = 600.0
+# The fewest points of a basis that is chosen to fit the memory.
+_SMALLEST = 100
+# Below so many rows a decomposition costs no more than a basis.
+_FEW = 2000
+# Up to so many rows the whole spectrum costs next to nothing.
+_DENSE = 1000
+
+
+def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
+    """Choose how components in a kernel's space are found.
+
+    Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
+    float32, else computed anew for every product, unless that takes too long. Else on a basis.
+    Within a gap: what is cheapest of those and of a basis that grows.
+    """
+    size, budget = _size(problem), get_config().budget
+    if isinstance(method, str) and method in _NAMED:
+        method = _NAMED[method]()
+    if isinstance(method, Method):
+        if solver != "auto":
+            raise ValueError(
+                f"eigen_solver={solver!r} solves the problem of all rows, and method={method!r} "
+                f"goes its own way. Leave one of them out; Exact(solver=...) takes a solver."
+            )
+        if not method.for_kernels:
+            raise ValueError(
+                f"method={method!r} finds components without a kernel. Use "
+                f"PCA(svd_solver={method!r}), or a method of KernelPCA such as Exact(), Subset() "
+                f"or Nystrom()."
+            )
+        return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
+    exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
+    if solver == "dense":
+        return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
+    best, reason = _best(exact, budget)
+    partly = problem.kernel is not None and problem.kernel.psd is True and not problem.rule.whole
+    if solver == "auto" and size.k is None and partly:
+        best, reason = _growing(exact, size) or (best, reason)
+    if method == "exact" or solver != "auto":
+        if best is None:
+            raise _too_large(problem, exact, size, budget, auto=solver == "auto")
+        return Plan(best.method, reason, tuple(exact), size, budget)
+    return _chosen(problem, exact, best, reason, size, budget)
+
+
+def _size(problem: KernelProblem) -> Size:
+    shape = problem.source.shape
+    n = shape[0]
+    return Size(
+        n=n,
+        d=shape[1] if len(shape) > 1 else _STRING_COST,
+        k=problem.rule.at_most(n, n),
+        itemsize=problem.source.dtype.itemsize,
+        gap=problem.gap,
+        square=True,
+        strings=len(shape) == 1,
+        on_device=on_accelerator(problem.source.reference),
+        elsewhere=problem.source.elsewhere is not None and problem.kernel is not None,
+    )
+
+
+def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
+    """Return the ways to solve the problem of all rows."""
+    iterated = "krylov" if solver in ("auto", "dense") else solver
+    # Only Krylov iterates in float32; the others would compute the matrix anew every time.
+    stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
+    if problem.kernel is None:
+        stores = ["float64"]
+    elif problem.source.elsewhere is not None:  # there it is not kept, and all of it is too much
+        return [Exact("dense" if solver == "dense" else iterated, "none")]
+    methods: list[Method] = [Exact(iterated, store) for store in stores]
+    return [Exact("dense"), *methods] if solver in ("auto", "dense") else methods
+
+
+def _best(exact: list[Candidate], budget: int) -> tuple[Candidate | None, str]:
+    """Return the cheapest that keeps the matrix in float64, or the first of those that fit."""
+    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
+    if kept:
+        return min(kept, key=lambda c: c.nominal), "the cheapest"
+    first = next((c for c in exact if c.fits), None)
+    return first, f"the first of those that fit {format_bytes(budget)}"
+
+
+def _growing(exact: list[Candidate], size: Size) -> tuple[Candidate, str] | None:
+    """Return Krylov, which decomposes the whole matrix only if a rule asks for many components."""
+    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
+    if len(kept) < 2 or size.n <= _DENSE:
+        return None
+    return kept[-1], "as many components as the rule needs; the whole spectrum only if it does"
+
+
+def _chosen(
+    problem: KernelProblem,
+    exact: list[Candidate],
+    best: Candidate | None,
+    reason: str,
+    size: Size,
+    budget: int,
+) -> Plan:
+    """Choose between all rows and a basis."""
+    if best is not None and _takes_long(best):
+        best = None
+    bounded = problem.kernel is not None and problem.kernel.psd is True
+    store = None if best is None else getattr(best.method, "store", None)
+    other: Method = Within(store=store) if size.gap is not None and bounded else Subset()
+    basis = reckoned(other, size, budget)
+    if not basis.fits and isinstance(other, Subset):
+        other = _smaller(size, budget)
+        basis = reckoned(other, size, budget)
+    candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
+    cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
+    if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
+        return Plan(best.method, reason, candidates, size, budget)
+    if basis.fits:
+        why = "the cheapest" if best is not None else "as all rows take too much memory, or time"
+        return Plan(other, why, candidates, size, budget)
+    quick = [one for one in exact if not _takes_long(one)]
+    raise _too_large(problem, [*quick, basis], size, budget)
+
+
+def _takes_long(one: Candidate) -> bool:
+    """Tell whether a kernel matrix that is not kept takes longer than anyone waits."""
+    return getattr(one.method, "store", "") == "none" and one.nominal > _PATIENCE
+
+
+def _smaller(size: Size, budget: int) -> Subset:
+    """Return `Subset` on the largest basis that fits, of at least two points per component.
+
+    Where none fits, on the smallest.
+    """
+    m = Subset().points(size.n, size.k)
+    least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
+    while m > least and Subset(m).cost(size).memory > budget:
+        m = max(least, int(0.9 * m))
+    return Subset(m)
+
+
+def alternatives(problem: Problem) -> list[Method]:
+    """Return methods that take less memory than others, for a refusal to name; the best first."""
+    if not isinstance(problem, KernelProblem) or problem.kernel is None:
+        return []
+    return [Subset(), *([RandomFeatures()] if suits(problem) else [])]
+
+
+def _too_large(
+    problem: KernelProblem,
+    candidates: list[Candidate],
+    size: Size,
+    budget: int,
+    *,
+    auto: bool = False,
+) -> MemoryError:
+    least = min(candidates, key=lambda c: c.cost.memory)
+    said = [f"config_context(memory={enough(least.method, size)!r}) is enough"]
+    whole = [one.method for one in candidates if isinstance(one.method, Exact)]
+    rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
+    if rows:
+        said.append(f"a sample of {rows} rows fits")
+    if auto and reckoned(Subset(), size, budget).fits:
+        points = counted(Subset().points(size.n, size.k), "point")
+        said.append(f'method="auto" would take method="subset", a basis of {points}, which fits')
+    else:
+        found = (in_room(one, size, budget) for one in alternatives(problem))
+        said += [next((f"{text} all rows" for text in found if text), "")]
+    return MemoryError(
+        f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
+        f"{least.method.label(size)}, and the memory budget is {format_bytes(budget)}. "
+        f"{'; '.join(filter(None, said))}."
+    )
+
+
+def _rows_that_fit(method: Method, size: Size, budget: int) -> int | None:
+    """Return how many rows fit; None where two do not."""
+
+    def fits(n: int) -> bool:
+        k = None if size.k is None else min(size.k, n)
+        return method.cost(replace(size, n=n, k=k)).memory <= budget
+
+    return largest(fits, 2, size.n)

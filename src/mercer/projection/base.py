@@ -1,0 +1,73 @@
+"""The fitted map: what every method ends in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from mercer.arrays import Array, Vector, is_finite
+from mercer.certificate import Certificate
+from mercer.data import Block, Source, not_finite, require_finite_rows
+
+
+@dataclass(frozen=True)
+class Projection(ABC):
+    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and what is known of it.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (m,)
+        What is subtracted from each feature.
+    components : array of shape (m, k)
+        One column an axis, float64.
+    eigenvalues : ndarray of shape (k,)
+        Variance along each axis.
+    total_variance, rest : float
+        Variance of the data in all directions, and in those that no axis holds.
+    certificate : Certificate
+        How far from the best possible axes these can be.
+    """
+
+    mean: Vector
+    components: Array
+    eigenvalues: Vector
+    total_variance: float
+    rest: float
+    certificate: Certificate
+
+    @property
+    def depth(self) -> float:
+        """The smallest variance as a share of the largest; 0 where there is no variance."""
+        values = self.eigenvalues
+        if not len(values):
+            return 1.0
+        return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+    @abstractmethod
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
+        """Return the rows' coordinates along the axes, computed when they are read.
+
+        Parameters
+        ----------
+        source : Source
+            Rows.
+        dtype : dtype, optional
+            Precision to compute in; the rows' own by default.
+        divide : ndarray of shape (k,), optional
+            What each coordinate is divided by (whitening).
+        """
+
+    @abstractmethod
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        """Return one column: each row's squared distance from the axes' span."""
+
+
+def finite_rows(result: Array, block: Block, source: Source) -> Array:
+    """Return what was made of a block, or say which of its entries is not finite."""
+    if not result.shape[1]:  # no axis has looked at the rows
+        require_finite_rows(block, source)
+    if is_finite(result):
+        return result
+    require_finite_rows(block, source)
+    raise not_finite(None, source)

@@ -1,0 +1,192 @@
+"""Fourier features of rows, and the fitted map that ends in them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import Array, Vector, cast, empty, is_finite, like, namespace, to_numpy
+from mercer.data import Block, Fold, Source, require_finite_rows
+from mercer.kernels.base import Kernel
+from mercer.kernels.evaluate import as_precise
+from mercer.kernels.slopes import Frequencies
+from mercer.projection.base import Projection
+from mercer.projection.linear import LinearProjection
+
+_TURN = 2.0 * math.pi
+# Beyond these a whole number of turns is not known to a turn: waves take angles as they are.
+_MANY_TURNS = 1e12
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    r"""Rows as waves: :math:`z(x) = [a_i\cos\omega_i^T(x-s),\ a_i\sin\omega_i^T(x-s)]`.
+
+    :math:`z(x)^Tz(y)` is an unbiased estimate of k(x, y), whatever the shift s (Rahimi & Recht
+    2007, Random features for large-scale kernel machines).
+
+    Attributes
+    ----------
+    frequencies : Frequencies
+        ω and a, q of them: there are 2q features.
+    shift : ndarray of shape (d,) or None
+        What is subtracted from rows first, so that angles keep their digits.
+    """
+
+    frequencies: Frequencies
+    shift: Vector | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return 2 * len(self.frequencies.amplitude)
+
+    def of(self, source: Source, dtype: Any = None) -> Source:
+        """Return z(x) of every row, computed when it is read."""
+        kind = source.dtype if dtype is None else np.dtype(dtype)
+        there = self._near(source.reference)
+
+        def waves(block: Block) -> Array:
+            require_finite_rows(block, source)
+            made = _waves(*there, block.rows, kind)
+            if not is_finite(made):
+                raise _too_far(made, block)
+            return made
+
+        d = 0 if source.sparse and self.shift is None else source.shape[1]
+        return source.map(waves, self.width, kind, self.row_bytes(d, kind))
+
+    def row_bytes(self, d: int, dtype: Any) -> int:
+        """Return what a row needs beside itself and its features: itself and angles in float64."""
+        return 8 * d + (4 + int(np.dtype(dtype).itemsize)) * self.width
+
+    def _near(self, reference: Array) -> tuple[Array, Array, Array]:
+        """Return ω, a and s where the rows live."""
+        drawn = self.frequencies
+        shift = None if self.shift is None else like(self.shift, reference)
+        return like(drawn.omega, reference), like(drawn.amplitude, reference), shift
+
+    def __call__(self, rows: Any, dtype: Any) -> Array:
+        """Return z(x) of some rows, whatever they hold."""
+        reference = np.empty(0) if hasattr(rows, "tocsr") else rows
+        return _waves(*self._near(reference), rows, np.dtype(dtype))
+
+
+def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, kind: np.dtype[Any]) -> Array:
+    """Return cosines, and sines beside them.
+
+    Angles are float64 whatever the rows: of one of 1e5 in float32 a wave would keep two digits.
+    What whole turns leave of them is then as good in float32, and a wave of it quicker.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by who asked
+        angles, xp = _angles(as_precise(rows, np.float64), omega, shift), namespace(omega)
+        if kind != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
+            angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), kind)
+        q, a = int(angles.shape[1]), cast(amplitude, kind)
+        out = empty((int(angles.shape[0]), 2 * q), omega, kind)
+        out[:, :q] = cast(xp.cos(angles), kind)
+        out[:, q:] = cast(xp.sin(angles), kind)
+        out[:, :q] *= a
+        out[:, q:] *= a
+    return out
+
+
+def _angles(rows: Any, omega: Array, shift: Array) -> Array:
+    """Return ωᵀ(x − s) of every row."""
+    if shift is None:
+        return rows @ omega
+    # Sparse rows are shifted where they lie far from zero: afterwards it would be too late.
+    return ((rows.toarray() if hasattr(rows, "tocsr") else rows) - shift) @ omega
+
+
+def _too_far(made: Array, block: Block) -> ValueError:
+    bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(made)).all(axis=1))
+    return ValueError(
+        f"{len(bad)} rows, the first of them row {bad[0]}, are too far from zero for Fourier "
+        f"features: their angles overflow. Scale the rows, or change the kernel's parameters."
+    )
+
+
+@dataclass(frozen=True)
+class FourierProjection(Projection):
+    r"""The map :math:`y(x) = (z(x) - \bar z)\, V` of Fourier features.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What the features stand for.
+    map : FourierMap
+        The features z.
+    centred : bool
+        Whether the axes are about their mean.
+    """
+
+    kernel: Kernel
+    map: FourierMap
+    centred: bool
+
+    @property
+    def shift(self) -> Vector | None:
+        """What is subtracted from rows first."""
+        return self.map.shift
+
+    @property
+    def linear(self) -> LinearProjection:
+        """The map of the features themselves."""
+        return LinearProjection(
+            mean=self.mean,
+            components=self.components,
+            eigenvalues=self.eigenvalues,
+            total_variance=self.total_variance,
+            rest=self.rest,
+            certificate=self.certificate,
+            deviation=np.ones(len(self.mean)),
+        )
+
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
+        return self.linear.scores(self.map.of(source, dtype), dtype, divide)
+
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        """Return one column: each row's squared distance from the axes, among the features.
+
+        An estimate of that in the kernel's space.
+        """
+        return self.linear.residuals(self.map.of(source, dtype), dtype)
+
+
+class OfFeatures(Fold):
+    """Adds Fourier features of rows of d columns, float64, to a fold.
+
+    Holds no rows, so that it can be kept between batches.
+    """
+
+    def __init__(self, features: FourierMap, inner: Any, d: int) -> None:
+        self.features, self.inner, self.d = features, inner, d
+        self.weight = 0.0
+        self.label, self.nbytes = inner.label, inner.nbytes
+        self.row_bytes = inner.row_bytes + features.row_bytes(d, np.float64) + 8 * features.width
+
+    def add(self, block: Block) -> None:
+        self.weight += float(block.count.sum())
+        rows = self.features(block.rows, np.float64)
+        self.inner.add(Block(block.start, rows, block.weights))
+
+    def merge(self, other: Self) -> None:
+        self.weight += other.weight
+        self.inner.merge(other.inner)
+
+    def spawn(self) -> Self:
+        return type(self)(self.features, self.inner.spawn(), self.d)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"rows": np.array(self.weight), **self.inner.arrays()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.weight = float(arrays["rows"])
+        self.inner.restore({name: part for name, part in arrays.items() if name != "rows"})
+
+    def settle(self) -> None:
+        self.inner.settle()

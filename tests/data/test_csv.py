@@ -1,0 +1,343 @@
+"""Delimited text: what is a number, what is a name, and where something is wrong."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from mercer import config_context
+from mercer.data.files import FileError, MissingValues, read_table
+from mercer.data.files.gather import Gather
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that reads text as a CSV file."""
+
+    def function(text, name="x.csv", **options):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_table(path, **options)
+
+    return function
+
+
+def rows(table):
+    return np.asarray(table.source.collect()).tolist()
+
+
+@pytest.mark.parametrize("change", ["shorter", "other digits", "gone"])
+def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, change):
+    """It is read in chunks, into memory or a temporary file: what is seen of it may be two."""
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1.25,2.5\n" * 900)
+    add, text, calls = Gather.add, path.read_text(), []
+
+    def adding(self, *parts, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            {
+                "shorter": lambda: path.write_text(text[: len(text) // 9 * 3]),
+                "other digits": lambda: path.write_text(text.replace("2.5", "9.5")),
+                "gone": path.unlink,
+            }[change]()
+        return add(self, *parts, **options)
+
+    monkeypatch.setattr(Gather, "add", adding)
+    with pytest.raises(FileError, match=r"x\.csv (changed|was removed) while it was being read"):
+        read_table(path)
+    assert calls
+
+
+PLAIN = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n3,4\n",
+        "a,b\n1,2\n3,4",
+        "a,b\r\n1,2\r\n3,4\r\n",
+        "a,b\r1,2\r3,4\r",
+        "\n\na,b\n\n1,2\n\n3,4\n\n",
+        "a;b\n1;2\n3;4\n",
+        "a\tb\n1\t2\n3\t4\n",
+        "a|b\n1|2\n3|4\n",
+        ' a , b\n 1 ,2\n"3", 4 \n',
+        b"\xef\xbb\xbfa,b\n1,2\n3,4\n",
+    ],
+)
+def test_the_same_table_in_many_spellings(read, text):
+    table = read(text)
+    assert rows(table) == PLAIN
+    assert table.source.names == ["a", "b"]
+    assert table.dropped == ()
+
+
+def test_what_is_a_number(read):
+    table = read(
+        "int,float,flag,late,inf,big,text,date,hex,thousand,mixed,none\n"
+        '1,-.5e3,true,,inf,1e308,x,2020-01-01,0x10,"1,000",true,\n'
+        "2,4.,FALSE,7,-Infinity,99999999999999999999,y,2020-01-02,0x11,2,1,\n",
+        missing="keep",
+    )
+    expected = [[1, -500, 1, np.nan, np.inf, 1e308], [2, 4, 0, 7, -np.inf, 1e20]]
+    assert_array_equal(rows(table), expected)
+    assert table.source.names == ["int", "float", "flag", "late", "inf", "big"]
+    assert table.dropped == ("text", "date", "hex", "thousand", "mixed", "none")
+    assert table.missing == {"late": 1}
+
+
+@pytest.mark.parametrize(
+    "mark", ["", "NA", "NaN", "nan", "null", "NULL", "None", "N/A", '""', "<NA>"]
+)
+def test_what_is_missing(read, mark):
+    text = f"a,b\n1,2\n{mark},4\n"
+    assert read(text, missing="keep").missing == {"a": 1}
+    with pytest.raises(MissingValues, match=r"x\.csv: 1 value is missing: 1 of 'a'.*impute") as e:
+        read(text)
+    assert e.value.missing == {"a": 1}
+
+
+def test_all_columns_with_missing_values_are_counted(read):
+    text = "a,b,c\n1,NA,1\nNA,NA,1\n"
+    with pytest.raises(MissingValues, match=r"3 values are missing: 2 of 'b', 1 of 'a'\."):
+        read(text, columns=["a", "b", "c"])
+
+
+# The header.
+
+
+def test_a_file_without_names(read):
+    with pytest.warns(UserWarning, match="numbers only and was taken for a row"):
+        table = read("1,2\n3,4\n")
+    assert table.source.names is None
+    assert rows(table) == PLAIN
+    with pytest.warns(UserWarning, match="taken for a row"):
+        table = read("9,1,2,5\n9,3,4,6\n", columns=["1-2"], label="3")
+    assert rows(table) == PLAIN
+    assert_array_equal(table.extra["3"], [5, 6])
+
+
+def test_numbers_from_zero_are_the_names_that_pandas_writes(read):
+    frame = pd.DataFrame(PLAIN)
+    with pytest.warns(UserWarning, match="0 to 1, was taken for names"):
+        table = read(frame.to_csv(index=False))
+    assert table.source.names == ["0", "1"]
+    assert rows(table) == PLAIN
+
+
+def test_the_index_that_pandas_and_r_write_is_no_feature(read):
+    table = read(pd.DataFrame(PLAIN, columns=["a", "b"]).to_csv())
+    assert table.source.names == ["a", "b"]
+    assert (table.dropped, table.id) == ((), "Unnamed: 0")
+    assert table.extra["Unnamed: 0"].tolist() == [0, 1]
+    table = read('"","a"\n"r1",5\n', keep=["Unnamed: 0"])
+    assert table.extra["Unnamed: 0"].tolist() == ["r1"]
+
+
+def test_a_delimiter_at_the_end_of_every_line(read):
+    table = read("a,b,\n1,2,\n3,4,\n")
+    assert rows(table) == PLAIN
+    assert table.dropped == ("Unnamed: 2",)
+
+
+# Which column does what.
+
+
+def test_labels_weights_and_kept_columns_are_no_features(read):
+    text = "id,a,w,b,class\n007,1,2,2,x\n008,3,1,4,y\n"
+    table = read(text, label="class", weights="w", keep=["id"])
+    assert rows(table) == PLAIN
+    assert table.source.names == ["a", "b"]
+    assert table.source.weights.tolist() == [2, 1]
+    assert {name: list(values) for name, values in table.extra.items()} == {
+        "class": ["x", "y"],
+        "id": ["007", "008"],
+    }
+
+
+def test_columns_in_the_order_asked_for(read):
+    table = read("a,b,c\n1,2,x\n3,4,y\n", columns=["b", "a"], keep=["a", "c"])
+    assert rows(table) == [[2, 1], [4, 3]]
+    assert table.extra["a"].tolist() == [1, 3]
+    assert table.dropped == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "kind"),
+    [
+        (["0", "1"], [0, 1], "i"),
+        (["0.5", "1"], [0.5, 1.0], "f"),
+        (["2", "NA"], [2.0, np.nan], "f"),
+        (["true", "false"], [True, False], "b"),
+        (["NA", "x"], ["NA", "x"], "O"),
+        (["", "x"], ["", "x"], "O"),
+        (["01", "2"], ["01", "2"], "O"),
+        # Identifiers keep their digits, which floats have no room for.
+        (["9007199254740993", "9007199254740995"], [9007199254740993, 9007199254740995], "i"),
+        (["9007199254740993", "NA"], ["9007199254740993", "NA"], "O"),
+        (["12345678901234567890", "7"], ["12345678901234567890", "7"], "O"),
+        (["NA"] * 2000 + ["5"], [np.nan] * 2000 + [5.0], "f"),
+        (["<b>", "'é😀"], ["<b>", "'é😀"], "O"),
+    ],
+)
+def test_values_of_a_label_column(read, values, expected, kind):
+    text = "a,label\n" + "".join(f"1,{value}\n" for value in values)
+    found = read(text, label="label").extra["label"]
+    assert found.dtype.kind == kind
+    assert_array_equal(found, expected)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x\.csv is empty"),
+        ("\n\r\n", r"x\.csv is empty"),
+        ("a,b\n", "a header, and no rows"),
+        ("a,b\nx,y\n", r"no column of numbers, read with ','.*'a', 'b'"),
+        ("a,a\n1,2\n", "more than once: 'a'"),
+        ("a,b\n1,2\n3\n", "line 3: 1 fields, where the first line has 2"),
+        ("a,b\n1,2\n\n3,4,5\n", "line 4: 3 fields"),
+        ('a,b\n1,"x\ny"\n3,"z"\n4\n', "line 5: 1 fields"),
+        ('a,b\n1,2\n3,"4\n5,6\n', "line 3: a quoted field is opened and never closed"),
+        ("a;b\n1,5;2\n", "line 2: column 'a' holds '1,5', with a decimal comma"),
+        ("a\tb\n1.234,5\t2\n", "decimal comma.*decimal point"),
+        ("1,5;2,5\n1,5;2,5\n", "decimal comma"),
+        ("a,b\n1,2\n".encode("utf-16"), "UTF-16.*UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "UTF-16.*UTF-8"),
+        ("é,b\n1,2\n".encode("latin-1"), r"header is not UTF-8 \(byte 0xe9\).*latin-1"),
+        (b"PAR1....", r"begins as a \.parquet"),
+        ("a," + "b" * 200_000 + "\n1,2\n", "header cannot be read"),
+    ],
+)
+def test_what_cannot_be_read(read, text, message):
+    with pytest.raises(FileError, match=message):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["heigth"]}, r"no column 'heigth': did you mean 'height'\?"),
+        ({"columns": ["AGE"]}, "did you mean 'age'"),
+        ({"label": "zzzz"}, "there are 'age', 'height', 'name', 'w'"),
+        ({"keep": ["nam"]}, "did you mean 'name'"),
+        ({"columns": ["name"]}, "line 2: column 'name' holds 'é', which is not a number"),
+        ({"weights": "name"}, "line 2: column 'name' holds 'é', which is not a number"),
+        ({"weights": "w"}, "1 weights of column 'w' are missing"),
+        ({"columns": ["age"], "label": "age"}, "both in columns and the label"),
+        ({"columns": []}, "no column is left"),
+        ({"format": "xls"}, r"format='xls' is not known.*\.csv"),
+        ({"missing": "drop"}, "'refuse' or 'keep'"),
+    ],
+)
+def test_what_cannot_be_asked_for(read, options, message):
+    with pytest.raises(ValueError, match=message):
+        read("age,height,name,w\n1,2,é,\n3,4,b,1\n", **options)
+
+
+def test_labels_in_another_encoding(read):
+    text = "a,b\n1,é\n".encode("latin-1")
+    assert read(text).dropped == ("b",)
+    with pytest.raises(FileError, match=r"'b' is not UTF-8.*latin-1"):
+        read(text, label="b")
+
+
+# What the first piece does not tell.
+
+
+@pytest.fixture
+def small_pieces():
+    """Hold the memory so low that a few thousand rows take several pieces."""
+    with config_context(memory="2MiB"):
+        yield
+
+
+LONG = 30_000
+
+
+def test_a_column_that_is_whole_at_first(read, small_pieces):
+    text = "a,b\n" + "1,2\n" * LONG + "1.5,1e3\n"
+    found = read(text).source
+    assert found.shape == (LONG + 1, 2)
+    assert_array_equal(found.take([0, LONG]), [[1, 2], [1.5, 1000]])
+
+
+def test_a_column_that_turns_to_text(read, small_pieces):
+    text = "a,b,c\n" + "1,2,3\n" * LONG + "1,x,4\n" + "1,2,3\n" * LONG
+    with pytest.warns(UserWarning, match=rf"line {LONG + 2}: column 'b' holds 'x', where other"):
+        table = read(text)
+    assert table.source.names == ["a", "c"]
+    assert table.dropped == ("b",)
+    assert table.source.shape == (2 * LONG + 1, 2)
+    assert_array_equal(table.source.take([0, LONG, 2 * LONG]), [[1, 3], [1, 4], [1, 3]])
+    with pytest.raises(FileError, match=rf"line {LONG + 2}: column 'b' holds 'x'"):
+        read(text, columns=["b"])
+
+
+@pytest.mark.parametrize("late", ["5", "true", "", "x"])
+@pytest.mark.parametrize("early", ["5", "true", "", "x"])
+def test_the_pieces_make_no_difference(read, early, late):
+    text = "a,b\n" + f"1,{early}\n" * LONG + f"1,{late}\n"
+    found = []
+    for memory in ("2MiB", "1GiB"):
+        with config_context(memory=memory), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = read(text, missing="keep")
+            found.append((table.source.names, table.dropped, table.missing, table.source.shape))
+            last = np.asarray(table.source.take([0, LONG])).tolist()
+            found[-1] += (str(last),)
+    assert found[0] == found[1]
+    assert found[0][0] == (["a", "b"] if _kind(early, late) else ["a"])
+
+
+def _kind(early, late):
+    kinds = {"number" if x == "5" else "flag" if x == "true" else x for x in (early, late)} - {""}
+    return len(kinds) == 1 and "x" not in kinds
+
+
+def test_lines_across_pieces(read, small_pieces):
+    with pytest.raises(FileError, match=rf"line {2 * LONG + 2}: 1 fields"):
+        read("a,b\n" + '1,"x\ny"\n' * LONG + "3\n" + "1,2\n" * LONG)
+    quoted = read("a,b\n" + '1,"x,\ny""z"\n' * LONG, label="b")
+    assert quoted.source.shape == (LONG, 1)
+    assert set(quoted.extra["b"]) == {'x,\ny"z'}
+
+
+def test_a_quote_that_swallows_the_file(read, small_pieces):
+    with pytest.raises(FileError, match=r"line 2 .*a quote that is opened in line 2 is not closed"):
+        read('a,b\n1,"' + "1,2\n" * 200_000)
+
+
+def test_one_line_larger_than_a_piece(read, small_pieces):
+    wide = 20_000
+    text = ",".join(f"x{i}" for i in range(wide)) + "\n" + ",".join(["7.25"] * wide) + "\n"
+    assert_array_equal(read(text).source.collect(), np.full((1, wide), 7.25))
+
+
+# Against pandas.
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+# pandas leaves a lone carriage return without quotes, and cannot read it back itself.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.lists(st.tuples(numbers, texts, numbers), min_size=1, max_size=20))
+def test_what_pandas_writes(tmp_path_factory, data):
+    frame = pd.DataFrame(data, columns=["a", "t", "b"])
+    path = tmp_path_factory.mktemp("pandas") / "x.csv"
+    frame.to_csv(path, index=False)
+    table = read_table(path, label="t", columns=["a", "b"])
+    assert_array_equal(table.source.collect(), frame[["a", "b"]].to_numpy())
+    values = table.extra["t"]
+    if values.dtype == object:
+        assert values.tolist() == frame["t"].tolist()

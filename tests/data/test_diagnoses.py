@@ -1,0 +1,382 @@
+"""Files and objects that are not what they seem: read, or refused with a remedy that works."""
+
+import bz2
+import gzip
+import lzma
+import pickle
+import re
+import warnings
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from numpy.testing import assert_array_equal
+
+from mercer import (
+    PCA,
+    Denoiser,
+    KernelPCA,
+    NearestProjection,
+    NoveltyDetector,
+    SubspaceClassifier,
+    config_context,
+)
+from mercer.data import as_source
+from mercer.data.files import FileError, MissingValues, read_table, write_table
+
+pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
+
+TABLE = "a,b\n1,2\n3,5\n4,4\n"
+ROWS = [[1, 2], [3, 5], [4, 4]]
+R = '"a" "b"\n"s1" 1 2\n"s2" 3 5\n"s3" 4 4\n'  # as write.table writes it
+
+
+def sheet(path):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+        file.writestr("xl/workbook.xml", "<workbook/>")
+    return path
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("name", ["x.csv.{}", "x.csv", "x.{}"])
+def test_compressed_text_is_read_under_any_name(tmp_path, pack, name):
+    suffix = {gzip.compress: "gz", bz2.compress: "bz2", lzma.compress: "xz"}[pack]
+    path = tmp_path / name.format(suffix)
+    path.write_bytes(pack(TABLE.encode()))
+    assert_array_equal(read_table(path).source.collect(), ROWS)
+    assert list(PCA(1).fit(path).feature_names_in_) == ["a", "b"]
+    packed = path.read_bytes()
+    path.write_bytes(packed[: len(packed) - 9])
+    with pytest.raises(FileError, match="could not be read as a compressed file"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy", ".tsv", ".mtx"])
+def test_every_format_may_be_compressed(tmp_path, suffix):
+    X = np.array(ROWS, float)
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".mtx":
+        path.write_text("%%MatrixMarket matrix array real general\n3 2\n1\n3\n4\n2\n5\n4\n")
+    else:
+        write_table(as_source(X), path)
+    packed = tmp_path / f"y{suffix}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert_array_equal(read_table(packed).source.collect(), X)
+    with config_context(memory="64KiB"):  # from the temporary file, which must still be there
+        assert_array_equal(as_source(packed).collect(), X)
+
+
+def test_text_that_begins_as_a_compressed_file_does(tmp_path):
+    (tmp_path / "x.csv").write_text(TABLE.replace("a", "BZh9"))
+    assert read_table(tmp_path / "x.csv").source.names == ["BZh9", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x.csv", r"begins as a \.xlsx file.*Save the sheet as CSV"),
+        ("x.xlsx", "Excel file is not read.*Save the sheet as CSV"),
+    ],
+)
+def test_sheets(tmp_path, name, said):
+    with pytest.raises(FileError, match=said):
+        read_table(sheet(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.rds", "x.pkl", "x.zst", "x.ods", "x.xls"])
+def test_other_kinds_of_files_have_a_remedy(tmp_path, name):
+    (tmp_path / name).write_bytes(b"whatever")
+    with pytest.raises(FileError, match=r"x\.\w+: .*(Save|Unpack|write it as CSV|Load)"):
+        read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("https://example.org/x.csv?a=1&b=2", "curl -LO 'https://example.org/x.csv?a=1&b=2'"),
+        ("ftp://example.org/x.csv", "curl -LO ftp://example.org/x.csv"),
+        ("s3://bucket/x.parquet", "aws s3 cp s3://bucket/x.parquet ."),
+        ("gs://bucket/x.parquet", "gcloud storage cp gs://bucket/x.parquet ."),
+        ("hdfs://host/x.parquet", None),
+        ("abfs://container/x.parquet", None),
+    ],
+)
+def test_addresses(url, command):
+    """A command is one that knows the scheme; else there is none."""
+    for read in (read_table, PCA(1).fit, as_source):
+        with pytest.raises(FileError) as refused:
+            read(url)
+        said = str(refused.value)
+        assert said.startswith(f"{url} is a URL. Download it first")
+        assert said.endswith(f"for example: {command}" if command else "pass the path of the file.")
+        assert ("curl" in said) == url.startswith(("http", "ftp"))
+
+
+def test_the_address_of_a_file():
+    with pytest.raises(FileError, match="Pass the path of the file, without file://"):
+        read_table("file:///data/x.csv")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PCA(1),
+        KernelPCA(1),
+        NoveltyDetector(),
+        NoveltyDetector(PCA(1)),
+        Denoiser(),
+        SubspaceClassifier(),
+        NearestProjection(),
+        None,
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_missing_values_have_a_remedy_that_works(tmp_path, model):
+    """The lines run as they stand, and fit what the user has called."""
+    path = tmp_path / "x.csv"
+    lines = [f"{i % 7},{(3 * i) % 11}.5" for i in range(30)]
+    path.write_text("\n".join(["a,b", *lines, ",5"]) + "\n")
+    y = np.arange(31) % 2
+    with pytest.raises(MissingValues) as caught:
+        read_table(path) if model is None else model.fit(path, y)
+    caught = pickle.loads(pickle.dumps(caught.value))
+    names = {"y": y}
+    exec(str(caught).split("the column: ")[1].split("; on the")[0], names)
+    if model is None:
+        assert np.isfinite(names["X"]).all()
+    else:
+        assert type(names["model"][-1]) is type(model)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_folders_of_text_have_a_remedy_that_works(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    sep = "," if suffix == ".csv" else "\t"
+    for i in range(3):
+        (tmp_path / "parts" / f"{i}{suffix}").write_text(f"a{sep}b\n{i}.5{sep}2\n{i}.25{sep}1\n")
+    with pytest.raises(FileError) as refused:
+        read_table("parts")
+    said = str(refused.value)
+    assert "such as parts/0" in said
+    exec(said.split("into one: ")[1])
+    assert read_table("rows.csv").source.shape == (6, 2)
+    for i in (1, 2):
+        (tmp_path / "parts" / f"{i}{suffix}").unlink()
+    with pytest.raises(FileError, match=rf"Name a file in it: parts/0\{suffix}\."):
+        read_table("parts")
+
+
+# Text.
+
+
+@pytest.mark.parametrize("sep", [" ", ",", "\t", ";"])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_the_default_of_r(tmp_path, sep, quote):
+    """write.table: no name above the row names."""
+    name = [f"{quote}{text}{quote}" for text in ("a", "b", "s1", "s2", "s3")]
+    lines = [name[:2], [name[2], "1", "2"], [name[3], "3", "5"], [name[4], "4", "4"]]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(sep.join(line) for line in lines) + "\n")
+    table = read_table(path)
+    assert_array_equal(table.source.collect(), ROWS)
+    assert table.source.names == ["a", "b"]
+    assert table.extra[table.id].tolist() == ["s1", "s2", "s3"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# made by hand, on a Monday\n" + TABLE,
+        "# one\n#\n# two, three\n\n" + TABLE,
+        "#a,b\n1,2\n3,5\n4,4\n",
+        "# made\n# a,b\n1,2\n3,5\n4,4\n",
+        "# made\r\na,b\r\n1,2\r\n# in between\r\n3,5\r\n4,4\r\n",
+        "# made\na,b\n1,2\n#3,4\n3,5\n4,4\n# the end\n",
+    ],
+)
+def test_comments(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode())
+    table = read_table(path)
+    assert table.source.names == ["a", "b"]
+    assert_array_equal(table.source.collect(), ROWS)
+
+
+def test_comments_and_no_rows(tmp_path):
+    (tmp_path / "x.csv").write_text("# made\na,b\n# the end")
+    with pytest.raises(FileError, match="has a header, and no rows"):
+        read_table(tmp_path / "x.csv")
+
+
+def test_a_number_sign_is_a_comment_only_below_others(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('tag,a,b\n#1,1,2\n#2,3,5\n"x\n#y",4,4\n')
+    table = read_table(path, keep=["tag"])
+    assert_array_equal(table.source.collect(), ROWS)
+    assert table.extra["tag"].tolist() == ["#1", "#2", "x\n#y"]
+    path.write_text('# a comment\ntag,a,b\nt,1,2\nt,3,5\n"x\n#y",4,4\n')
+    assert read_table(path, keep=["tag"]).extra["tag"].tolist() == ["t", "t", "x\n#y"]
+
+
+# AnnData.
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "dense"])
+@pytest.mark.parametrize("part", ["layers/counts", "X", "raw/X"])
+def test_layers(tmp_path, form, part):
+    h5py = pytest.importorskip("h5py")
+    X = scipy.sparse.random_array((30, 5), density=0.3, rng=0).toarray()
+    path = tmp_path / "x.h5ad"
+    names = [f"g{j}".encode() for j in range(5)]
+    with h5py.File(path, "w") as file:
+        for matrix in ("X", "layers/counts", "raw/X"):
+            rows = X if matrix == part else np.zeros_like(X)
+            if form == "dense":
+                file[matrix] = rows
+                continue
+            kept = scipy.sparse.csr_array(rows) if form == "csr" else scipy.sparse.csc_array(rows)
+            group = file.create_group(matrix)
+            group.attrs.update({"encoding-type": f"{form}_matrix", "shape": X.shape})
+            for name in ("data", "indices", "indptr"):
+                group[name] = getattr(kept, name)
+        for var in ("var", "raw/var"):
+            file.create_group(var).attrs["_index"] = "_index"
+            file[var]["_index"] = names
+        file.create_group("obs").attrs["_index"] = "_index"
+        file["obs"]["_index"] = [f"cell{i}".encode() for i in range(30)]
+        file["obs"]["n_counts"] = np.arange(30) + 2**60
+    table = read_table(f"{path}::{part}")
+    found = table.source.collect()
+    assert_array_equal(found.toarray() if hasattr(found, "toarray") else found, X)
+    assert table.source.names == ["g0", "g1", "g2", "g3", "g4"]
+    assert table.extra[table.id][:2].tolist() == ["cell0", "cell1"]
+    some = read_table(f"{path}::{part}", keep=["n_*"], drop=["g[02]"])
+    assert some.source.names == ["g1", "g3", "g4"]
+    assert some.dropped == ("g0", "g2")
+    assert_array_equal(some.extra["n_counts"], np.arange(30) + 2**60)
+    with pytest.raises(FileError, match=r"no 'layers/none'.*'X', 'layers/counts'"):
+        read_table(f"{path}::layers/none")
+
+
+class AnnData:
+    """What AnnData looks like from outside."""
+
+    isbacked = False
+
+    def __init__(self, X, table):
+        self.X, self.var_names, self.obs_names = X, table.columns, table.index
+
+
+def frame():
+    names = [f"c{i}" for i in range(20)]
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), names, list("abc"))
+
+
+@pytest.mark.parametrize("estimator", [PCA(2), KernelPCA(2, kernel="rbf")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda table: AnnData(table.to_numpy(), table),
+        lambda table: AnnData(scipy.sparse.csr_matrix(table.to_numpy()), table),
+        lambda table: pytest.importorskip("polars").from_pandas(table).lazy(),
+        lambda table: pa.Table.from_pandas(table, preserve_index=False).to_reader(5),
+        lambda table: pytest.importorskip("pyarrow.dataset").dataset(
+            pa.Table.from_pandas(table, preserve_index=False)
+        ),
+    ],
+    ids=["AnnData", "sparse AnnData", "LazyFrame", "reader", "dataset"],
+)
+def test_objects_of_other_libraries(estimator, make):
+    table = frame()
+    expected = estimator.fit(table)
+    scores = expected.transform(table)
+    found = estimator.fit(make(table))
+    assert list(found.feature_names_in_) == ["a", "b", "c"]
+    assert np.allclose(np.abs(found.transform(make(table))), np.abs(scores))
+    assert as_source(make(table)).shape == (20, 3)
+
+
+def test_the_names_of_anndata_are_written(tmp_path):
+    data = AnnData(frame().to_numpy(), frame())
+    PCA(1).fit(data).transform(data, out=tmp_path / "s.csv")
+    assert pd.read_csv(tmp_path / "s.csv")["obs_names"].tolist() == list(frame().index)
+    data.isbacked = True
+    with pytest.raises(ValueError, match=r"not in memory. Pass the path of its \.h5ad"):
+        PCA(1).fit(data)
+
+
+def test_too_little_memory_is_said_of_rows_and_columns(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((9, 400)))
+    with (
+        config_context(memory="1KB"),
+        pytest.raises(MemoryError, match="budget of 1000 B is too small: to work on 9 rows × 400"),
+    ):
+        PCA(1).fit(tmp_path / "x.npy")
+
+
+def write_mixed(folder):
+    folder.mkdir()
+    pd.DataFrame({"a": [1, 2, 4], "b": [2, 2, 5]}).to_parquet(folder / "x.parquet")
+    (folder / "notes.txt").write_text("read me\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "names"),
+    [
+        ("x.csv", "id,a\n1,2\n2,5\n3,4\n", ["id", "a"]),
+        ("x.csv", "a,b\n1,2\n?,5\n4,4\n3,1\n", ["a", "b"]),
+        ("x.csv", "id\n1\n2\n4\n", ["id"]),
+        ("x.csv", "a,b\n1,2\n,5\n4,4\n", ["a", "b"]),
+        ("x.tsv", pd.DataFrame({"a": [1, 2], "b": [4, 2]}).to_parquet, ["a", "b"]),
+        ("rows", write_mixed, ["a", "b"]),
+        *((name, R, ["a", "b"]) for name in ("x.txt", "x.tsv")),
+    ],
+)
+def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, names):
+    path = tmp_path / name
+    write(path) if callable(write) else path.write_text(write)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            PCA(1).fit(path)
+        except ValueError as error:
+            seen.append(error)
+    said = " ".join(str(getattr(one, "message", one)) for one in seen)
+    assert "from mercer.data.files import read_table" in said
+    call = re.search(r"read_table\(.*?\)\.source", said)[0]
+    assert repr(str(path)) in call
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = eval(call, {"read_table": read_table})
+    assert found.names == names
+
+
+@pytest.mark.parametrize("model", [PCA(1), KernelPCA(1, kernel="rbf"), NoveltyDetector(PCA(1))])
+def test_a_table_in_place_of_its_rows(tmp_path, model):
+    (tmp_path / "x.csv").write_text(TABLE)
+    table = read_table(tmp_path / "x.csv")
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        model.fit(table)
+    model.fit(table.source)
+    method = getattr(model, "transform", None) or model.predict
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        method(table)
+    with pytest.raises(TypeError, match=r"Pass its rows: table\.source"):
+        as_source(table)
+
+
+def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
+    table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
+    with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
+        PCA(1).fit(table)
+
+
+def test_lines_of_words_are_not_taken_for_a_table(tmp_path):
+    (tmp_path / "x.txt").write_text("chapter 1 of 2\na word\ntwo words, 3 more\n")
+    with pytest.raises(ValueError, match="X holds strings") as told:
+        PCA(1).fit(tmp_path / "x.txt")
+    assert "table" not in str(told.value)
