@@ -401,9 +401,7 @@ def test_folders_that_are_no_table(tmp_path):
         as_source(tmp_path)
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "x.csv").write_text("a\n1\n")
-    with pytest.raises(
-        FileError, match=r"is a folder\. Of folders, these are read as one table: \.parquet"
-    ):
+    with pytest.raises(FileError, match=r"folders, these are read as one table: \.parquet"):
         as_source(tmp_path / "csv")
 
 
