@@ -18,7 +18,6 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,12 @@ import numpy as np
 
 from mercer import threads
 from mercer.atomic_write import whole
+from mercer.checkpoint.describe import describe
+from mercer.checkpoint.lock import BusyError, Lock
+from mercer.checkpoint.passes import RecordedPass
 from mercer.config import format_bytes, get_config
-from mercer.data.checkpoint.described import described
-from mercer.data.checkpoint.lock import BusyError, Lock
 from mercer.messages import warn
+from mercer.session import PassRecord, Recorder, recorded_by, recorder
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -48,7 +49,7 @@ class CheckpointError(ValueError):
     """A folder that holds the checkpoint of another run."""
 
 
-class Run:
+class Checkpoint(Recorder):
     """A fit that is kept in a folder; the folder holds one, and one process at a time has it.
 
     Nothing is written before the first step that is worth it: a short fit leaves no trace. The
@@ -57,7 +58,7 @@ class Run:
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
-        self.place, self.steps = "", 0
+        self.steps = 0
         self.busy = False
         self.made = False
         self.facts: list[list[str]] = []
@@ -112,20 +113,23 @@ class Run:
         self.facts.append([what, text])
         return text
 
-    def next(self) -> str:
-        """Return the number of the next step; inside another, after that one's."""
-        self.steps += 1
-        return f"{self.place}{self.steps:06d}"
+    def seed(self, drawn: int) -> int:
+        return int(self.note("seed", str(drawn), keep=True))
 
     @contextlib.contextmanager
-    def inside(self) -> Iterator[str]:
-        """Begin a step that has steps of its own; yield its number."""
-        number = self.next()
-        outer, self.place, self.steps = (self.place, self.steps), f"{number}-", 0
+    def record(self, state: Any, layout: str) -> Iterator[PassRecord | None]:
+        # A pass inside another is a part of it; a fit is known by its facts, noted first.
+        if self.busy or not self.facts or self.owner != threading.get_ident():
+            yield None
+            return
+        self.steps += 1
+        pass_record = RecordedPass(self, f"{self.steps:06d}", state, layout)
+        self.busy = True
         try:
-            yield number
+            yield pass_record
         finally:
-            self.place, self.steps = outer
+            self.busy = False
+        pass_record.end()
 
     def due(self) -> bool:
         """Tell whether it is time to save."""
@@ -216,64 +220,50 @@ class Run:
         self.lock = lock
         self.forget()  # steps without a header are nobody's
 
-    def forget(self, first: str = "", before: str = "a") -> None:
+    def forget(self, first: str = "") -> None:
         """Remove the steps from a number on: they rest on one that is not there."""
         with contextlib.suppress(OSError):
             for path in self.folder.glob(f"{_STEP}*.npz"):
-                if first <= path.stem.removeprefix(_STEP) < before:
+                if first <= path.stem.removeprefix(_STEP):
                     path.unlink(missing_ok=True)
 
     def _path(self, number: str) -> Path:
         return self.folder / f"{_STEP}{number}.npz"
 
 
-_run: ContextVar[Run | None] = ContextVar("mercer_run", default=None)
-
-
-def current() -> Run | None:
-    """Return the run whose next step may be saved; None inside a step, and where nothing is.
-
-    A run is known by its facts: before the first is noted, nothing is read or written.
-    """
-    here = _run.get()
-    if here is None or here.busy or not here.facts or here.owner != threading.get_ident():
-        return None
-    return here
+def current() -> Checkpoint | None:
+    """Return the checkpoint that the fit of this thread writes; None if it writes none."""
+    here = recorder()
+    return here if isinstance(here, Checkpoint) else None
 
 
 @contextlib.contextmanager
-def run() -> Iterator[None]:
-    """Keep what is done inside, where `checkpoint` is set; the outermost owns the folder.
+def checkpointed() -> Iterator[None]:
+    """Record what is done inside, if `checkpoint` is set; the outermost owns the folder.
 
-    What was kept goes when all is done. An error, or the end of the process, leaves it.
+    The record is removed when all is done. An error, or the end of the process, leaves it.
     """
     settings = get_config()
-    if settings.checkpoint is None or _run.get() is not None:
+    if settings.checkpoint is None or current() is not None:
         yield
         return
-    here = Run(Path(settings.checkpoint).absolute(), float(settings.checkpoint_seconds))
-    token = _run.set(here)
+    here = Checkpoint(Path(settings.checkpoint).absolute(), float(settings.checkpoint_seconds))
     try:
-        yield
+        with recorded_by(here):
+            yield
         here.clear()
     finally:
-        _run.reset(token)
         here.close()
 
 
-def held(folder: Path) -> bool:
-    """Tell whether a folder holds a run that is not over."""
+def has_checkpoint(folder: Path) -> bool:
+    """Tell whether a folder holds the checkpoint of a fit that is not finished."""
     return (folder / _HEADER).is_file()
 
 
-def running() -> bool:
-    """Tell whether what is done here is kept."""
-    return _run.get() is not None
-
-
-def same(estimator: Any = None, **facts: Any) -> None:
-    """Note what the run is of: parameters, rows; refuse to go on with a run of something else."""
-    here = _run.get()
+def check_same(estimator: Any = None, **facts: Any) -> None:
+    """Note what the fit is of: parameters, rows; refuse the checkpoint of something else."""
+    here = current()
     if here is None:
         return
     if not here.facts:
@@ -282,26 +272,7 @@ def same(estimator: Any = None, **facts: Any) -> None:
         here.note("estimator", type(estimator).__name__)
         facts = {**estimator.get_params(deep=False), **facts}
     for name, value in facts.items():
-        here.note(name, described(value))
-
-
-def kept_seed(drawn: int) -> int:
-    """Return the seed that the run was begun with; `drawn` where it begins here."""
-    here = _run.get()
-    return drawn if here is None else int(here.note("seed", str(drawn), keep=True))
-
-
-@contextlib.contextmanager
-def aside() -> Iterator[None]:
-    """Save nothing inside: it is quicker to do again."""
-    here = current()
-    if here is not None:
-        here.busy = True
-    try:
-        yield
-    finally:
-        if here is not None:
-            here.busy = False
+        here.note(name, describe(value))
 
 
 def _surroundings() -> str:

@@ -15,7 +15,7 @@ from mercer.arrays import is_foreign, to_numpy
 _LONG = 400
 
 
-def described(value: Any, within: tuple[Any, ...] = ()) -> str:
+def describe(value: Any, within: tuple[Any, ...] = ()) -> str:
     """Return a text that tells objects apart by their parameters, and not by where they lie.
 
     Arrays are told apart by a hash, functions by their name and what they do; where random
@@ -23,11 +23,11 @@ def described(value: Any, within: tuple[Any, ...] = ()) -> str:
 
     Examples
     --------
-    >>> from mercer.data.checkpoint import described
+    >>> from mercer.checkpoint import describe
     >>> from mercer.kernels import RBF
-    >>> described(RBF(0.5))
+    >>> describe(RBF(0.5))
     'RBF(gamma=0.5)'
-    >>> described([len, None, 1.0])
+    >>> describe([len, None, 1.0])
     '[builtins.len, None, 1.0]'
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
@@ -40,19 +40,19 @@ def described(value: Any, within: tuple[Any, ...] = ()) -> str:
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
         fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
-        own = ", ".join(f"{name}={described(params[name], within)}" for name in sorted(params))
-        own += f", {described(fitted, within)}" if fitted else ""
+        own = ", ".join(f"{name}={describe(params[name], within)}" for name in sorted(params))
+        own += f", {describe(fitted, within)}" if fitted else ""
         return f"{type(value).__name__}({own})"
     if isinstance(value, dict):
         return _short(
-            "{" + ", ".join(f"{k!r}: {described(v, within)}" for k, v in value.items()) + "}"
+            "{" + ", ".join(f"{k!r}: {describe(v, within)}" for k, v in value.items()) + "}"
         )
     if isinstance(value, (list, tuple)):
-        return _short("[" + ", ".join(described(entry, within) for entry in value) + "]")
+        return _short("[" + ", ".join(describe(entry, within) for entry in value) + "]")
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return type(value).__name__
     if isinstance(value, functools.partial):
-        return f"partial({described([value.func, value.args, value.keywords], within)})"
+        return f"partial({describe([value.func, value.args, value.keywords], within)})"
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}{_code(value, within)}"
     return _data(value, within)
@@ -65,13 +65,13 @@ def _code(function: Any, within: tuple[Any, ...]) -> str:
         return ""
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     given = [function.__defaults__, function.__kwdefaults__, cells]
-    return " " + _hash(_steps(code), described(given, within).encode())
+    return " " + _hash(_steps(code), describe(given, within).encode())
 
 
 def _steps(code: types.CodeType) -> bytes:
     """Return what a function does, and those inside it."""
     inner = [x for x in code.co_consts if isinstance(x, types.CodeType)]
-    known = [described(x) for x in code.co_consts if not isinstance(x, types.CodeType)]
+    known = [describe(x) for x in code.co_consts if not isinstance(x, types.CodeType)]
     own = code.co_code + repr((code.co_names, known)).encode()
     return b"".join([own, *map(_steps, inner)])
 
@@ -84,7 +84,7 @@ def _data(value: Any, within: tuple[Any, ...]) -> str:
     elif hasattr(value, "__array__") or is_foreign(value):
         parts = [to_numpy(value)]
     elif hasattr(value, "__dict__"):
-        return f"{type(value).__qualname__}({described(vars(value), within)})"
+        return f"{type(value).__qualname__}({describe(vars(value), within)})"
     else:
         text = "" if " at 0x" in repr(value) else repr(value)  # where it lies tells nothing
         return f"{type(value).__qualname__}({text})"

@@ -10,24 +10,24 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, to_numpy
-from mercer.data import checkpoint
+from mercer.checkpoint.folder import current
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
+from mercer.session import recorded_by
 
 Numbers = npt.NDArray[np.uint64]
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: bits of neighbours fall far apart
 
 
-def known_rows(source: Source, known: str) -> str:
-    """Return the fingerprint of rows, and in a run that is kept a digest of all of them.
+def identify(source: Source, fingerprint: str) -> str:
+    """Return the fingerprint of rows, and if the fit is recorded, a digest of all of them.
 
-    A killed run must not go on with rows of which one, that the fingerprint does not look at, was
-    mended meanwhile.
+    The fingerprint reads some rows only: a fit must not be resumed if any other has changed.
     """
-    if not checkpoint.running():
-        return known
-    with checkpoint.aside(), progress.quiet():
-        return f"{known} {source.fold(Digest(source)).value:016x}"
+    if current() is None:
+        return fingerprint
+    with recorded_by(None), progress.quiet():
+        return f"{fingerprint} {source.fold(Digest(source)).value:016x}"
 
 
 class Digest(Fold):
