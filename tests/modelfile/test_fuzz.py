@@ -21,4 +21,4 @@ def test_ten_thousand_mutated_files():
     assert "changed: loaded" not in found["tally"]
     assert found["tally"]["written anew: loaded"] > 100  # some changes leave a model
     assert found["tally"]["written anew: refused"] > 1000
-    assert found["slowest"] < 60  # seconds of the processor, to load one
+    assert found["slowest"] < 60  # seconds of the processor, to load and use one
