@@ -24,13 +24,13 @@ from mercer import (
 )
 from mercer.kernels import RBF, Polynomial
 from mercer.methods import (
+    Adaptive,
     Covariance,
     FrequentDirections,
     Hebbian,
     RandomFeatures,
     Sparse,
     Subset,
-    Within,
 )
 from mercer.sketches import FeatureGrouping, Gaussian, Hadamard, Hashing, Resize, SparseSign
 
@@ -73,7 +73,7 @@ def models():
         "pipeline": make_pipeline(SimpleImputer(), StandardScaler(), PCA(1)).fit(X),
         "kernel": KernelPCA(2, kernel=kernel, method=Subset(select=X[:5])).fit(X),
         "strings": KernelPCA(1, kernel="substring").fit(["abab", "ab", "ba", "b"]),
-        "novelty": NoveltyDetector(KernelPCA(2, method=Within(5), **rbf)).fit(X),
+        "novelty": NoveltyDetector(KernelPCA(2, method=Adaptive(5), **rbf)).fit(X),
         "classifier": SubspaceClassifier(KernelPCA(1, method=Sparse(3), **rbf)).fit(X, y),
         "nearest": NearestProjection(PCA(2), 3).fit(X, y),
         "preimage": KernelPCA(2, preimage="ridge", **rbf).fit(X),

@@ -18,6 +18,7 @@ import traceback
 import warnings
 from pathlib import Path
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from safetensors.numpy import save
@@ -266,6 +267,7 @@ def outcomes(path, seed, count):
         use(mercer.load(path), X, rnd)
         cases.append((path.read_bytes(), texts, arrays, X))
     mercer.modelfile.read_header(path)
+    joblib.cpu_count(only_physical_cores=True)  # runs lscpu the first time that n_jobs is not 1
     events, watching = [], [()]
 
     def watch(event, args):

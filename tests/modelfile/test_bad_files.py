@@ -190,8 +190,8 @@ def test_numbers_that_numpy_has_not_are_refused(path):
 def test_a_later_format_says_what_to_do(path):
     header = json.loads(container.read_texts(path)["header"])
     header["versions"]["mercer"] = "9.1"
-    forge(path, version="2", header=json.dumps(header))
-    told = refused(path, "format 2", "Mercer 9.1", "pip install -U mercer")
+    forge(path, version="3", header=json.dumps(header))
+    told = refused(path, "format 3", "Mercer 9.1", "pip install -U mercer")
     with pytest.raises(ModelFileError, match=re.escape(told)):
         read_header(path)
 
@@ -277,13 +277,19 @@ def bomb(tree, arrays):
     tree["parts"]["kernel"] = node
 
 
+def repeat(tree, arrays):
+    """The largest array, 300 times."""
+    name = max(arrays, key=lambda each: arrays[each].nbytes)
+    tree["parts"]["kernel_params"] = {"dict": [[i, {"array": name}] for i in range(300)]}
+
+
 def test_what_stands_for_itself_many_times_is_refused(tmp_path):
     path = tmp_path / "model.mercer"
     mercer.save(KernelPCA(1, kernel=Linear()).fit(X), path)
     forge(path, bomb)
     refused(path, "objects are repeated too often")
     mercer.save(KernelPCA(1, kernel="rbf").fit(np.eye(3, 50_000)), path)
-    forge(path, parts(kernel_params={"dict": [[i, {"array": "X_fit_"}] for i in range(300)]}))
+    forge(path, repeat)
     refused(path, "arrays are repeated too often")
 
 
@@ -381,7 +387,7 @@ def test_matrices_that_lapack_would_not_end_on_are_refused(tmp_path):
     model = KernelPCA(2, kernel="rbf", method=Subset(5), random_state=0).partial_fit(X)
     mercer.save(model, path)
     intact = path.read_bytes()
-    for name in ("_fold.span.white", "_fold.arrays['scatter']", "projection_.components"):
+    for name in ("_fold.span.whitener", "_fold.arrays['scatter']", "projection_.components"):
 
         def spoil(tree, arrays, name=name):
             arrays[name] = arrays[name].copy()

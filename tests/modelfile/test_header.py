@@ -12,9 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import PCA, Denoiser, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier
+from mercer.arrays import to_numpy
+from mercer.certificate import Figure
 from mercer.data import as_source, fingerprint
 from mercer.kernels import RBF, Laplacian, Linear, parse
-from mercer.modelfile import ModelFileError, container, read_header, registry
+from mercer.modelfile import ModelFileError, container, format1, read_header
 from tests.modelfile import frozen
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,7 +35,7 @@ def test_everything_is_told(tmp_path):
     table = pd.DataFrame(X, columns=list("abcd"))
     model = KernelPCA(3, kernel=RBF(0.1) + 2 * Linear(), random_state=7).fit(table)
     header = header_of(model, tmp_path, origin={"command": "mercer fit"})
-    assert header.format == 1
+    assert header.format == 2
     assert header.estimator == "KernelPCA"
     assert parse(header.kernel) == model.kernel_
     assert header.method == repr(model.plan_.method)
@@ -149,29 +151,61 @@ def test_files_of_format_1_are_read(path):
             np.testing.assert_array_equal(result, then, err_msg=name)
 
 
+@pytest.mark.parametrize("name", ["pca", "strings", "triangle", "basis", "classifier", "hebbian"])
+def test_certificates_of_format_1_have_the_same_figures(name):
+    """They are in shares of the total variance, with a ratio where it is known within bounds."""
+    path = frozen.FOLDER / f"{name}.mercer"
+    model, then = mercer.load(path), read_header(path).certificate
+    certificates = [each.certificate_ for each in getattr(model, "estimators_", [model])]
+    certificate = max(certificates, key=lambda each: each.gap)
+    words = {"bound": "proven"}  # labels of the oldest files
+    now, before = (re.findall(r"[\d.]+ %", s) for s in (certificate.sentence, then["sentence"]))
+    assert (now[0], now[-1]) == (before[0], before[-1])
+    for figure in ("captured", "optimum_upper", "gap"):
+        value, label = getattr(certificate, figure), then[figure]["label"]
+        assert value.label == words.get(label, label)
+        assert value == pytest.approx(then[figure]["value"], rel=1e-12, abs=1e-14)
+    variance = to_numpy(getattr(model, "estimators_", [model])[0].explained_variance_).sum()
+    assert certificates[0].explained == pytest.approx(variance, rel=0.02)
+
+
+def test_certificates_of_format_1_are_as_certain_as_they_were():
+    """An uncertain total makes shares uncertain, but not their ratio."""
+    guess, sure = Figure(0.5, "estimate"), Figure(0.6, "bound", 0.999)
+    shares = format1.Shares(guess, sure, *np.ones((3, 2)), True, (), np.zeros(0), 0.7)
+    for ratio, gap in ((None, 1 - 0.5 / 0.6), (Figure(0.8), 0.2)):
+        certificate = shares._replace(ratio=ratio).certificate(3.0)
+        assert repr(certificate.captured) == repr(guess)
+        assert certificate.optimum_upper == pytest.approx(0.6)
+        assert certificate.optimum_upper.label == sure.label
+        assert certificate.gap == pytest.approx(gap)
+        assert certificate.gap.label == ("estimated" if ratio is None else "proven")
+        assert certificate.likely == pytest.approx(2.1)
+
+
 def test_every_name_of_format_1_is_known():
-    """Classes and their parts may be renamed, if `registry.CHANGES` says so."""
+    """Classes and their parts may be renamed if `format1.CHANGES` says so."""
     names = json.loads((frozen.FOLDER / "names.json").read_text())
     assert len(names) == 119
     for name, parts in names.items():
         try:
-            registry.build(name, dict.fromkeys(parts))
+            format1.build_format_1(name, dict.fromkeys(parts))
         except Exception as error:  # of parts that are None
             assert not re.search("is not a class|has no '", str(error)), error  # noqa: PT017
     for name, parts in {"kernels.Gone": [], "kernels.RBF": ["width"]}.items():
         with pytest.raises(ValueError, match=r"is not a class|has no 'width'"):
-            registry.build(name, dict.fromkeys(parts))
+            format1.build_format_1(name, dict.fromkeys(parts))
 
 
 def test_renamed_dropped_and_added_parts(monkeypatch):
-    """What `registry.CHANGES` can say of a class."""
+    """What `format1.CHANGES` can say of a class."""
     old = {"scale": 0.5, "comment": "gone"}
-    change = registry.Change(
+    change = format1.Change(
         "kernels.Laplacian", {"scale": "gamma", "comment": None}, {"norm": "l1"}
     )
-    monkeypatch.setitem(registry.CHANGES, "kernels.Exponential", change)
-    assert registry.build("kernels.Exponential", old) == Laplacian(0.5, norm="l1")
-    assert registry.build("kernels.Exponential", {**old, "norm": "l2"}) == Laplacian(0.5)
+    monkeypatch.setitem(format1.CHANGES, "kernels.Exponential", change)
+    assert format1.build_format_1("kernels.Exponential", old) == Laplacian(0.5, norm="l1")
+    assert format1.build_format_1("kernels.Exponential", {**old, "norm": "l2"}) == Laplacian(0.5)
 
 
 def test_the_scale_of_a_file_is_the_one_in_it():

@@ -91,9 +91,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     from mercer.modelfile.tree import Decoder
 
     texts, arrays = read(path)
-    _require_format(path, texts)
+    version = _require_format(path, texts)
     try:
-        model = Decoder(arrays).model(json.loads(texts["tree"]))
+        model = Decoder(arrays, version).model(json.loads(texts["tree"]))
         _require_model(model)
         check_is_fitted(model)
     except ImportError:  # of torch
@@ -124,14 +124,16 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         _refuse(path, error)
 
 
-def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> None:
-    """Refuse files that are not Mercer's, or of a format later than this version knows."""
+def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
+    """Return the format of a file; refuse files of others, or of a format not known yet."""
     try:
         if texts["format"] != "mercer":
             raise ValueError(f"its format is {texts['format'][:20]!r}")
         version = int(texts["version"])
+        if version < 1:
+            raise ValueError(f"its format is {version}")
         if version <= FORMAT:
-            return
+            return version
         writer = str(json.loads(texts["header"])["versions"]["mercer"])[:40]
     except Exception as error:  # whatever a file can say
         _refuse(path, error)

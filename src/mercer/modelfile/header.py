@@ -16,7 +16,7 @@ from mercer.arrays import to_numpy
 from mercer.certificate import Certificate
 from mercer.modelfile.container import ModelFileError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the format that this version of Mercer writes; it also reads all earlier ones."""
 _LONGEST_TEXT, _MOST_VALUES = 1000, 100
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")

@@ -12,8 +12,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from mercer.arrays import on_accelerator
 from mercer.certificate import Certificate, Figure
 from mercer.data import Seen
 from mercer.kernels import Fisher, Frequencies, FromFunction, Separable, Sum
-from mercer.linalg import Directions, Moments, Triangle
+from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.methods import Cost, Size
@@ -39,7 +38,7 @@ from mercer.params import Params
 from mercer.planning import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import Projection
-from mercer.projection.fourier import FourierMap, OfFeatures
+from mercer.projection.fourier import FeatureFold, FourierMap
 from mercer.sketches.drawn import Drawn
 from mercer.sketches.scattered import Fixed
 from mercer.sketches.transformer import Transformer
@@ -48,7 +47,7 @@ _RECORDS = (
     *(Certificate, Plan, Candidate, Size, Cost, Randomized),
     *(FourierMap, Frequencies, Basis, Learnt),
 )
-_FOLDS = (Moments, Triangle, Directions, OfFeatures, KernelMoments, Learning)
+_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, Learning)
 # Kernels of a function or model of the user's.
 _REFUSED = (FromFunction, Separable, Fisher)
 _STEPS = (SimpleImputer, StandardScaler)
@@ -75,34 +74,8 @@ class Codec(NamedTuple):
     make: Callable[[Parts], Any]
 
 
-class Change(NamedTuple):
-    """How a class differs from the one in older files.
-
-    Its name now; parts that were renamed, or dropped where the new name is None; parts that
-    older files do not have, and their values.
-    """
-
-    name: str
-    renamed: Mapping[str, str | None] = MappingProxyType({})
-    added: Mapping[str, Any] = MappingProxyType({})
-
-
-CHANGES = {
-    "drawn.Gaussian": Change("drawn.Projection"),
-    "drawn.Hadamard": Change("drawn.Transform"),
-    "drawn.Hashing": Change("drawn.Buckets", renamed={"hashes": "each"}),
-    "drawn.SparseSign": Change("drawn.Signs"),
-}
-"""What has changed since format 1 was introduced, by the name of the class in older files."""
-
-
 def build(name: str, parts: Parts) -> Any:
     """Return the object that a file describes."""
-    if name in CHANGES:
-        change = CHANGES[name]
-        renamed = {change.renamed.get(part, part): value for part, value in parts.items()}
-        parts = {**change.added, **{part: value for part, value in renamed.items() if part}}
-        name = change.name
     if name not in _codecs():
         raise ValueError(f"{name[:80]!r} is not a class that this version knows")
     obj = _codecs()[name].make(parts)
@@ -317,7 +290,7 @@ _SPECIAL = (
     Codec("kernels.Sum", Sum, _sum_terms, lambda parts: functools.reduce(Sum, parts["terms"])),
     Codec("parts.Figure", Figure, _figure_parts, lambda parts: Figure(**parts)),
     _plain("drawn.Fixed", Fixed, checks.check_map)._replace(take=_fixed_parts),
-    _bare(Span, "kernel basis dtype reference matrix white parts longest spread"),
+    _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
     _bare(Seen, "shape dtype names _reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),
     Codec("scikit-learn.SimpleImputer", SimpleImputer, _imputer_parts, _imputer),

@@ -28,6 +28,7 @@ from mercer.data.sparse import require_inside
 from mercer.linalg.solvers import SOLVERS, arpack
 from mercer.modelfile.checks import require
 from mercer.modelfile.container import Arrays, ModelFileError, storable
+from mercer.modelfile.format1 import build_format_1
 from mercer.modelfile.registry import UnsavableError, build, codec_of
 from mercer.params import Params
 
@@ -221,8 +222,9 @@ def refuse(path: str, reason: str) -> NoReturn:
 class Decoder:
     """Builds a model from a tree of JSON and arrays."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, version: int) -> None:
         self.arrays = arrays
+        self._build = build_format_1 if version == 1 else build
         self._unused = set(arrays)
         self._objects: list[tuple[Any, int, int]] = []
         self._depth = self._written = self._values = self._bytes = 0
@@ -261,7 +263,7 @@ class Decoder:
 
     def _object(self, name: str, parts: dict[str, Any]) -> Any:
         values, nbytes = self._values, self._bytes
-        obj = build(name, {part: self.value(node) for part, node in parts.items()})
+        obj = self._build(name, {part: self.value(node) for part, node in parts.items()})
         self._objects.append((obj, self._values - values, self._bytes - nbytes))
         return obj
 
