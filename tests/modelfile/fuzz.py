@@ -33,6 +33,7 @@ from mercer.methods import Hebbian, RandomFeatures, Subset
 from mercer.modelfile import ModelFileError, container
 from mercer.sketches import FeatureGrouping, Hadamard, Hashing, Resize, SparseSign
 
+FORMAT_1 = Path(__file__).parent / "format1"
 # What a file must never set off, when it is loaded and later.
 FORBIDDEN = (
     *("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "os.fork"),
@@ -238,7 +239,7 @@ def rewritten(path, texts, arrays, rnd):
         texts["header"] = json.dumps(turned(json.loads(texts["header"]), rnd))
     else:
         texts[rnd.choice(["version", "format", "tree", "header"])] = rnd.choice(
-            ["", "0", "2", "-1", "1e3", "[" * 5000, "null", "{}", "9" * 5000, "NaN"]
+            ["", "0", "1", "2", "3", "-1", "1e3", "[" * 5000, "null", "{}", "9" * 5000, "NaN"]
         )
     texts["checksum"] = "0" * 64
     path.write_bytes(resealed(save(arrays, texts)))
@@ -257,15 +258,24 @@ def mutate(path, case, rnd):
     return "written anew"
 
 
+def case(path, X):
+    """The contents of a file, and rows for its model."""
+    texts, arrays = container.read(path)
+    del texts["checksum"]
+    return path.read_bytes(), texts, arrays, X
+
+
 def outcomes(path, seed, count):
     """Load and use so many mutated files; return what came of them."""
     rnd, cases = random.Random(seed), []
     for model, X in models():
         mercer.save(model, path)
-        texts, arrays = container.read(path)
-        del texts["checksum"]
+        cases.append(case(path, X))
+    for older in sorted(FORMAT_1.glob("*.mercer")):
+        cases.append(case(older, ["ab", "b"] if older.stem == "strings" else np.eye(4, 3)))
+    for raw, _, _, X in cases:  # imports and compiles whatever loading and use need
+        path.write_bytes(raw)
         use(mercer.load(path), X, rnd)
-        cases.append((path.read_bytes(), texts, arrays, X))
     mercer.modelfile.read_header(path)
     joblib.cpu_count(only_physical_cores=True)  # runs lscpu the first time that n_jobs is not 1
     events, watching = [], [()]
@@ -277,8 +287,8 @@ def outcomes(path, seed, count):
     sys.addaudithook(watch)
     tally, errors, slowest = collections.Counter(), {}, 0.0
     for i in range(count):
-        case = cases[i % len(cases)]
-        how = mutate(path, case, rnd)
+        chosen = cases[i % len(cases)]
+        how = mutate(path, chosen, rnd)
         start = time.process_time()
         watching[0] = WHILE_LOADED
         try:
@@ -291,7 +301,7 @@ def outcomes(path, seed, count):
                 tally[f"{how}: refused" if str(path) in str(error) else "not named"] += 1
             else:
                 watching[0] = FORBIDDEN
-                use(model, case[-1], rnd)
+                use(model, chosen[-1], rnd)
                 tally[f"{how}: loaded"] += 1
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
