@@ -381,6 +381,14 @@ def test_learners_of_other_shapes_are_refused(tmp_path):
         forge(path, shorten)
         refused(path, "learner")
 
+    def widen(tree, arrays):
+        for key in [key for key in arrays if key.endswith(("axes']", "slopes']", "before']"))]:
+            arrays[key] = np.pad(arrays[key], ((0, 0), (0, 99)))
+
+    path.write_bytes(intact)
+    forge(path, widen)
+    refused(path, "learner")
+
 
 def test_matrices_that_lapack_would_not_end_on_are_refused(tmp_path):
     path = tmp_path / "model.mercer"

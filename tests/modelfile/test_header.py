@@ -184,7 +184,7 @@ def test_certificates_of_format_1_are_as_certain_as_they_were():
 
 
 def test_every_name_of_format_1_is_known():
-    """Classes and their parts may be renamed if `format1.CHANGES` says so."""
+    """Classes and their parts may be renamed if `format1` says so."""
     names = json.loads((frozen.FOLDER / "names.json").read_text())
     assert len(names) == 119
     for name, parts in names.items():
@@ -197,15 +197,19 @@ def test_every_name_of_format_1_is_known():
             format1.build_format_1(name, dict.fromkeys(parts))
 
 
-def test_renamed_dropped_and_added_parts(monkeypatch):
-    """What `format1.CHANGES` can say of a class."""
-    old = {"scale": 0.5, "comment": "gone"}
-    change = format1.Change(
-        "kernels.Laplacian", {"scale": "gamma", "comment": None}, {"norm": "l1"}
-    )
-    monkeypatch.setitem(format1.CHANGES, "kernels.Exponential", change)
+def test_renamed_parts(monkeypatch):
+    """What `format1` can say of a class; a constructor argument that is missing has its default."""
+    monkeypatch.setitem(format1.CLASSES, "kernels.Exponential", "kernels.Laplacian")
+    monkeypatch.setitem(format1.PARTS, "kernels.Exponential", {"scale": "gamma"})
+    old = {"scale": 0.5}
+    assert format1.build_format_1("kernels.Exponential", old) == Laplacian(0.5)
+    old["norm"] = "l1"
     assert format1.build_format_1("kernels.Exponential", old) == Laplacian(0.5, norm="l1")
-    assert format1.build_format_1("kernels.Exponential", {**old, "norm": "l2"}) == Laplacian(0.5)
+
+
+def test_renamed_methods_of_format_1():
+    model = format1.build_format_1("estimators.KernelPCA", {"method": "within"})
+    assert model.method == "adaptive"
 
 
 def test_the_scale_of_a_file_is_the_one_in_it():

@@ -38,7 +38,7 @@ def check(obj: Any) -> None:
     elif isinstance(obj, (Projection, Span)):
         _check_matrices(obj)
     elif isinstance(obj, Learning) and obj.learner is not None:
-        _check_learner(obj.learner)
+        _check_learner(obj.learner, obj.span.rank)
 
 
 def require(holds: bool, problem: str) -> None:
@@ -65,11 +65,14 @@ def _check_matrices(obj: Any) -> None:
             require(bool(np.isfinite(value).all()), f"{name} is not finite")
 
 
-def _check_learner(learner: Any) -> None:
-    """Check the shapes that the steps of the Hebbian algorithm, compiled loops, rely on."""
+def _check_learner(learner: Any, rank: int) -> None:
+    """Check the shapes that the compiled loops of the Hebbian algorithm rely on."""
     r = len(learner.A)
-    same = learner.A.ndim == 2 and learner.A.shape == learner.B.shape
-    require(same and learner.rho.shape == learner.spent.shape == (r,), "a learner has no shape")
+    wide = learner.A.shape == learner.B.shape == (r, rank)
+    require(
+        wide and learner.rho.shape == learner.spent.shape == (r,),
+        "the arrays of a learner do not fit together",
+    )
 
 
 def check_sums(parts: dict[str, Any], arrays: Any) -> None:

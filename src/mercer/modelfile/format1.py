@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mercer.certificate import Certificate
 from mercer.linalg.bounds import Figure
 from mercer.modelfile.registry import Parts, build
 
-
-class Change(NamedTuple):
-    """How a class differs from the one in files of format 1.
-
-    Its name now; parts that were renamed, or dropped where the new name is None; parts that
-    such files do not have, and their values.
-    """
-
-    name: str
-    renamed: Mapping[str, str | None] = MappingProxyType({})
-    added: Mapping[str, Any] = MappingProxyType({})
-
-
-_PROJECTION = {"certificate": None, "shares": "mean_coef", "height": "mean_sq"}
-CHANGES = {
-    "drawn.Gaussian": Change("drawn.Projection"),
-    "drawn.Hadamard": Change("drawn.Transform"),
-    "drawn.Hashing": Change("drawn.Buckets", {"hashes": "each"}),
-    "drawn.SparseSign": Change("drawn.Signs"),
-    "folds.Directions": Change("folds.DirectionsSketch"),
-    "folds.OfFeatures": Change("folds.FeatureFold"),
-    "folds.Span": Change(
-        "folds.Span",
-        {"white": "whitener", "parts": "ranks", "longest": "norm2", "spread": "norm_fro"},
-    ),
-    "folds.Triangle": Change("folds.TriangularFactor"),
-    "methods.Within": Change("methods.Adaptive"),
-    "parts.FourierProjection": Change("parts.FourierProjection", _PROJECTION),
-    "parts.KernelProjection": Change("parts.KernelProjection", _PROJECTION),
-    "parts.LinearProjection": Change("parts.LinearProjection", _PROJECTION),
-    "parts.Size": Change("parts.Size", {"square": "kernel", "elsewhere": "remote"}),
-    "parts.SparseProjection": Change("parts.SparseProjection", _PROJECTION),
+CLASSES = {
+    "drawn.Gaussian": "drawn.Projection",
+    "drawn.Hadamard": "drawn.Transform",
+    "drawn.Hashing": "drawn.Buckets",
+    "drawn.SparseSign": "drawn.Signs",
+    "folds.Directions": "folds.DirectionsSketch",
+    "folds.OfFeatures": "folds.FeatureFold",
+    "folds.Triangle": "folds.TriangularFactor",
+    "methods.Within": "methods.Adaptive",
 }
-"""The classes that have changed since, by their names in files of format 1."""
+"""New names of classes."""
+_EXPANSION = {"shares": "mean_coef", "height": "mean_sq"}
+PARTS = {
+    "drawn.Hashing": {"hashes": "each"},
+    "folds.Span": {
+        "white": "whitener",
+        "parts": "ranks",
+        "longest": "norm2",
+        "spread": "norm_fro",
+    },
+    "parts.KernelProjection": _EXPANSION,
+    "parts.Size": {"square": "kernel", "elsewhere": "remote"},
+    "parts.SparseProjection": _EXPANSION,
+}
+"""New names of the parts of a class, by its old name."""
 METHODS = {"within": "adaptive"}
-"""Values of KernelPCA(method=) that were renamed."""
+"""New values of KernelPCA(method=)."""
 
 
 def build_format_1(name: str, parts: Parts) -> Any:
     """Return the object that a file of format 1 describes."""
     if name == "parts.Certificate":
         return Shares(**parts)
-    change = CHANGES.get(name, Change(name))
-    renamed = {change.renamed.get(part, part): value for part, value in parts.items()}
-    parts = {**change.added, **{part: value for part, value in renamed.items() if part}}
+    renamed = PARTS.get(name, {})
+    parts = {renamed.get(old, old): value for old, value in parts.items()}
+    parts.pop("certificate", None)  # of a projection: its estimator has it too
     if isinstance(parts.get("certificate_"), Shares):
         shares, projection = parts["certificate_"], parts["projection_"]
         parts["certificate_"] = shares.certificate(float(projection.total_variance))
     if name == "estimators.KernelPCA" and isinstance(parts.get("method"), str):
         parts["method"] = METHODS.get(parts["method"], parts["method"])
-    return build(change.name, parts)
+    return build(CLASSES.get(name, name), parts)
 
 
 class Shares(NamedTuple):
