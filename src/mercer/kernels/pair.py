@@ -96,6 +96,8 @@ class Beside:
         if x.sparse and y.sparse:
             from mercer.kernels.compressed import product
 
+            if x.rows.shape[1] != y.rows.shape[1]:  # the compiled loop would read beyond an end
+                raise ValueError(f"rows of {x.rows.shape[1]} and {y.rows.shape[1]} columns")
             dtype = np.result_type(x.rows.dtype, y.rows.dtype)
             out = self.room.pop() if self.room else np.empty((len(x), len(y)), dtype)
             product(x.rows.tocsr(), y.once("columns", lambda y: y.rows.tocsc()), out)

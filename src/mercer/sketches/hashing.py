@@ -82,10 +82,8 @@ class Hashing(RandomMap):
 class Buckets(Scattered):
     """A bucket and a sign for every feature and hash."""
 
-    def __init__(
-        self, d: int, q: int, hashes: int, *, signed: bool, scale: float, seed: int
-    ) -> None:
-        super().__init__(d, q, hashes)
+    def __init__(self, d: int, q: int, each: int, *, signed: bool, scale: float, seed: int) -> None:
+        super().__init__(d, q, each)
         self.signed, self.scale, self.seed = signed, scale, seed
 
     def draw(self, number: int, count: int) -> Entries:
