@@ -29,7 +29,7 @@ from mercer.data import (
     not_finite,
     require_finite_entries,
 )
-from mercer.kernels.base import Kernel
+from mercer.kernels import Kernel
 from mercer.linalg import Moments
 from mercer.projection import LinearProjection
 from mercer.rules import Rule
@@ -258,7 +258,7 @@ class KernelProblem(Problem):
     def movable(self) -> bool:
         """Whether `moved` passes over the rows, to see whether to shift them."""
         kernel = self.kernel
-        moves = kernel is not None and kernel.moves and kernel.far
+        moves = kernel is not None and kernel.shift_invariant and kernel.offset_sensitive
         return self.center and moves and self._room
 
     @property

@@ -12,8 +12,8 @@ from mercer.arrays import Array, Matrix, Vector
 from mercer.data import Block, Source
 from mercer.data.remote import ACROSS, Terms
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, fill
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate_into
+from mercer.kernels.points import Points, cast_rows
 
 
 def sums_over(
@@ -70,18 +70,18 @@ class KernelTerms(Terms):
 
     def share(self, y: Block, beside: Any) -> Callable[[Block], Array]:
         first, mean, A = beside
-        points = Points(as_precise(y.rows, self.dtype), y.start)
+        points = Points(cast_rows(y.rows, self.dtype), y.start)
 
         def sums(block: Block) -> Array:
-            x = Points(as_precise(block.rows, self.dtype), block.start)
+            x = Points(cast_rows(block.rows, self.dtype), block.start)
             total = np.zeros((block.length, self.width), self.dtype)
             for start in range(0, len(points), ACROSS):
                 there = slice(start, min(start + ACROSS, len(points)))
                 h = np.empty((block.length, there.stop - start), self.dtype)
-                fill(self.kernel.on, x, points.part(there), h)
+                evaluate_into(self.kernel.on, x, points.part(there), h)
                 total[:, :-1] += (h - mean[there]) @ A[there]
             if first:
-                total[:, -1] = self.kernel.on_itself(x)
+                total[:, -1] = self.kernel.on_diagonal(x)
             return total
 
         return sums

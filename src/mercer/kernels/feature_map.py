@@ -10,8 +10,8 @@ import numpy as np
 from mercer.arrays import Array, Vector, like, moved, to_numpy
 from mercer.data import Block, Mapped, Source, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, filled, holds
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate, value_dtype
+from mercer.kernels.points import Points, cast_rows
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class KernelMap:
             return Mapped(
                 source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
             )
-        kernel, basis = self.kernel, Points(as_precise(self.near(source), kind))
+        kernel, basis = self.kernel, Points(cast_rows(self.near(source), kind))
 
         def between(block: Block) -> Array:
             require_finite_rows(block, source)
-            return filled(kernel.on, self.points(block, kind), basis, source.reference, kind)
+            return evaluate(kernel.on, self.points(block, kind), basis, source.reference, kind)
 
         return Mapped(source, between, len(basis), kind, 0)
 
     def points(self, block: Block, kind: Any) -> Points:
         """Return rows as the kernel takes them."""
-        rows = as_precise(block.rows, kind)
+        rows = cast_rows(block.rows, kind)
         if self.shift is not None:
             rows = rows.toarray() if hasattr(rows, "tocsr") else rows
             shift, rest = rounded_mean(self.shift, rows, kind)
@@ -61,8 +61,8 @@ class KernelMap:
         if self.kernel is None or kind == np.float64:
             return kind
         with np.errstate(over="ignore", invalid="ignore"):
-            own = self.kernel.on_itself(Points(as_precise(self.near(source), np.float64)))
-        return holds(own, kind)
+            own = self.kernel.on_diagonal(Points(cast_rows(self.near(source), np.float64)))
+        return value_dtype(own, kind)
 
     def near(self, source: Source) -> Any:
         """Return the basis where the rows live."""

@@ -8,59 +8,70 @@ import numpy as np
 
 from mercer.arrays import Array
 from mercer.arrays.rounding import FEW
-from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal
-from mercer.kernels.parameters import share, whole
+from mercer.checks import check_fraction, check_whole
+from mercer.kernels.base import Kernel
+from mercer.kernels.pair import DiagonalPair, Pair, TilePair
 from mercer.kernels.points import Points
 
+__all__ = ["Subsequence", "Substring"]
 
-class Strings(Kernel):
-    """A kernel of what two strings have in common."""
+
+class StringKernel(Kernel):
+    """A kernel that counts what two strings have in common.
+
+    A subclass names its compiled loop in `mercer.kernels.string_loops`.
+    """
 
     takes = "strings"
+    loop: str
 
     def __init__(self, length: int = 3, decay: float = 1.0) -> None:
         self.length, self.decay = length, decay
 
     def check(self) -> None:
-        whole(self, "length")
-        share(self, "decay")
+        check_whole(self, "length")
+        check_fraction(self, "decay")
+
+    def on(self, pair: Pair) -> Any:
+        if isinstance(pair, DiagonalPair):
+            x = pair.points
+            rows = [slice(i, i + 1) for i in range(len(x))]
+            return np.array([self._between(x, i, x, i)[0, 0] for i in rows], np.float64)
+        assert isinstance(pair, TilePair)
+        x, y = pair.groups
+        return self._between(x, pair.rows, y, pair.columns)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         """Sums of terms of one sign, one for every letter of a string and of a subsequence."""
         letters = max((len(string) for string in (*x.rows, *y.rows)), default=0)
         return 4.0 * (self.length + 1.0) * letters + FEW
 
-    def loop(self, x: Any, y: Any, out: Array) -> None:
-        """Write the kernel of encoded strings to `out`, compiled."""
-        raise NotImplementedError
-
-    def on(self, pair: Either) -> Any:
-        if isinstance(pair, Diagonal):
-            n = len(pair.points)
-            each = [slice(i, i + 1) for i in range(n)]
-            return np.array([self._between(pair.points, i, pair.points, i)[0, 0] for i in each])
-        return self._between(pair.block.x, pair.rows, pair.block.y, pair.columns)
-
-    def on_itself(self, points: Points) -> Array:
-        return np.asarray(self.on(Diagonal(points)), np.float64).reshape(len(points))
-
     def _between(self, x: Points, i: slice, y: Points, j: slice) -> Array:
+        from mercer.kernels import string_loops
+
         out = np.empty((i.stop - i.start, j.stop - j.start))
-        self.loop(_codes(x, i), _codes(y, j), out)
+        loop = getattr(string_loops, self.loop)
+        loop(*_codes(x, i), *_codes(y, j), int(self.length), float(self.decay), out)
         return out
 
 
 def _codes(points: Points, part: slice) -> tuple[Array, Array]:
-    """Return the letters of some strings, one after the other, and where each begins."""
-    from mercer.kernels.words import encode
-
-    letters, starts = points.once("letters", lambda points: encode(points.rows))
-    at = starts[part.start : part.stop + 1]
-    return letters[at[0] : at[-1]], at - at[0]
+    """Return the code points of some strings, concatenated, and where each string begins."""
+    codes, offsets = points.cached("codes", lambda points: _encode(points.rows))
+    at = offsets[part.start : part.stop + 1]
+    return codes[at[0] : at[-1]], at - at[0]
 
 
-class Substring(Strings):
+def _encode(strings: list[str]) -> tuple[Array, Array]:
+    """Return the code points of all strings, concatenated, and where each string begins."""
+    text = "".join(strings).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(text, dtype="<i4").astype(np.int32)
+    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return codes, offsets
+
+
+class Substring(StringKernel):
     r"""Common substrings of a length, :math:`\sum_{|u|=p} \lambda^{2p}\,\#_u(s)\,\#_u(t)`.
 
     :math:`\#_u(s)` is how often u occurs in s, without gaps. Source: marukatat App. B.
@@ -79,13 +90,11 @@ class Substring(Strings):
     array([[8.]])
     """
 
-    def loop(self, x: Any, y: Any, out: Array) -> None:
-        from mercer.kernels.words import substring
-
-        substring(x[0], x[1], y[0], y[1], int(self.length), float(self.decay), out)
+    name = "substring"
+    loop = "substring"
 
 
-class Subsequence(Strings):
+class Subsequence(StringKernel):
     r"""Common subsequences of a length, weighed by how far they stretch.
 
     .. math:: \sum_{|u|=p} \sum_{i:\,u=s[i]} \sum_{j:\,u=t[j]} \lambda^{l(i)+l(j)}
@@ -107,10 +116,8 @@ class Subsequence(Strings):
     array([[0.0625]])
     """
 
+    name = "subsequence"
+    loop = "subsequence"
+
     def __init__(self, length: int = 3, decay: float = 0.5) -> None:
         super().__init__(length, decay)
-
-    def loop(self, x: Any, y: Any, out: Array) -> None:
-        from mercer.kernels.words import subsequence
-
-        subsequence(x[0], x[1], y[0], y[1], int(self.length), float(self.decay), out)

@@ -27,8 +27,8 @@ from mercer.config import get_config
 from mercer.data import Block, Source
 from mercer.data.remote import Paired
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import as_precise, fill, filled
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate, evaluate_into
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.gram_rounding import Roundings
 from mercer.linalg.operator import Operator
 from mercer.linalg.symmetric import Mirror
@@ -69,7 +69,7 @@ class Strips(Source):
         self.rows = strip_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.kept: dict[int, Array] | None = {} if keep else None
         # Rows are not rounded to what is kept: close ones would move.
-        self.points = Points(as_precise(source.whole(), np.result_type(self.dtype, source.dtype)))
+        self.points = Points(cast_rows(source.whole(), np.result_type(self.dtype, source.dtype)))
 
     @property
     def reference(self) -> Array:
@@ -92,11 +92,11 @@ class Strips(Source):
         x = self.points.part(slice(start, stop))
         if self.on_device:
             y = self.points.part(slice(start, n))
-            return filled(self.kernel.on, x, y, self.reference, self.dtype)
+            return evaluate(self.kernel.on, x, y, self.reference, self.dtype)
         strip = empty((stop - start, n - start), self.reference, self.dtype)
         for first in range(start, n, _ACROSS):
             y = self.points.part(slice(first, min(first + _ACROSS, n)))
-            fill(self.kernel.on, x, y, strip[:, first - start : first - start + len(y)])
+            evaluate_into(self.kernel.on, x, y, strip[:, first - start : first - start + len(y)])
         return strip
 
 
@@ -345,11 +345,11 @@ class Gram(Operator):
         if self.kernel is None:
             matrix = self.source.whole()
             return namespace(matrix).linalg.diagonal(matrix)
-        own = self.kernel.on_itself
+        own = self.kernel.on_diagonal
 
         def diagonal(block: Block) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):  # judged when all is known
-                return own(Points(as_precise(block.rows, np.float64), block.start))[:, None]
+                return own(Points(cast_rows(block.rows, np.float64), block.start))[:, None]
 
         return self.source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 

@@ -19,9 +19,9 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Certificate, Figure, spacing_of
+from mercer.checks import require
 from mercer.config import get_config
 from mercer.data import Block, Source
-from mercer.kernels.parameters import require
 from mercer.linalg import Centre, Covariance, Moments
 from mercer.linalg.solvers import rayleigh_ritz
 from mercer.messages import counted

@@ -134,7 +134,7 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
     def measure(block: Block) -> Array:
         h = features.f(block)
         y = (h - mean) @ A
-        own = kernel.on_itself(projection.map.points(block, kind))
+        own = kernel.on_diagonal(projection.map.points(block, kind))
         apart = own - 2.0 * (h @ shares) + projection.height
         left = apart - xp.sum((y @ fall) * y, axis=1)
         return projection.finite(left[:, None], block)

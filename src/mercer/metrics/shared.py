@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, is_finite, like, to_numpy
 from mercer.data import as_source
-from mercer.kernels.base import Kernel
+from mercer.kernels import Kernel
 from mercer.linalg.gram import Symmetric, strips_of
 from mercer.metrics.bases import in_one_frame, merged
 from mercer.metrics.models import coefficients, projection_of, width

@@ -17,8 +17,7 @@ from mercer.estimators.noises import SaltAndPepper
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.estimators.subspace import SubspaceClassifier
-from mercer.kernels.slopes import Frequencies
-from mercer.kernels.sums import Sum, _added
+from mercer.kernels import Frequencies, Sum
 from mercer.linalg import Directions, Moments, Triangle, span
 from mercer.linalg.solvers import Randomized
 from mercer.methods.literature.lessons import Learning
@@ -76,7 +75,7 @@ def _figure(figure: Figure) -> dict[str, Any]:
 def _sum(terms: Any) -> Any:
     if not (isinstance(terms, list) and len(terms) > 1):
         raise ValueError("a sum is of two kernels or more")
-    return _added(terms)
+    return Sum.of(terms)
 
 
 def _of(module: ModuleType) -> list[Kind]:
@@ -124,7 +123,7 @@ def _folds() -> list[Kind]:
 def kinds() -> dict[str, Kind]:
     """Return all classes that a file may name, by the names it calls them."""
     found = [kind for module in _FAMILIES for kind in _of(module)]
-    found.append(Translated("kernels.Sum", Sum, ("terms",), lambda x: {"terms": x._chain}, _sum))
+    found.append(Translated("kernels.Sum", Sum, ("terms",), lambda x: {"terms": x.operands}, _sum))
     found.append(Kind("estimators.SaltAndPepper", SaltAndPepper, arguments(SaltAndPepper)))
     found += [
         Kind(f"estimators.{cls.__name__}", cls, cls._get_param_names(), fitted)  # type: ignore[attr-defined]

@@ -10,9 +10,8 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, cast, empty, is_finite, like, namespace, to_numpy
 from mercer.data import Block, Fold, Source, require_finite_rows
-from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.slopes import Frequencies
+from mercer.kernels import Frequencies, Kernel
+from mercer.kernels.points import cast_rows
 from mercer.projection.base import Projection
 from mercer.projection.linear import LinearProjection
 
@@ -82,7 +81,7 @@ def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, kind: np.dty
     What whole turns leave of them is then as good in float32, and a wave of it quicker.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # judged by who asked
-        angles, xp = _angles(as_precise(rows, np.float64), omega, shift), namespace(omega)
+        angles, xp = _angles(cast_rows(rows, np.float64), omega, shift), namespace(omega)
         if kind != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
             angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), kind)
         q, a = int(angles.shape[1]), cast(amplitude, kind)

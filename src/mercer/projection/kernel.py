@@ -22,7 +22,7 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.data import Block, Mapped, Source, require_finite_rows
-from mercer.kernels.base import Kernel
+from mercer.kernels import Kernel
 from mercer.kernels.far import sums_over
 from mercer.kernels.feature_map import KernelMap
 from mercer.projection.base import Projection
@@ -188,7 +188,7 @@ def joint_residuals(
     ends = np.cumsum([0, *(len(each.mean) for each in projections)]).tolist()
 
     def measure(block: Block) -> Array:
-        h, own = features.f(block), kernel.on_itself(joint.points(block, kind))
+        h, own = features.f(block), kernel.on_diagonal(joint.points(block, kind))
         parts = (h[:, start:stop] for start, stop in pairwise(ends))
         columns = [judge(part, own, block) for judge, part in zip(judges, parts, strict=True)]
         return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)

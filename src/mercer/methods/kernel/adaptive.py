@@ -11,8 +11,8 @@ import numpy as np
 from mercer.arrays import Array, empty
 from mercer.certificate import Certificate
 from mercer.config import get_config
-from mercer.kernels.evaluate import Evaluate, as_precise
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import GramFold
+from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import taken
 from mercer.linalg.span import Basis, precision
 from mercer.methods.base import Cost, Method, Size
@@ -174,8 +174,8 @@ def _walked(problem: KernelProblem, basis: Basis, kept: Array) -> tuple[Spanned,
     if old:
         h[:, :old] = kept
     assert basis.at is not None
-    fresh = Points(as_precise(source.take(basis.at[old:]), kind))
-    source.fold(Evaluate(kernel.on, fresh, h[:, old:], source.reference))
+    fresh = Points(cast_rows(source.take(basis.at[old:]), kind))
+    source.fold(GramFold(kernel.on, fresh, h[:, old:], source.reference))
     known = source.map(lambda block: h[block.start : block.stop, :], m, kind)
     return spanned(problem, basis, known), h
 

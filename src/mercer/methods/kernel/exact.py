@@ -12,7 +12,7 @@ from mercer.certificate import Certificate
 from mercer.config import get_config
 from mercer.data import ArraySource
 from mercer.kernels import Kernel
-from mercer.kernels.checks import require_moderate
+from mercer.kernels.evaluate import check_magnitude
 from mercer.linalg import Gram, Operator
 from mercer.linalg.gram import WIDE, strip_rows
 from mercer.linalg.solvers import Solver, Spectrum, krylov, power
@@ -199,7 +199,7 @@ def require_finite_kernel(problem: KernelProblem, gram: Gram) -> None:
             f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
     if gram.scale == 1.0:
-        require_moderate(_named(problem.kernel), float(np.max(np.abs(gram.own), initial=0.0)))
+        check_magnitude(_named(problem.kernel), float(np.max(np.abs(gram.own), initial=0.0)))
 
 
 def positive(operator: Operator, spectrum: Spectrum, k: int) -> int:

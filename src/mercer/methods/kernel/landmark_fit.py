@@ -13,7 +13,7 @@ from mercer.arrays import Matrix, Vector, eigh, is_finite, like
 from mercer.arrays.rounding import confidence
 from mercer.certificate import Certificate, Figure, spacing_of
 from mercer.data import Source
-from mercer.kernels.checks import require_moderate
+from mercer.kernels.evaluate import check_magnitude
 from mercer.landmarks.objective import axes_asked
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import counted
@@ -57,7 +57,7 @@ class Spanned:
         seen = self.seen
         if not is_finite(seen.scatter) or not np.isfinite(seen.within):
             raise overflowed(self.problem)
-        require_moderate(repr(self.problem.kernel or "the kernel matrix"), seen.largest)
+        check_magnitude(repr(self.problem.kernel or "the kernel matrix"), seen.largest)
 
     @property
     def bounded(self) -> bool:

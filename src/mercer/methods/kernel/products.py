@@ -13,8 +13,7 @@ from mercer.arrays.rounding import summed
 from mercer.certificate import Certificate, Figure, spacing_of, weakest
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.objective import axes_asked
 from mercer.linalg import Coarse, Gram
 from mercer.linalg.solvers import Spectrum, krylov
@@ -157,7 +156,7 @@ def _within_reach(found: Spanned) -> bool:
     """
     problem, span = found.problem, found.span
     assert problem.kernel is not None
-    y, n = Points(as_precise(span.basis.points, np.float64)), problem.source.shape[0]
+    y, n = Points(cast_rows(span.basis.points, np.float64)), problem.source.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         values = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
     roundings = values + summed(n, np.float32, problem.source.reference)

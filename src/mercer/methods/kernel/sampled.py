@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, like, namespace, to_numpy
 from mercer.certificate import Figure
 from mercer.data import Block
-from mercer.kernels.evaluate import as_precise
+from mercer.kernels.points import cast_rows
 from mercer.linalg.span import KernelMoments, Span, between
 from mercer.problem import KernelProblem
 
@@ -95,7 +95,7 @@ def sampled(
     weights = source.weights
     chance = None if weights is None else weights / weights.sum()
     at = np.sort(rng.choice(source.shape[0], rows, p=chance))
-    points = as_precise(source.take(at), np.float64)
+    points = cast_rows(source.take(at), np.float64)
     block = Block(0, points, None)
     h = to_numpy(span.features(source, np.float64).f(block))  # type: ignore[attr-defined]
     f = h @ T

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg.lapack
 
 from mercer.arrays import eigh, like, namespace, to_numpy
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 from mercer.landmarks.objective import axes_asked
 from mercer.linalg import Gram
 from mercer.linalg.span import KernelMoments, Span
@@ -126,7 +126,7 @@ class Subset(OnBasis, Streaming):
 def _of_rank(found: Spanned, rank: int, rows: int) -> KernelProjection:
     """Return axes of the covariance's incomplete Cholesky decomposition."""
     m = found.span.size
-    if not (is_number(rank) and rank == int(rank) and 1 <= rank <= m):
+    if not (is_real(rank) and rank == int(rank) and 1 <= rank <= m):
         raise ValueError(f"rank={rank!r} must be a whole number from 1 to the {m} points.")
     L, pivots, there, _ = scipy.linalg.lapack.dpstrf(found.covariance, lower=1)
     G = np.zeros((m, min(int(rank), int(there))))

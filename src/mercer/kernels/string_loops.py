@@ -1,8 +1,7 @@
-"""Kernels of strings, compiled: common substrings, and common subsequences with gaps.
+"""Compiled loops of string kernels: common substrings, and common subsequences with gaps.
 
-The strings of a group lie one after the other in `codes`; string i is
-``codes[offsets[i]:offsets[i + 1]]``. Numba is imported here, in `loops` and in
-`sketches.loops` alone; nothing is compiled before its first call.
+The strings of a group are concatenated in `codes`; string i is
+``codes[offsets[i]:offsets[i + 1]]``. Nothing is compiled before its first call.
 """
 
 from __future__ import annotations
@@ -18,30 +17,21 @@ from mercer.arrays import Matrix
 Codes = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
-# Strings taken side by side, one to a vector lane. Loops over lanes run to a size that is not
-# known when they are compiled: LLVM would unroll them, and then not make vectors of them.
+# Strings that are processed side by side, one to a vector lane. The size of loops over lanes
+# must not be known to the compiler: LLVM would unroll them, and then not vectorize them.
 _LANES = 16
-
-
-def encode(strings: list[str]) -> tuple[Codes, Offsets]:
-    """Return the code points of all strings, one after the other, and where each begins."""
-    text = "".join(strings).encode("utf-32-le", "surrogatepass")
-    codes = np.frombuffer(text, dtype="<i4").astype(np.int32)
-    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in strings], out=offsets[1:])
-    return codes, offsets
 
 
 @njit(nogil=True, cache=True)
 def _relabel(key: Offsets, label: Offsets) -> int:
-    """Number the distinct keys from 0 on; write every key's number; return how many there are."""
+    """Number the distinct keys from 0 on, write each key's number, and return their count."""
     bits = 1
     while (1 << bits) < 2 * key.size:
         bits += 1
     slots = np.full(1 << bits, -1, np.int64)
     count = 0
     for k in range(key.size):
-        # Fibonacci hashing; a slot holds the place where its key was first seen.
+        # Fibonacci hashing; a slot holds the first position of its key.
         slot = (np.uint64(key[k]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
         at = np.int64(slot)
         while slots[at] >= 0 and key[slots[at]] != key[k]:
@@ -57,7 +47,7 @@ def _relabel(key: Offsets, label: Offsets) -> int:
 
 @njit(nogil=True, cache=True)
 def _order(values: Offsets, count: int) -> Offsets:
-    """Return the places of whole numbers below count in ascending order: a counting sort."""
+    """Return the positions of integers below count in ascending order, by a counting sort."""
     starts = np.zeros(count + 1, np.int64)
     for value in values:
         starts[value + 1] += 1
@@ -72,10 +62,10 @@ def _order(values: Offsets, count: int) -> Offsets:
 
 @njit(nogil=True, cache=True)
 def _substrings(codes_x: Codes, codes_y: Codes, length: int) -> tuple[Offsets, Offsets]:
-    """Number the substrings of one length that begin at every character; return their order too.
+    """Number the substrings of one length that begin at each character; return their order too.
 
-    Numbers of the substrings of length k here, and h <= k characters on, make those of length
-    k + h. Substrings that run past the end of their string are numbered, and left out later.
+    The numbers of the substrings of length k at a position, and h <= k characters later, give
+    those of length k + h. Substrings that run past the end of their string are left out later.
     """
     size = codes_x.size + codes_y.size
     key, label = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -98,7 +88,7 @@ def _substrings(codes_x: Codes, codes_y: Codes, length: int) -> tuple[Offsets, O
 def _sorted(
     label: Offsets, order: Offsets, offsets: Offsets, shift: int, length: int
 ) -> tuple[Offsets, Offsets]:
-    """Return the numbers of the substrings of every string, ascending, and where each ends."""
+    """Return the numbers of the substrings of each string, ascending, and where they end."""
     owner = np.full(offsets[-1], -1, np.int64)
     for i in range(offsets.size - 1):
         for k in range(offsets[i], offsets[i + 1] - length + 1):
@@ -116,7 +106,7 @@ def _sorted(
 @njit(nogil=True, cache=True)
 def _matches(a: Offsets, b: Offsets) -> float:
     """Return how many pairs of entries of two ascending lists are equal."""
-    found = 0.0
+    count = 0.0
     i = j = 0
     while i < a.size and j < b.size:
         if a[i] < b[j]:
@@ -129,8 +119,8 @@ def _matches(a: Offsets, b: Offsets) -> float:
                 i += 1
             while j < b.size and b[j] == value:
                 j += 1
-            found += float(i - first) * float(j - second)
-    return found
+            count += float(i - first) * float(j - second)
+    return count
 
 
 @njit(nogil=True, cache=True)
@@ -143,7 +133,7 @@ def substring(
     decay: float,
     out: Matrix,
 ) -> None:
-    """Write the sum over u, |u| = length, of decay^(2 |u|) (times u is in s) (times it is in t).
+    """Write the sum over u, |u| = length, of decay^(2 |u|) times its counts in s and in t.
 
     Substrings have no gaps: psi_u(s) = sum over i with s[i : i + |u|] = u of decay^|u|, and
     k(s, t) = sum over u of psi_u(s) psi_u(t) (Marukatat 2022, Appendix B).
@@ -160,7 +150,7 @@ def substring(
 
 @njit(nogil=True, cache=True)
 def _lanes(codes: Codes, offsets: Offsets, chosen: Offsets, longest: int) -> Codes:
-    """Return the chosen strings side by side, filled up with -1, which no character equals."""
+    """Return the chosen strings side by side, padded with -1, which no character equals."""
     lanes = np.full((longest, _LANES), -1, np.int32)
     for lane in range(chosen.size):
         begin = offsets[chosen[lane]]
@@ -171,9 +161,9 @@ def _lanes(codes: Codes, offsets: Offsets, chosen: Offsets, longest: int) -> Cod
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _advance(letter: int, t: Codes, decay: float, before: Any, after: Any, run: Any) -> None:
-    """Take one letter more of s into K', which is `after`, with K' of one length less.
+    """Extend s by a letter: update K' of one length (`after`) from K' of one less (`before`).
 
-    `run` holds K'' of s x, where x is the letter, and of ever longer beginnings of t.
+    `run` holds K'' of s extended by the letter and of ever longer prefixes of t.
     """
     for lane in range(t.shape[1]):
         run[lane] = 0
@@ -187,7 +177,7 @@ def _advance(letter: int, t: Codes, decay: float, before: Any, after: Any, run: 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _count(letter: int, t: Codes, weight: float, before: Any, total: Any) -> None:
-    """Add what ends in the letter of s: K' of the beginnings of t before every match."""
+    """Add what ends in the letter of s: K' of the prefixes of t before each match."""
     for k in range(t.shape[0]):
         letters, shorter = t[k], before[k]
         for lane in range(t.shape[1]):
@@ -196,14 +186,14 @@ def _count(letter: int, t: Codes, weight: float, before: Any, total: Any) -> Non
 
 @njit(nogil=True, cache=True)
 def _gaps(s: Codes, t: Codes, decay: float, K: Any, run: Any, total: Any) -> None:
-    """Write the kernel of s and of each of the strings side by side in t into total."""
+    """Write the kernel of s and of each of the strings side by side in t to total."""
     length, size = K.shape[0], t.shape[0] + 1
     total[:] = 0
     K[0, :size] = 1
     K[1:, :size] = 0
     for k in range(s.size):
         _count(s[k], t, decay * decay, K[length - 1], total)
-        # From long to short: each reads what the shorter was before this letter.
+        # From long to short: each length reads the shorter one as it was before this letter.
         for h in range(min(length - 1, k + 1), 0, -1):
             _advance(s[k], t, decay, K[h - 1], K[h], run)
 
