@@ -16,7 +16,8 @@ from numba import njit
 
 from mercer.arrays import Matrix, Vector
 
-Ints = npt.NDArray[np.int64]
+Sparse = tuple[npt.NDArray[Any], npt.NDArray[Any], Vector]
+"""Row pointers, columns and values of a CSR matrix, or the same of a CSC matrix."""
 
 # Columns and rows of y in a packed block: 32 KiB in float64, for the first-level cache.
 _DEPTH = 32
@@ -81,20 +82,6 @@ def _pack_right(y: Matrix, first: int, start: int, right: Matrix) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _clear(sums: Matrix) -> None:
-    for i in range(sums.shape[0]):
-        for j in range(sums.shape[1]):
-            sums[i, j] = 0
-
-
-@njit(nogil=True, cache=True)
-def _write(sums: Matrix, first: int, out: Matrix) -> None:
-    for i in range(out.shape[0]):
-        for j in range(min(sums.shape[1], out.shape[1] - first)):
-            out[i, first + j] = sums[i, j]
-
-
-@njit(nogil=True, cache=True)
 def _add(total: Vector, sums: Vector) -> None:
     # A block is summed separately before it is added: rounding errors grow with d / _DEPTH.
     for j in range(total.size):
@@ -108,7 +95,8 @@ def _depth(left: Matrix, start: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _minimum(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
+def _simple_terms(left: Matrix, start: int, right: Matrix, absolute: bool, sums: Matrix) -> None:
+    """Add |x - y|, or min(x, y)."""
     total = np.zeros(sums.shape[1], sums.dtype)
     for i in range(left.shape[0]):
         for k in range(0, _depth(left, start), _STEP):
@@ -116,9 +104,13 @@ def _minimum(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
             p = right[k : k + _STEP]
             a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
             for j in range(total.size):
-                # In this order a NaN in y stays; one in x is restored by `_spread_nan`.
-                low = (a0 if a0 < p[0, j] else p[0, j]) + (a1 if a1 < p[1, j] else p[1, j])
-                high = (a2 if a2 < p[2, j] else p[2, j]) + (a3 if a3 < p[3, j] else p[3, j])
+                p0, p1, p2, p3 = p[0, j], p[1, j], p[2, j], p[3, j]
+                if absolute:
+                    low, high = abs(a0 - p0) + abs(a1 - p1), abs(a2 - p2) + abs(a3 - p3)
+                else:
+                    # In this order a NaN in y stays; one in x is restored by `_spread_nan`.
+                    low = (a0 if a0 < p0 else p0) + (a1 if a1 < p1 else p1)
+                    high = (a2 if a2 < p2 else p2) + (a3 if a3 < p3 else p3)
                 total[j] += low + high
         _add(total, sums[i])
 
@@ -130,21 +122,6 @@ def _spread_nan(left: Matrix, sums: Matrix) -> None:
         for k in range(left.shape[1]):
             if np.isnan(left[i, k]):
                 sums[i] = np.nan
-
-
-@njit(nogil=True, cache=True)
-def _city_block(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
-    total = np.zeros(sums.shape[1], sums.dtype)
-    for i in range(left.shape[0]):
-        for k in range(0, _depth(left, start), _STEP):
-            a = left[i, start + k : start + k + _STEP]
-            p = right[k : k + _STEP]
-            a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
-            for j in range(total.size):
-                low = abs(a0 - p[0, j]) + abs(a1 - p[1, j])
-                high = abs(a2 - p[2, j]) + abs(a3 - p[3, j])
-                total[j] += low + high
-        _add(total, sums[i])
 
 
 @njit(nogil=True, cache=True)
@@ -261,20 +238,19 @@ def _column_sum(code: int, x: Matrix, y: Matrix, out: Matrix) -> None:
     left, right, sums = _allocate(x, out)
     logs = _logarithms(left) if code == _JENSEN_SHANNON else left
     for first in range(0, y.shape[0], sums.shape[1]):
-        _clear(sums)
+        sums[:] = 0
         for start in range(0, x.shape[1], _DEPTH):
             _pack_right(y, first, start, right)
-            if code == _MINIMUM:
-                _minimum(left, start, right, sums)
-            elif code == _CITY_BLOCK:
-                _city_block(left, start, right, sums)
-            elif code == _JENSEN_SHANNON:
+            if code == _JENSEN_SHANNON:
                 _jensen_shannon(left, logs, start, right, sums)
-            else:
+            elif code in (_CHI_SQUARE, _HARMONIC):
                 _quotients(left, start, right, code == _CHI_SQUARE, sums)
+            else:
+                _simple_terms(left, start, right, code == _CITY_BLOCK, sums)
         if code == _MINIMUM:
             _spread_nan(left, sums)
-        _write(sums, first, out)
+        width = min(sums.shape[1], y.shape[0] - first)
+        out[:, first : first + width] = sums[:, :width]
 
 
 def column_sum(name: str, x: Matrix, y: Matrix, out: Matrix) -> None:
@@ -316,45 +292,30 @@ def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _sparse_product(
-    starts: Ints,
-    columns: Ints,
-    values: Vector,
-    tops: Ints,
-    rows: Ints,
-    others: Vector,
-    out: Matrix,
-) -> None:
+def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+    (starts, columns, values), (tops, rows, others) = x, y
     total = np.empty(out.shape[1], np.float64)  # rounding errors of equal terms add up in float32
     for i in range(out.shape[0]):
         total[:] = 0
         for at in range(starts[i], starts[i + 1]):
             value, k = values[at], columns[at]
-            there, entries = rows[tops[k] : tops[k + 1]], others[tops[k] : tops[k + 1]]
-            for j in range(there.size):
+            places, entries = rows[tops[k] : tops[k + 1]], others[tops[k] : tops[k + 1]]
+            for j in range(places.size):
                 # Unsigned: a negative index would count from the end, which costs a test.
-                total[np.uintp(there[j])] += value * entries[j]
+                total[np.uintp(places[j])] += value * entries[j]
         out[i] = total
 
 
 def sparse_product(x: Any, y: Any, out: Matrix) -> None:
     """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
-    _sparse_product(x.indptr, x.indices, x.data, y.indptr, y.indices, y.data, out)
+    _sparse_product((x.indptr, x.indices, x.data), (y.indptr, y.indices, y.data), out)
 
 
 @njit(nogil=True, cache=True)
 def _sparse_sqdist(
-    starts: Ints,
-    columns: Ints,
-    values: Vector,
-    tops: Ints,
-    others: Ints,
-    opposite: Vector,
-    norms: tuple[Vector, Vector],
-    fraction: float,
-    width: int,
-    out: Matrix,
+    x: Sparse, y: Sparse, norms: tuple[Vector, Vector], fraction: float, width: int, out: Matrix
 ) -> None:
+    (starts, columns, values), (tops, others, opposite) = x, y
     left, right = norms
     difference = np.zeros(0, out.dtype)
     for i in range(out.shape[0]):
@@ -387,22 +348,17 @@ def _sparse_sqdist(
 
 
 def sparse_sqdist(
-    dot: Matrix,
-    norms: tuple[Vector, Vector],
-    fraction: float,
-    x: tuple[Any, slice],
-    y: tuple[Any, slice],
+    dot: Matrix, norms: tuple[Vector, Vector], fraction: float, x: Any, y: Any
 ) -> Matrix:
     """Return the squared distances of sparse rows, given their dot products and squared norms.
 
     Those below a fraction of the squared norms are summed from the differences; rows with a NaN
-    stay NaN.
+    stay NaN. x and y are matrices, each with the slice of its rows.
     """
-    out = dot.copy()
     (a, i), (b, j) = x, y
-    a, b = a.tocsr(), b.tocsr()
-    # Pointers to the rows of the tile: their entries are not copied.
-    starts, tops = a.indptr[i.start : i.stop + 1], b.indptr[j.start : j.stop + 1]
-    fraction, width = out.dtype.type(fraction), a.shape[1]
-    _sparse_sqdist(starts, a.indices, a.data, tops, b.indices, b.data, norms, fraction, width, out)
+    a, b, out = a.tocsr(), b.tocsr(), dot.copy()
+    # The pointers of a tile: its entries are not copied.
+    left = a.indptr[i.start : i.stop + 1], a.indices, a.data
+    right = b.indptr[j.start : j.stop + 1], b.indices, b.data
+    _sparse_sqdist(left, right, norms, out.dtype.type(fraction), a.shape[1], out)
     return out

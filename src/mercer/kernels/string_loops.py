@@ -16,6 +16,7 @@ from mercer.arrays import Matrix
 
 Codes = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
+Strings = tuple[Codes, Offsets]
 
 # Strings that are processed side by side, one to a vector lane. The size of loops over lanes
 # must not be known to the compiler: LLVM would unroll them, and then not vectorize them.
@@ -124,28 +125,21 @@ def _matches(a: Offsets, b: Offsets) -> float:
 
 
 @njit(nogil=True, cache=True)
-def substring(
-    codes_x: Codes,
-    offsets_x: Offsets,
-    codes_y: Codes,
-    offsets_y: Offsets,
-    length: int,
-    decay: float,
-    out: Matrix,
-) -> None:
+def substring(x: Strings, y: Strings, length: int, decay: float, out: Matrix) -> None:
     """Write the sum over u, |u| = length, of decay^(2 |u|) times its counts in s and in t.
 
     Substrings have no gaps: psi_u(s) = sum over i with s[i : i + |u|] = u of decay^|u|, and
     k(s, t) = sum over u of psi_u(s) psi_u(t) (Marukatat 2022, Appendix B).
     """
+    (codes_x, offsets_x), (codes_y, offsets_y) = x, y
     label, order = _substrings(codes_x, codes_y, length)
-    x, ends_x = _sorted(label, order, offsets_x, 0, length)
-    y, ends_y = _sorted(label, order, offsets_y, codes_x.size, length)
+    left, ends_x = _sorted(label, order, offsets_x, 0, length)
+    right, ends_y = _sorted(label, order, offsets_y, codes_x.size, length)
     weight = decay ** (2 * length)
     for i in range(out.shape[0]):
-        a = x[offsets_x[i] : ends_x[i]]
+        a = left[offsets_x[i] : ends_x[i]]
         for j in range(out.shape[1]):
-            out[i, j] = weight * _matches(a, y[offsets_y[j] : ends_y[j]])
+            out[i, j] = weight * _matches(a, right[offsets_y[j] : ends_y[j]])
 
 
 @njit(nogil=True, cache=True)
@@ -199,20 +193,13 @@ def _gaps(s: Codes, t: Codes, decay: float, K: Any, run: Any, total: Any) -> Non
 
 
 @njit(nogil=True, cache=True)
-def subsequence(
-    codes_x: Codes,
-    offsets_x: Offsets,
-    codes_y: Codes,
-    offsets_y: Offsets,
-    length: int,
-    decay: float,
-    out: Matrix,
-) -> None:
+def subsequence(x: Strings, y: Strings, length: int, decay: float, out: Matrix) -> None:
     """Write the sum over u, |u| = length, i with s[i] = u, j with t[j] = u of decay^(l(i) + l(j)).
 
     The tuples i and j ascend, and l(i) = i_last - i_first + 1 counts the gaps. By the recursion
     of Lodhi et al. (2002), K' and K'' of Definition 2, in O(length |s| |t|) a pair.
     """
+    (codes_x, offsets_x), (codes_y, offsets_y) = x, y
     sizes = offsets_y[1:] - offsets_y[:-1]
     longest = 0
     for size in sizes:

@@ -51,7 +51,7 @@ class StringKernel(Kernel):
 
         out = np.empty((i.stop - i.start, j.stop - j.start))
         loop = getattr(string_loops, self.loop)
-        loop(*_codes(x, i), *_codes(y, j), int(self.length), float(self.decay), out)
+        loop(_codes(x, i), _codes(y, j), int(self.length), float(self.decay), out)
         return out
 
 
