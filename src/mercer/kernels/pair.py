@@ -74,6 +74,11 @@ class Pair(ABC):
 
     @property
     @abstractmethod
+    def sides(self) -> tuple[Any, Any]:
+        """The rows x and the rows y themselves."""
+
+    @property
+    @abstractmethod
     def dot(self) -> Any:
         """Dot products xᵀy; must not be written to."""
 
@@ -140,7 +145,6 @@ class TilePair(Pair):
 
     @property
     def sides(self) -> tuple[Any, Any]:
-        """The rows x and the rows y."""
         x, y = self.groups
         return slice_rows(x.rows, self.rows), slice_rows(y.rows, self.columns)
 
@@ -193,6 +197,10 @@ class DiagonalPair(Pair):
 
     def __init__(self, points: Points) -> None:
         self.points, self.groups = points, (points,)
+
+    @property
+    def sides(self) -> tuple[Any, Any]:
+        return self.points.rows, self.points.rows
 
     @property
     def dot(self) -> Array:
