@@ -9,7 +9,7 @@ from mercer.checks import check_finite, check_nonnegative, check_positive, check
 from mercer.kernels.base import Kernel
 from mercer.kernels.gram_block import power_error
 from mercer.kernels.pair import Pair, Slopes
-from mercer.kernels.points import Points, inverse_sqrt
+from mercer.kernels.points import Points, inverse_sqrt, normalize_rows
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Tanh"]
 
@@ -138,10 +138,10 @@ class Cosine(Kernel):
     ignores_gamma = True
 
     def on(self, pair: Pair) -> Any:
-        return pair.normalized.dot
+        return pair.mapped("normalized", normalize_rows).dot
 
     def sqdist(self, pair: Pair) -> Any:
-        return pair.normalized.sqdist
+        return pair.mapped("normalized", normalize_rows).sqdist
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         return 2.0 * super().roundings(x, y, dtype)

@@ -17,7 +17,7 @@ from mercer.kernels.algebra import Combination, as_operand
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.gram_block import sqdist_errors
 from mercer.kernels.pair import DiagonalPair, Pair, Slopes
-from mercer.kernels.points import Points, inverse_sqrt
+from mercer.kernels.points import Points, column_map, inverse_sqrt
 from mercer.kernels.stationary import Exponential
 
 __all__ = ["InSpace", "Normalized", "OnColumns"]
@@ -203,7 +203,7 @@ class OnColumns(Combination):
     def _restricted(self, pair: Pair) -> Pair:
         for points in pair.groups:
             self._check_width(points.width)
-        return pair.on_columns(self.columns)
+        return pair.mapped(*column_map(self.columns))
 
     def _check_width(self, d: int) -> None:
         last = int(max(self.columns))

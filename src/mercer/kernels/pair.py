@@ -8,7 +8,7 @@ are those of the whole `GramBlock`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.arrays import Array, device, namespace
 from mercer.kernels.gram_block import GramBlock
-from mercer.kernels.points import Points, column_map, lazy_property, normalize_rows, slice_rows
+from mercer.kernels.points import Points, lazy_property, slice_rows
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,6 @@ class Pair(ABC):
     @abstractmethod
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
         """Return the pair of f(x) and f(y), computed once per key."""
-
-    def on_columns(self, columns: Sequence[int]) -> Pair:
-        """Return the pair of some columns of x and y."""
-        return self.mapped(*column_map(columns))
-
-    @property
-    def normalized(self) -> Pair:
-        """The pair of x and y divided by their norms."""
-        return self.mapped("normalized", normalize_rows)
 
 
 class TilePair(Pair):

@@ -15,7 +15,7 @@ from mercer.config import format_bytes, get_config
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.onnx.graph import Graph
-from mercer.onnx.kernels import kernel_tensor
+from mercer.onnx.kernels import Between, of
 from mercer.projection import KernelProjection
 from mercer.projection.fourier import FourierProjection
 
@@ -112,7 +112,7 @@ def _kernel_pca(graph: Graph, model: KernelPCA, rows: str) -> str:
     if fitted.kernel is not None:
         if fitted.shift is not None:
             rows = graph.op("Sub", rows, graph.floats(fitted.shift[None, :]))
-        rows = kernel_tensor(fitted.kernel, graph, rows, _basis(fitted))
+        rows = of(fitted.kernel, Between(graph, rows, _basis(fitted)))
     return _projected(graph, rows, fitted.mean, V)
 
 

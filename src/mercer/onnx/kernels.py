@@ -1,217 +1,252 @@
-"""Kernels as graphs: a kernel's own formula, evaluated on symbolic tensors.
-
-`GraphPair` gives a formula the dot products and squared distances of rows and points as tensors
-of a graph; the formula's operations on them add nodes. A formula that needs more than that, such
-as sums over columns or a user's function, cannot be written as a graph.
-"""
+"""Kernels as graphs: those that are written in dot products and squared distances."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mercer.kernels import Kernel
-from mercer.kernels.base import KERNELS
-from mercer.kernels.pair import ColumnSum, Pair
-from mercer.kernels.points import inverse_sqrt
+from mercer.kernels import (
+    RBF,
+    Constant,
+    Cosine,
+    InSpace,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    Power,
+    Product,
+    RationalQuadratic,
+    Scaled,
+    Sum,
+    Tanh,
+)
 from mercer.onnx.graph import Graph
 
 Rows = np.ndarray[Any, Any]
 
 
-class NotInGraph(Exception):  # noqa: N818 (it never leaves this module)
-    """A formula asks for what a graph does not have."""
+class Between:
+    """Rows and the points of a basis: their dot products and squared distances, made once.
 
-
-def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise NotInGraph
-
-
-class Tensor:
-    """A float64 tensor of a graph, with the operations that formulas use."""
-
-    dtype = np.dtype(np.float64)
-    __bool__ = __len__ = __getitem__ = __array__ = __dlpack__ = __dlpack_device__ = _refuse
-
-    def __init__(self, graph: Graph, name: str) -> None:
-        self.graph, self.name = graph, name
-
-    def __array_namespace__(self, api_version: str | None = None) -> type[Functions]:
-        return Functions
-
-    def op(self, kind: str, *inputs: Any) -> Tensor:
-        """Return the result of a node; numbers among its inputs become constants."""
-        names = (x.name if isinstance(x, Tensor) else self.graph.floats(x) for x in inputs)
-        return Tensor(self.graph, self.graph.op(kind, *names))
-
-    def __add__(self, other: Any) -> Tensor:
-        return self.op("Add", self, other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self.op("Sub", self, other)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self.op("Mul", self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self.op("Div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return self.op("Div", other, self)
-
-    def __pow__(self, power: float) -> Tensor:
-        return self.op("Pow", self, float(power))
-
-    def __neg__(self) -> Tensor:
-        return self.op("Neg", self)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self.op("Greater", self, other)
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return self.op("Equal", self, other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Functions:
-    """The functions of arrays that formulas use, as nodes of a graph."""
-
-    @staticmethod
-    def exp(x: Tensor) -> Tensor:
-        return x.op("Exp", x)
-
-    @staticmethod
-    def expm1(x: Tensor) -> Tensor:
-        return x.op("Exp", x) - 1.0
-
-    @staticmethod
-    def log1p(x: Tensor) -> Tensor:
-        return x.op("Log", x + 1.0)
-
-    @staticmethod
-    def sqrt(x: Tensor) -> Tensor:
-        return x.op("Sqrt", x)
-
-    @staticmethod
-    def tanh(x: Tensor) -> Tensor:
-        return x.op("Tanh", x)
-
-    @staticmethod
-    def maximum(x: Tensor, y: Any) -> Tensor:
-        return x.op("Max", x, y)
-
-    @staticmethod
-    def where(condition: Tensor, x: Any, y: Any) -> Tensor:
-        return condition.op("Where", condition, x, y)
-
-
-class GraphPair(Pair):
-    """The rows of a graph's input and the points of a basis; or, without points, rows alone.
-
-    Distances are computed after the mean of the points is subtracted from both: a large common
-    offset costs no digits.
+    Distances are taken after the points' mean is off both sides: a large common offset costs
+    no digits.
     """
 
-    def __init__(self, graph: Graph, rows: str, points: Rows | None) -> None:
+    def __init__(self, graph: Graph, rows: str, points: Rows) -> None:
         self.graph, self.rows, self.points = graph, rows, points
-        self._known: dict[str, Tensor] = {}
+        self._dot: str | None = None
+        self._sqdist: str | None = None
 
     @property
-    def dot(self) -> Tensor:
-        return self._once("dot", self._dot)
-
-    def _dot(self) -> str:
-        if self.points is None:
-            return self.graph.squares(self.rows)
-        return self.graph.op("MatMul", self.rows, self.graph.floats(self.points.T))
+    def dot(self) -> str:
+        """Tensor n×m of dot products."""
+        if self._dot is None:
+            self._dot = self.graph.op("MatMul", self.rows, self.graph.floats(self.points.T))
+        return self._dot
 
     @property
-    def sqdist(self) -> Tensor:
-        return self._once("sqdist", self._sqdist)
+    def sqdist(self) -> str:
+        """Tensor n×m of squared distances."""
+        if self._sqdist is None:
+            g, middle = self.graph, self.points.mean(axis=0)
+            x, y = g.op("Sub", self.rows, g.floats(middle)), self.points - middle
+            across = g.op("MatMul", x, g.floats(-2.0 * y.T))
+            both = g.op("Add", g.squares(x), g.floats((y * y).sum(axis=1)[None, :]))
+            apart = g.op("Add", across, both)
+            self._sqdist = g.op("Max", apart, g.floats(0.0))
+        return self._sqdist
 
-    def _sqdist(self) -> str:
-        g = self.graph
-        if self.points is None:
-            return (self.dot * 0.0).name
-        mean = self.points.mean(axis=0)
-        x, y = g.op("Sub", self.rows, g.floats(mean)), self.points - mean
-        across = g.op("MatMul", x, g.floats(-2.0 * y.T))
-        both = g.op("Add", g.squares(x), g.floats((y * y).sum(axis=1)[None, :]))
-        return g.op("Max", g.op("Add", across, both), g.floats(0.0))
+    def columns(self, which: list[int]) -> Between:
+        """Return the same of some columns."""
+        some = self.graph.op("Gather", self.rows, self.graph.whole(which), axis=1)
+        return Between(self.graph, some, self.points[:, which])
 
-    def _once(self, name: str, compute: Callable[[], str]) -> Tensor:
-        if name not in self._known:
-            self._known[name] = Tensor(self.graph, compute())
-        return self._known[name]
+    def own(self, kernel: Kernel) -> tuple[str, str]:
+        """Return k(x, x) as a column, and k(y, y) as a row."""
+        itself = Itself(self.graph, self.rows)
+        points = np.asarray(kernel.diag(self.points), np.float64)
+        return of(kernel, itself), self.graph.floats(points[None, :])
 
-    @property
-    def norms(self) -> tuple[Tensor, Any]:
-        own = self.diagonal.dot
-        return own, own if self.points is None else (self.points**2).sum(axis=1)[None, :]
 
-    @property
-    def diagonal(self) -> GraphPair:
-        return GraphPair(self.graph, self.rows, None)
+class Itself:
+    """Rows, each with itself, as a column."""
 
-    def diagonals(self, kernel: Kernel) -> tuple[Any, Any]:
-        own = kernel.on(self.diagonal)
-        if self.points is None:
-            return own, own
-        values = np.asarray(kernel.diag(self.points), np.float64)[None, :]
-        return own, Tensor(self.graph, self.graph.floats(values))
-
-    def on_columns(self, columns: Sequence[int]) -> GraphPair:
-        chosen = [int(column) for column in columns]
-        rows = self.graph.op("Gather", self.rows, self.graph.whole(chosen), axis=1)
-        return GraphPair(self.graph, rows, None if self.points is None else self.points[:, chosen])
+    def __init__(self, graph: Graph, rows: str) -> None:
+        self.graph, self.rows = graph, rows
 
     @property
-    def normalized(self) -> GraphPair:
-        scale = inverse_sqrt(self.diagonal.dot)
-        rows = self.graph.op("Mul", self.rows, scale.name)
-        points = self.points
-        if points is not None:
-            points = points * inverse_sqrt((points**2).sum(axis=1))[:, None]
-        return GraphPair(self.graph, rows, points)
+    def dot(self) -> str:
+        """Squared lengths."""
+        return self.graph.squares(self.rows)
 
     @property
-    def sides(self) -> NoReturn:
-        raise NotInGraph
+    def sqdist(self) -> str:
+        """Zeros."""
+        return self.graph.op("Mul", self.dot, self.graph.floats(0.0))
 
-    def column_sum(self, f: ColumnSum, owner: Any) -> NoReturn:
-        raise NotInGraph
+    def columns(self, which: list[int]) -> Itself:
+        """Return the same of some columns."""
+        return Itself(
+            self.graph, self.graph.op("Gather", self.rows, self.graph.whole(which), axis=1)
+        )
 
-    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> NoReturn:
-        raise NotInGraph
-
-
-def kernel_tensor(kernel: Kernel, graph: Graph, rows: str, points: Rows) -> str:
-    """Return the tensor of a kernel between the rows of a graph and points."""
-    pair = GraphPair(graph, rows, points)
-    try:
-        values = kernel.on(pair)
-    except NotInGraph:
-        names = sorted({cls.__name__ for cls in KERNELS.values() if _has_graph(cls())})
-        raise ValueError(
-            f"to_onnx: {kernel!r} is not a function of dot products and Euclidean distances alone. "
-            f"Kernels that are: {', '.join(names)} and combinations of them; Laplacian with "
-            f"norm='l2', Matern with nu 0.5, 1.5 or 2.5."
-        ) from None
-    return values.name if isinstance(values, Tensor) else (pair.dot * 0.0 + values).name
+    def own(self, kernel: Kernel) -> tuple[str, str]:
+        """Return k(x, x), twice."""
+        made = of(kernel, self)
+        return made, made
 
 
-def _has_graph(kernel: Kernel) -> bool:
-    if kernel.takes == "strings":
-        return False
-    try:
-        kernel.on(GraphPair(Graph(), "X", np.zeros((1, 1))))
-    except NotInGraph:
-        return False
-    return True
+Pair = Between | Itself
+
+
+def of(kernel: Kernel, pair: Pair) -> str:
+    """Return the tensor of a kernel between rows and points."""
+    make = _MADE.get(type(kernel))
+    if make is None:
+        refuse(kernel)
+    return make(kernel, pair)
+
+
+def refuse(kernel: Any) -> NoReturn:
+    """Say which kernels can be written as a graph."""
+    names = ", ".join(cls.__name__ for cls in _MADE)
+    raise ValueError(
+        f"to_onnx: {kernel!r} is not written in dot products or Euclidean distances. "
+        f"Kernels that are: {names}; Laplacian with norm='l2', Matern with nu 0.5, 1.5 or 2.5."
+    )
+
+
+def _linear(_: Linear, pair: Pair) -> str:
+    return pair.dot
+
+
+def _inner(kernel: Polynomial | Tanh, pair: Pair) -> str:
+    g = pair.graph
+    scaled = g.op("Mul", pair.dot, g.floats(kernel.gamma))
+    return g.op("Add", scaled, g.floats(kernel.coef0))
+
+
+def _polynomial(kernel: Polynomial, pair: Pair) -> str:
+    return _power(pair.graph, _inner(kernel, pair), int(kernel.degree))
+
+
+def _power(g: Graph, base: str, power: int) -> str:
+    return base if power == 1 else g.op("Pow", base, g.floats(float(power)))
+
+
+def _tanh(kernel: Tanh, pair: Pair) -> str:
+    return pair.graph.op("Tanh", _inner(kernel, pair))
+
+
+def _cosine(_: Cosine, pair: Pair) -> str:
+    return _normalized(Normalized(Linear()), pair)
+
+
+def _exponential(g: Graph, apart: str, rate: float) -> str:
+    return g.op("Exp", g.op("Mul", apart, g.floats(-rate)))
+
+
+def _rbf(kernel: RBF, pair: Pair) -> str:
+    return _exponential(pair.graph, pair.sqdist, kernel.gamma)
+
+
+def _laplacian(kernel: Laplacian, pair: Pair) -> str:
+    if kernel.norm != "l2":
+        refuse(kernel)
+    g = pair.graph
+    return _exponential(g, g.op("Sqrt", pair.sqdist), kernel.gamma)
+
+
+def _matern(kernel: Matern, pair: Pair) -> str:
+    g = pair.graph
+    if kernel.nu not in (0.5, 1.5, 2.5):
+        refuse(kernel)
+    scale = g.floats(math.sqrt(2.0 * kernel.nu) / kernel.length)
+    z = g.op("Mul", g.op("Sqrt", pair.sqdist), scale)
+    falls = _exponential(g, z, 1.0)
+    if kernel.nu == 0.5:
+        return falls
+    inner, one = z, g.floats(1.0)
+    if kernel.nu == 2.5:
+        third = g.op("Mul", z, g.floats(1.0 / 3.0))
+        inner = g.op("Mul", z, g.op("Add", one, third))
+    return g.op("Mul", g.op("Add", one, inner), falls)
+
+
+def _rational(kernel: RationalQuadratic, pair: Pair) -> str:
+    g = pair.graph
+    width = g.floats(2.0 * kernel.alpha * kernel.length * kernel.length)
+    base = g.op("Add", g.op("Div", pair.sqdist, width), g.floats(1.0))
+    return g.op("Pow", base, g.floats(-float(kernel.alpha)))
+
+
+def _constant(kernel: Constant, pair: Pair) -> str:
+    g = pair.graph
+    shape = pair.dot  # of which only the shape is used
+    return g.op("Add", g.op("Mul", shape, g.floats(0.0)), g.floats(kernel.value))
+
+
+def _sum(kernel: Sum, pair: Pair) -> str:
+    g, terms = pair.graph, [of(term, pair) for term in kernel.terms]
+    return terms[0] if len(terms) == 1 else g.op("Sum", *terms)
+
+
+def _product(kernel: Product, pair: Pair) -> str:
+    return pair.graph.op("Mul", of(kernel.k1, pair), of(kernel.k2, pair))
+
+
+def _scaled(kernel: Scaled, pair: Pair) -> str:
+    return pair.graph.op("Mul", of(kernel.kernel, pair), pair.graph.floats(kernel.scale))
+
+
+def _to_the_power(kernel: Power, pair: Pair) -> str:
+    return _power(pair.graph, of(kernel.kernel, pair), int(kernel.power))
+
+
+def _normalized(kernel: Normalized, pair: Pair) -> str:
+    """The quotient; 0 where a length is."""
+    g, zero = pair.graph, pair.graph.floats(0.0)
+    made = of(kernel.kernel, pair)
+    for own in pair.own(kernel.kernel):
+        there = g.op("Greater", own, zero)
+        root = g.op("Sqrt", g.op("Where", there, own, g.floats(1.0)))
+        made = g.op("Where", there, g.op("Div", made, root), zero)
+    return made
+
+
+def _in_space(kernel: InSpace, pair: Pair) -> str:
+    g, (x, y) = pair.graph, pair.own(kernel.kernel)
+    across = g.op("Mul", of(kernel.kernel, pair), g.floats(-2.0))
+    apart = g.op("Max", g.op("Sum", across, x, y), g.floats(0.0))
+    return _exponential(g, apart, kernel.gamma)
+
+
+def _on_columns(kernel: OnColumns, pair: Pair) -> str:
+    return of(kernel.kernel, pair.columns([int(column) for column in kernel.columns]))
+
+
+_MADE: dict[type, Callable[[Any, Any], str]] = {
+    Linear: _linear,
+    Polynomial: _polynomial,
+    Tanh: _tanh,
+    Cosine: _cosine,
+    RBF: _rbf,
+    Laplacian: _laplacian,
+    Matern: _matern,
+    RationalQuadratic: _rational,
+    Constant: _constant,
+    Sum: _sum,
+    Product: _product,
+    Scaled: _scaled,
+    Power: _to_the_power,
+    Normalized: _normalized,
+    InSpace: _in_space,
+    OnColumns: _on_columns,
+}
