@@ -12,6 +12,7 @@ from mercer.data import Source, StringSource
 from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
 from mercer.kernels.base import KERNELS
 from mercer.kernels.stationary import DistanceDecay
+from mercer.methods.preparation import column_statistics
 from mercer.problem import Problem
 from mercer.rules import Count
 
@@ -81,8 +82,9 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         )
     if gamma == "median":
         return _median_gamma(as_kernel(kernel, 1.0), source)
-    mean, _, variance = Problem(source, Count(1)).treatment(np.float64)
-    spread = variance * (source.count - 1.0) / source.count / d + float(np.var(mean))
+    columns = column_statistics(Problem(source, Count(1)))
+    variance = columns.variance * (source.count - 1.0) / source.count / d
+    spread = variance + float(np.var(columns.mean))
     return 1.0 / (d * spread) if spread > 0 else 1.0
 
 

@@ -57,12 +57,12 @@ class StringKernel(Kernel):
 
 def _codes(points: Points, part: slice) -> tuple[Array, Array]:
     """Return the code points of some strings, concatenated, and where each string begins."""
-    codes, offsets = points.cached("codes", lambda points: _encode(points.rows))
+    codes, offsets = points.cached("codes", lambda points: encode_strings(points.rows))
     at = offsets[part.start : part.stop + 1]
     return codes[at[0] : at[-1]], at - at[0]
 
 
-def _encode(strings: list[str]) -> tuple[Array, Array]:
+def encode_strings(strings: list[str]) -> tuple[Array, Array]:
     """Return the code points of all strings, concatenated, and where each string begins."""
     text = "".join(strings).encode("utf-32-le", "surrogatepass")
     codes = np.frombuffer(text, dtype="<i4").astype(np.int32)

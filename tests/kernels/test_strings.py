@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-from mercer.kernels import words
+from mercer.kernels.string_loops import subsequence, substring
+from mercer.kernels.strings import encode_strings
 
 STRINGS = ["", "a", "aa", "aaaaaa", "cat", "cart", "cat", "abcabc", "añb😀añ", "😀\0a", "\ud800a"]
 
@@ -43,10 +44,10 @@ def inner(a, b):
 @pytest.mark.parametrize("letters", ["ab", "añ😀z"])
 @pytest.mark.parametrize("features", [substrings, subsequences])
 def test_enumeration(features, letters, decay, length):
-    kernel = {substrings: words.substring, subsequences: words.subsequence}[features]
+    kernel = {substrings: substring, subsequences: subsequence}[features]
     x, y = STRINGS, random_strings(letters) + STRINGS
     out = np.full((len(x), len(y)), 7.0)
-    kernel(*words.encode(x), *words.encode(y), length, decay, out)
+    kernel(encode_strings(x), encode_strings(y), length, decay, out)
     left, right = ([features(s, length, decay) for s in group] for group in (x, y))
     truth = [[inner(a, b) for b in right] for a in left]
     np.testing.assert_allclose(out, truth, rtol=1e-12, atol=0)
@@ -54,41 +55,41 @@ def test_enumeration(features, letters, decay, length):
 
 def test_lodhi_example():
     out = np.empty((2, 2))
-    words.subsequence(*words.encode(["cat", "car"]), *words.encode(["cat", "car"]), 2, 0.5, out)
+    subsequence(encode_strings(["cat", "car"]), encode_strings(["cat", "car"]), 2, 0.5, out)
     same, other = 2 * 0.5**4 + 0.5**6, 0.5**4
     np.testing.assert_allclose(out, [[same, other], [other, same]], rtol=1e-15)
 
 
 def test_strided_result():
     x = random_strings("abc", 5)
-    for kernel in (words.substring, words.subsequence):
+    for kernel in (substring, subsequence):
         out, part = np.empty((5, 5)), np.empty((10, 10))[::2, ::2]
-        kernel(*words.encode(x), *words.encode(x), 2, 0.5, out)
-        kernel(*words.encode(x), *words.encode(x), 2, 0.5, part)
+        kernel(encode_strings(x), encode_strings(x), 2, 0.5, out)
+        kernel(encode_strings(x), encode_strings(x), 2, 0.5, part)
         np.testing.assert_array_equal(out, part)
 
 
-@pytest.mark.parametrize("kernel", [words.substring, words.subsequence])
+@pytest.mark.parametrize("kernel", [substring, subsequence])
 def test_no_strings(kernel):
     for x, y in [([], ["ab"]), (["ab"], []), ([""], ["", ""])]:
         out = np.full((len(x), len(y)), 7.0)
-        kernel(*words.encode(x), *words.encode(y), 2, 0.5, out)
+        kernel(encode_strings(x), encode_strings(y), 2, 0.5, out)
         assert not out.any()
 
 
 def test_encode():
-    codes, offsets = words.encode(STRINGS)
+    codes, offsets = encode_strings(STRINGS)
     assert codes.dtype == np.int32
     assert offsets.dtype == np.int64
     for i, string in enumerate(STRINGS):
         assert codes[offsets[i] : offsets[i + 1]].tolist() == [ord(c) for c in string]
-    assert words.encode([])[1].tolist() == [0]
+    assert encode_strings([])[1].tolist() == [0]
 
 
 def test_tiles_by_slices_of_the_offsets():
-    codes, offsets = words.encode(random_strings("abc", 7))
-    for kernel in (words.substring, words.subsequence):
+    codes, offsets = encode_strings(random_strings("abc", 7))
+    for kernel in (substring, subsequence):
         whole, tile = np.empty((7, 7)), np.empty((3, 4))
-        kernel(codes, offsets, codes, offsets, 2, 0.5, whole)
-        kernel(codes, offsets[2:6], codes, offsets[3:], 2, 0.5, tile)
+        kernel((codes, offsets), (codes, offsets), 2, 0.5, whole)
+        kernel((codes, offsets[2:6]), (codes, offsets[3:]), 2, 0.5, tile)
         np.testing.assert_allclose(tile, whole[2:5, 3:], rtol=1e-14)
