@@ -10,7 +10,11 @@ import pytest
 
 pytest.importorskip("numba")
 
-from mercer.kernels.string_loops import subsequence, substring
+from mercer.kernels import Subsequence, Substring
+from mercer.kernels.gram_block import GramBlock
+from mercer.kernels.pair import TilePair
+from mercer.kernels.points import Points
+from mercer.kernels.string_loops import subsequence
 from mercer.kernels.strings import encode_strings
 
 STRINGS = ["", "a", "aa", "aaaaaa", "cat", "cart", "cat", "abcabc", "añb😀añ", "😀\0a", "\ud800a"]
@@ -39,42 +43,36 @@ def inner(a, b):
     return sum(weight * b[u] for u, weight in a.items() if u in b)
 
 
+FEATURES = {Substring: substrings, Subsequence: subsequences}
+both = pytest.mark.parametrize("kernel", FEATURES)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
 @pytest.mark.parametrize("decay", [0.3, 1.0])
 @pytest.mark.parametrize("letters", ["ab", "añ😀z"])
-@pytest.mark.parametrize("features", [substrings, subsequences])
-def test_enumeration(features, letters, decay, length):
-    kernel = {substrings: substring, subsequences: subsequence}[features]
+@both
+def test_enumeration(kernel, letters, decay, length):
     x, y = STRINGS, random_strings(letters) + STRINGS
-    out = np.full((len(x), len(y)), 7.0)
-    kernel(encode_strings(x), encode_strings(y), length, decay, out)
-    left, right = ([features(s, length, decay) for s in group] for group in (x, y))
+    left, right = ([FEATURES[kernel](s, length, decay) for s in group] for group in (x, y))
     truth = [[inner(a, b) for b in right] for a in left]
-    np.testing.assert_allclose(out, truth, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(kernel(length, decay)(x, y), truth, rtol=1e-12, atol=0)
+    diagonal = [inner(a, a) for a in right]
+    np.testing.assert_allclose(kernel(length, decay).diag(y), diagonal, rtol=1e-12, atol=0)
 
 
 def test_lodhi_example():
-    out = np.empty((2, 2))
-    subsequence(encode_strings(["cat", "car"]), encode_strings(["cat", "car"]), 2, 0.5, out)
     same, other = 2 * 0.5**4 + 0.5**6, 0.5**4
-    np.testing.assert_allclose(out, [[same, other], [other, same]], rtol=1e-15)
+    K = Subsequence(2, 0.5)(["cat", "car"])
+    np.testing.assert_allclose(K, [[same, other], [other, same]], rtol=1e-15)
 
 
-def test_strided_result():
-    x = random_strings("abc", 5)
-    for kernel in (substring, subsequence):
-        out, part = np.empty((5, 5)), np.empty((10, 10))[::2, ::2]
-        kernel(encode_strings(x), encode_strings(x), 2, 0.5, out)
-        kernel(encode_strings(x), encode_strings(x), 2, 0.5, part)
-        np.testing.assert_array_equal(out, part)
-
-
-@pytest.mark.parametrize("kernel", [substring, subsequence])
+@both
 def test_no_strings(kernel):
-    for x, y in [([], ["ab"]), (["ab"], []), ([""], ["", ""])]:
-        out = np.full((len(x), len(y)), 7.0)
-        kernel(encode_strings(x), encode_strings(y), 2, 0.5, out)
-        assert not out.any()
+    for x, y in [([], ["ab"]), (["ab"], []), ([""], ["", ""]), ([], [])]:
+        K = kernel(2, 0.5)(x, y)
+        assert K.shape == (len(x), len(y))
+        assert not K.any()
+        assert kernel(2, 0.5).diag(x).shape == (len(x),)
 
 
 def test_encode():
@@ -86,10 +84,17 @@ def test_encode():
     assert encode_strings([])[1].tolist() == [0]
 
 
-def test_tiles_by_slices_of_the_offsets():
-    codes, offsets = encode_strings(random_strings("abc", 7))
-    for kernel in (substring, subsequence):
-        whole, tile = np.empty((7, 7)), np.empty((3, 4))
-        kernel((codes, offsets), (codes, offsets), 2, 0.5, whole)
-        kernel((codes, offsets[2:6]), (codes, offsets[3:]), 2, 0.5, tile)
-        np.testing.assert_allclose(tile, whole[2:5, 3:], rtol=1e-14)
+@both
+def test_tiles(kernel):
+    x = Points(random_strings("abc", 7))
+    whole = kernel(2, 0.5)(x.rows)
+    tile = TilePair(GramBlock(x, x), slice(2, 5), slice(3, 7))
+    np.testing.assert_allclose(kernel(2, 0.5).on(tile), whole[2:5, 3:], rtol=1e-14)
+
+
+def test_strided_result():
+    codes = encode_strings(random_strings("abc", 5))
+    out, part = np.empty((5, 5)), np.empty((10, 10))[::2, ::2]
+    subsequence(codes, codes, 2, 0.5, out)
+    subsequence(codes, codes, 2, 0.5, part)
+    np.testing.assert_array_equal(out, part)

@@ -23,8 +23,7 @@ from mercer.arrays import (
 )
 from mercer.data import Block, Source, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.far import sums_over
-from mercer.kernels.feature_map import KernelMap
+from mercer.kernels.feature_map import KernelMap, kernel_sums
 from mercer.projection.base import Projection
 
 
@@ -119,7 +118,7 @@ class KernelProjection(Projection):
 
         d = source.shape[1]
         rows = source.map(dense_rows, d, dtype, extra_bytes=d * np.dtype(dtype).itemsize)
-        return sums_over(self.kernel, self.basis, rows, (self.mean, W), after, width)
+        return kernel_sums(self.kernel, self.basis, rows, (self.mean, W), after, width)
 
     @property
     def _orthonormal(self) -> Matrix:
