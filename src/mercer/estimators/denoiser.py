@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import progress, session
 from mercer.arrays import Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
+from mercer.checks import is_real
 from mercer.data import (
     Source,
     check_weights,
@@ -33,7 +34,6 @@ from mercer.estimators.pca import PCA
 from mercer.estimators.session import Sessions, fit_context
 from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
-from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
 
 
@@ -359,10 +359,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
             if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
         for gamma in gammas if self.gamma is not None else ():
-            if not (is_number(gamma) and 0 < gamma < math.inf):
+            if not (is_real(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")
         cut = self.limits
-        if cut is not None and not (len(cut) == 2 and all(map(is_number, cut)) and cut[0] < cut[1]):
+        if cut is not None and not (len(cut) == 2 and all(map(is_real, cut)) and cut[0] < cut[1]):
             raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
         check_image_shape(self.image_shape)
 

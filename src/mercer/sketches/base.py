@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer import session
+from mercer.checks import check_whole, require
 from mercer.data import Source
-from mercer.kernels.parameters import require, whole
 from mercer.sketches.drawn import Drawn, Same
 from mercer.sketches.transformer import Transformer
 
@@ -73,7 +73,7 @@ class RandomMap(SketchMap):
         """Return the map for d columns that a seed gives."""
 
     def check(self) -> None:
-        whole(self, "q")
+        check_whole(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
         seed = self.random_state
         known = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None

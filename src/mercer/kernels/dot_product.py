@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from mercer.arrays import namespace
+from mercer.checks import check_finite, check_nonnegative, check_positive, check_whole
+from mercer.kernels.base import Kernel
+from mercer.kernels.gram_block import power_error
+from mercer.kernels.pair import Pair, Slopes
+from mercer.kernels.points import Points, inverse_sqrt, normalize_rows
 
-from mercer.arrays import namespace, numpy_dtype
-from mercer.kernels.algebra import inverse_root
-from mercer.kernels.base import Either, Kernel
-from mercer.kernels.parameters import finite, not_negative, positive, whole
-from mercer.kernels.points import Points
-from mercer.kernels.rounding import compounded
-from mercer.kernels.slopes import Slopes
+__all__ = ["Cosine", "Linear", "Polynomial", "Tanh"]
 
 
 class Linear(Kernel):
@@ -27,20 +26,22 @@ class Linear(Kernel):
     array([[11.]])
     """
 
-    moves = True
-    far = True
-    sqdist_is_own = True
+    name = "linear"
+    ignores_gamma = True
+    shift_invariant = True
+    offset_sensitive = True
+    is_euclidean = True
 
-    def on(self, pair: Either) -> Any:
+    def on(self, pair: Pair) -> Any:
         return pair.dot
 
-    def apart(self, pair: Either) -> Any:
+    def sqdist(self, pair: Pair) -> Any:
         return pair.sqdist
 
-    def sqdist_of(self, apart: Any) -> Any:
-        return apart
+    def input_sqdist(self, sqdist: Any) -> Any:
+        return sqdist
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return (Slopes(dot=1.0),)
 
 
@@ -65,21 +66,23 @@ class Polynomial(Kernel):
     array([[144.]])
     """
 
+    name = "poly"
+
     def __init__(self, degree: int = 3, coef0: float = 1.0, gamma: float = 1.0) -> None:
         self.degree, self.coef0, self.gamma = degree, coef0, gamma
 
     def check(self) -> None:
-        whole(self, "degree")
-        not_negative(self, "coef0")
-        positive(self, "gamma")
+        check_whole(self, "degree")
+        check_nonnegative(self, "coef0")
+        check_positive(self, "gamma")
 
-    def on(self, pair: Either) -> Any:
+    def on(self, pair: Pair) -> Any:
         return _power(self.gamma * pair.dot + self.coef0, int(self.degree))
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return compounded(super().roundings(x, y, dtype), int(self.degree), dtype)
+        return power_error(super().roundings(x, y, dtype), int(self.degree), dtype)
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         inner = _power(self.gamma * pair.dot + self.coef0, int(self.degree) - 1)
         return (Slopes(dot=self.gamma * self.degree * inner),)
 
@@ -101,22 +104,21 @@ class Tanh(Kernel):
     False
     """
 
+    name = "sigmoid"
+    psd = False
+
     def __init__(self, gamma: float = 1.0, coef0: float = 0.0) -> None:
         self.gamma, self.coef0 = gamma, coef0
 
-    @property
-    def psd(self) -> bool | None:
-        return False
-
     def check(self) -> None:
-        positive(self, "gamma")
-        finite(self, "coef0")
+        check_positive(self, "gamma")
+        check_finite(self, "coef0")
 
-    def on(self, pair: Either) -> Any:
+    def on(self, pair: Pair) -> Any:
         inner = self.gamma * pair.dot + self.coef0
         return namespace(inner).tanh(inner)
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return (Slopes(dot=self.gamma * (1.0 - self.on(pair) ** 2)),)
 
 
@@ -132,57 +134,29 @@ class Cosine(Kernel):
     array([[0.96]])
     """
 
-    def on(self, pair: Either) -> Any:
-        return pair.through("unit", _unit).dot
+    name = "cosine"
+    ignores_gamma = True
 
-    def apart(self, pair: Either) -> Any:
-        return pair.through("unit", _unit).sqdist
+    def on(self, pair: Pair) -> Any:
+        return pair.mapped("normalized", normalize_rows).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return pair.mapped("normalized", normalize_rows).sqdist
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         return 2.0 * super().roundings(x, y, dtype)
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        x, y = (inverse_root(norm) for norm in pair.lengths)
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        x, y = (inverse_sqrt(norm) for norm in pair.norms)
         return (Slopes(dot=x * y, norm=-0.5 * pair.dot * x**3 * y),)
 
 
-def _unit(rows: Any) -> Any:
-    """Return rows of unit length; zero rows stay zero."""
-    if rows.shape[1] == 0:
-        return rows
-    norms = Points(rows).norms
-    xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
-    lost = ~((norms > tiny**0.75) & (norms < tiny**-0.75))  # their squares may be, not they
-    if bool(xp.any(lost)):
-        largest = _largest(rows)
-        rows = _times(rows, 1.0 / xp.where(lost & (largest > 0), largest, 1.0 + 0.0 * largest))
-        norms = Points(rows).norms
-    return _times(rows, inverse_root(norms))
-
-
-def _largest(rows: Any) -> Any:
-    """Return the largest size of an entry of every row."""
-    if hasattr(rows, "tocsr"):
-        return abs(rows).max(axis=1).toarray().reshape(-1)
-    xp = namespace(rows)
-    return xp.max(xp.abs(rows), axis=1)
-
-
-def _times(rows: Any, factors: Any) -> Any:
-    """Return every row times its factor."""
-    if hasattr(rows, "tocsr"):
-        made = rows.tocsr().copy()
-        made.data *= np.repeat(factors, np.diff(made.indptr))
-        return made
-    return rows * factors[:, None]
-
-
 def _power(values: Any, p: int) -> Any:
-    """Return values to the power p by multiplications: faster than `pow`, and as exact."""
-    made = None
+    """Return values to the power p by multiplications: faster than `pow`, and as accurate."""
+    result = None
     while p:
         if p & 1:
-            made = values if made is None else made * values
+            result = values if result is None else result * values
         p >>= 1
         values = values * values if p else values
-    return 1.0 if made is None else made
+    return 1.0 if result is None else result
