@@ -203,7 +203,11 @@ def _name_tips(ax: Axes, tips: Values, names: list[str], taken: list[Any]) -> li
     style |= {"arrowprops": {"arrowstyle": "-", "linewidth": 0.5, "color": base.GRAY}}
     center, *ends = ax.transData.transform([(0, 0), *tips])
     taken = [*taken, *(bbox([end - 3 * pixels, end + 3 * pixels]) for end in ends)]
-    shafts = [bbox([p, p]) for end in ends for p in np.linspace(center, end, 50)]
+    shafts = np.vstack([center, *(np.linspace(center, end, 50) for end in ends)])
+
+    def crosses(box: Any) -> bool:
+        return bool(((box.min < shafts) & (shafts < box.max)).all(axis=1).any())
+
     notes = []
     for tip, end, name in zip(tips, ends, names, strict=True):
         note = ax.annotate(name, tip, xytext=(0, 0), **style)
@@ -221,7 +225,7 @@ def _name_tips(ax: Axes, tips: Values, names: list[str], taken: list[Any]) -> li
         if not free:
             note.remove()
             continue
-        box = min(free, key=lambda box: box.count_overlaps(shafts) > 0)
+        box = min(free, key=crosses)
         note.xyann = ((box.min + box.max) / 2 - end) / pixels
         gap = np.hypot(*(end - np.clip(end, box.min, box.max)))
         note.arrow_patch.set_visible(gap > FAR * pixels)

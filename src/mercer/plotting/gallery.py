@@ -222,7 +222,7 @@ class GalleryDisplay(Display):
         base.lay_out(ax)
         points = ax.get_window_extent().width * 72 / ax.figure.figure.dpi / most
         # A letter is about 0.6 of its size wide.
-        fontsize = np.clip(points / (0.6 * max(map(len, captions), default=1)), 3.5, 8.0)
+        fontsize = np.clip(points / (0.6 * max(map(len, captions), default=1)), 2.5, 8.0)
         style |= {"ha": "center", "va": "top", "fontsize": fontsize}
         for i, (_, _, texts) in enumerate(lines):
             for j, text in enumerate(texts):
