@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Certificate, ConvergenceWarning, KernelPCA, NoveltyDetector
-from mercer.certificate import Figure, percent
+from mercer.certificate import Figure
+from mercer.messages import percent
 from mercer.methods import Subset
 from mercer.plotting import CertificateDisplay
 from tests.plotting.artists import apart, lay_out
@@ -26,8 +27,8 @@ def subset(digits):
 
 
 def certificate(captured, upper, **options):
-    values = np.array([2.0, 1.0])
-    return Certificate(captured, upper, 0.01 * values, values, np.ones(2), **options)
+    values, total = np.array([2.0, 1.0]), (Figure(1.0), Figure(1.0))
+    return Certificate(captured, (upper,), total, values, 0.01 * values, np.ones(2), **options)
 
 
 def words(text):
@@ -42,6 +43,9 @@ def test_bars_are_the_figures(digits, subset):
     assert gap.get_x() == float(known.captured)
     assert gap.get_x() + gap.get_width() == pytest.approx(float(known.optimum_upper))
     assert set(display.optima_[0].get_xdata()) == {float(known.optimum_upper)}
+    (mark,) = (line for line in display.ax_.lines if line.get_marker() == "v")
+    likely = float(known.captured) / (1 - float(known.gap_estimate))
+    assert mark.get_xdata() == pytest.approx([likely])
     # Independent of the certificate: what exact kernel PCA explains lies in the gap.
     exact = KernelPCA(5, kernel="rbf", gamma=subset.gamma_).fit(digits)
     best = float(exact.explained_variance_ratio_.sum())

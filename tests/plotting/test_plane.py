@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, KernelPCA
-from mercer.certificate import percent
+from mercer.messages import percent
 from mercer.methods import Improved, Nystrom, Subset
 from mercer.plotting import ContoursDisplay, NormsDisplay
 from tests.plotting.artists import Powers, contour_sets, lay_out, points, texts

@@ -93,7 +93,8 @@ def hover(page, trace=0, point=0):
 def edge(page, selector, side):
     """Return the places of elements on the screen."""
     return page.evaluate(
-        "([s, side]) => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect()[side])",
+        "([s, side]) => [...document.querySelectorAll(s)]"
+        ".map(e => e.getBoundingClientRect()[side])",
         [selector, side],
     )
 

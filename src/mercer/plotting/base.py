@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
-from mercer.certificate import percent
 from mercer.extras import extra
+from mercer.messages import percent
 
 Axes: TypeAlias = Any
 """A matplotlib Axes."""

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.certificate import Certificate, Figure, percent
+from mercer.certificate import Certificate, Figure
 from mercer.estimators.inspection import unwrap
+from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Style
 
@@ -31,7 +32,7 @@ class CertificateDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : base.matplotlib Axes and Figure
+    ax_, figure_ : matplotlib Axes and Figure
     captured_, gaps_ : BarContainer
         The variance explained, and the gap between it and the bound on the optimum.
     optima_ : list of Line2D
@@ -138,7 +139,8 @@ class CertificateDisplay(Display):
             style |= {"color": base.INK, "linewidth": 1.6, "zorder": 3}
             self.optima_ += ax.plot([float(one.optimum_upper)] * 2, [y - 0.24, y + 0.17], **style)
             if one.likely is not None:
-                ax.plot(one.likely, y - 0.24, "v", color=base.INK, markersize=5, zorder=4)
+                share = one.likely / float(one.total[1])  # the total of `captured`
+                ax.plot(share, y - 0.24, "v", color=base.INK, markersize=5, zorder=4)
         ax.set(xlim=(0, whole), ylim=(len(at) - 0.2, -0.32))
         ax.xaxis.set_major_formatter(base.matplotlib("ticker").PercentFormatter(1, symbol=" %"))
         ax.set_yticks(at, [base.one_line(name, 18) for name in self.certificates], parse_math=False)

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.certificate import percent
 from mercer.estimators import inspection
+from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.certificate import percent
 from mercer.estimators import inspection
 from mercer.estimators.coloring import Coloring
+from mercer.messages import percent
 from mercer.plotting import base, points
 from mercer.plotting.base import Axes, Display, Values
 

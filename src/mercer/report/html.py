@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer.certificate import percent
 from mercer.extras import extra
+from mercer.messages import percent
 
 _SCRIPTS = ("base.js", "theme.js", "tables.js", "scree.js", "scatter.js", "errors.js", "start.js")
 # Characters that change the direction of the text around them.
@@ -78,9 +78,9 @@ def format_fixed(x: float, places: int) -> str:
     return f"{round(float(x), places) + 0.0:.{places}f}".replace("-", "−")
 
 
-def format_percent(share: float, digits: int = 2) -> str:
-    """Write a share, rounded down: ``95.13 %``."""
-    return "–" if not math.isfinite(share) else unbroken(percent(share, digits))
+def format_percent(share: float, digits: int = 2, *, up: bool = False) -> str:
+    """Write a share, rounded down, or up for a limit: ``95.13 %``."""
+    return "–" if not math.isfinite(share) else unbroken(percent(share, digits, up=up))
 
 
 def unbroken(sentence: str) -> str:

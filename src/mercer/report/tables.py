@@ -148,5 +148,5 @@ def fully_reconstructed(subject: Subject, shown: ReportRows) -> bool:
         return False
     projection = subject.model.projection_
     eps = float(np.finfo(shown.rows.treated.dtype).eps)
-    length = projection.total_variance + getattr(projection, "height", 0.0)
+    length = projection.total_variance + getattr(projection, "mean_sq", 0.0)
     return bool(np.max(shown.errors, initial=0.0) <= 1000 * eps * length)
