@@ -13,7 +13,7 @@ from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import footprint
-from mercer.landmarks.objective import centred, losses
+from mercer.landmarks.objective import centred, descending, losses
 from mercer.landmarks.pivoted_cholesky import pivoted_cholesky
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
@@ -129,7 +129,7 @@ class Shrinking:
         xi, V = eigh(self.scatter)
         T = self.dual @ V
         u = (T / np.linalg.norm(T, axis=1)[:, None]).T
-        gone = _apart(u, np.argsort(losses(xi, u, self.r), kind="stable"), many)
+        gone = _apart(u, descending(-losses(xi, u, self.r)), many)
         stay = np.setdiff1d(np.arange(len(xi)), gone)
         Q = qr(u[:, gone])[0][:, len(gone) :]
         self.rows, self.dual, self.scatter = self.rows[stay], T[stay] @ Q, (Q.T * xi) @ Q

@@ -12,7 +12,7 @@ from mercer.config import get_config
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, taken
 from mercer.landmarks.columns import Columns, Rows
-from mercer.landmarks.objective import centred, gains
+from mercer.landmarks.objective import centred, descending, gains
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 
@@ -119,7 +119,7 @@ class Growing:
     def __init__(self, problem: KernelProblem, among: Rows, r: int | None) -> None:
         n, p = problem.source.shape[0], len(among)
         require_memory(8.0 * p * (n + 3 * p), f"the kernel between {n} rows and {p} candidates")
-        K = Columns(problem).collect(among)
+        K = Columns(problem, np.float64).collect(among)
         self.r, self.chosen = r, list[int]()
         near = K[among]
         self.near = np.asfortranarray((near + near.T) / 2.0)
@@ -135,8 +135,8 @@ class Growing:
     def grow(self, many: int) -> int:
         """Take in the candidates that add most; return how many."""
         scores, before = self.scores(), self.left.copy()
-        start, likely = len(self.chosen), np.argsort(-scores, kind="stable")
-        for x in likely[: int(np.isfinite(scores).sum())]:
+        start, outside = len(self.chosen), np.flatnonzero(np.isfinite(scores))
+        for x in outside[descending(scores[outside])]:
             if len(self.chosen) - start == many:
                 break
             if self.left[x] >= _STILL * before[x]:

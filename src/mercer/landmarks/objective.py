@@ -14,6 +14,8 @@ diag(ξ), once rotated. Then
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
@@ -22,6 +24,8 @@ from mercer.problem import KernelProblem
 
 # Roots are found to these shares: of themselves, and of the largest ξ.
 _OF_ROOT, _OF_LARGEST, _STEPS = 1e-14, 1e-16, 100
+# Values that differ by at most this share of the largest are equal.
+_EQUAL = 1e-6
 
 
 def captured(problem: KernelProblem, basis: Basis) -> float:
@@ -67,6 +71,17 @@ def gains(xi: Vector, b: Matrix, c: Vector, r: int | None) -> Vector:
         gap = np.maximum(c - xi[0], 0.0) + far if k == 0 else np.full(len(c), offsets[k - 1])
         total += _root(offsets, squares, gap, 1.0, c - xi[k])
     return total
+
+
+def descending(values: Vector) -> np.ndarray[Any, Any]:
+    """Return the order of finite values, largest first; equal values keep their order.
+
+    Rounding would decide between equals otherwise, and it depends on the block size.
+    """
+    order = np.argsort(-values, kind="stable")
+    steps = np.diff(values[order], prepend=values[order[:1]])
+    rank = np.cumsum(steps < -_EQUAL * np.max(np.abs(values), initial=0.0))
+    return np.asarray(order[np.lexsort((order, rank))])
 
 
 def losses(xi: Vector, u: Matrix, r: int | None) -> Vector:

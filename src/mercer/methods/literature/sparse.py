@@ -86,6 +86,9 @@ class Sparse(OnBasis):
     the cube of the number of candidates; a step that lowers the likelihood is not taken, but the
     fast step of the source, or its EM step. Candidates are all rows up to 2000, or a pool of them.
 
+    The likelihood may have several maxima, and rounding can decide which of them a search finds:
+    of all methods, this one may return other points for another block size.
+
     Parameters
     ----------
     n_basis : int, float or None
