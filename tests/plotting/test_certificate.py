@@ -154,5 +154,5 @@ def test_errors(digits):
         CertificateDisplay.from_estimator(PCA(2).fit(digits), kind="pie")
     unknown = certificate(Figure(0.5), Figure(0.6))
     object.__setattr__(unknown, "residuals", np.full(2, np.nan))
-    with pytest.raises(ValueError, match="'basis' has no residuals of single components"):
+    with pytest.raises(ValueError, match="'basis' has no residuals per component"):
         CertificateDisplay({"basis": unknown}).plot(kind="components")

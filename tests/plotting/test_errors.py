@@ -152,7 +152,11 @@ def test_names_of_rows_and_given_axes(wine):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"quantile": 95}, "quantile=95"), ({"ids": [1]}, "1 ids for them"), ({"bins": 0}, "bins=0")],
+    [
+        ({"quantile": 95}, "quantile=95"),
+        ({"ids": [1]}, "ids has 1 entries"),
+        ({"bins": 0}, "bins=0"),
+    ],
 )
 def test_errors_of_arguments(wine, options, message):
     with pytest.raises(ValueError, match=message):
@@ -160,7 +164,7 @@ def test_errors_of_arguments(wine, options, message):
 
 
 def test_errors_that_cannot_be_drawn():
-    with pytest.raises(ValueError, match="one for each row"):
+    with pytest.raises(ValueError, match="one error per row"):
         ReconstructionErrorDisplay([], 1.0).plot()
     with pytest.raises(ValueError, match="error of row 1 is nan"):
         ReconstructionErrorDisplay([1.0, np.nan], 1.0).plot()

@@ -91,7 +91,7 @@ def test_reconstructions_of_other_models(digits):
         display = GalleryDisplay.from_reconstructions(model, X, rows=2)
         expected = model.inverse_transform(model.transform(X[:2]))
         np.testing.assert_allclose(np.reshape(tiles(display)[2:], (2, 64)), expected, atol=1e-9)
-    with pytest.raises(TypeError, match="no way back to rows"):
+    with pytest.raises(TypeError, match="cannot reconstruct rows"):
         GalleryDisplay.from_reconstructions(StandardLike(), X)
 
 
@@ -139,17 +139,17 @@ def test_errors(digits):
     calls = [
         (
             lambda: GalleryDisplay.from_estimator(pca, (8, 9)),
-            r"image_shape=\(8, 9\) has 72 numbers",
+            r"image_shape=\(8, 9\) has 72 pixels",
         ),
-        (lambda: GalleryDisplay.from_images(digits[:, :60]), "60 numbers are not a square"),
+        (lambda: GalleryDisplay.from_images(digits[:, :60]), "60 numbers is not a square"),
         (lambda: GalleryDisplay.from_images({}), "images is empty"),
         (lambda: GalleryDisplay.from_images({"a": digits[:2], "b": digits[:0]}), "images is empty"),
         (lambda: GalleryDisplay.from_images(np.zeros((2, 3, 4, 4))), r"width, 3\) for color"),
         (lambda: GalleryDisplay.from_images(np.zeros(9)), r"images have shape \(9,\)"),
-        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=[200]), "of 0 to 199"),
-        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=0), "of 0 to 199"),
+        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=[200]), "from 0 to 199"),
+        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=0), "from 0 to 199"),
         (lambda: GalleryDisplay.from_reconstructions(pca, digits[:0]), "no rows to draw"),
-        (lambda: GalleryDisplay.from_estimator(pca, components=4), "of 0 to 2"),
+        (lambda: GalleryDisplay.from_estimator(pca, components=4), "from 0 to 2"),
         (lambda: GalleryDisplay.from_images(digits[:2], captions={"": ["one"]}), "1 captions"),
         (
             lambda: GalleryDisplay.from_images({"a": np.ones((1, 4)), "b": np.ones((1, 9))}),

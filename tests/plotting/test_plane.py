@@ -42,7 +42,7 @@ def test_components(X, components, numbers):
 
 @pytest.mark.parametrize("components", [0, 4, [], [3], [-1]])
 def test_components_that_are_not_there(X, components):
-    with pytest.raises(ValueError, match=r"there are 3: .* of 0 to 2"):
+    with pytest.raises(ValueError, match=r"there are 3 components: .* from 0 to 2"):
         contours(Powers(3), X, components=components, resolution=8)
 
 
@@ -127,7 +127,7 @@ def test_given_axes(X):
     drawn = contours(Powers(4), X, ax=square, resolution=8)
     assert list(drawn) == list(square.ravel())
     assert all(ax.get_xlabel() == "x₁" for ax in drawn)
-    with pytest.raises(ValueError, match="ax holds 4 Axes, and 2 components"):
+    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 2 components"):
         contours(Powers(2), X, ax=square, resolution=8)
 
 
@@ -251,7 +251,7 @@ def test_errors_of_norms(X, rng):
         projection_norms({}, X)
     with pytest.raises(ValueError, match="This PCA takes 5 columns"):
         projection_norms({"a": PCA().fit(X), "b": PCA(2).fit(rng.normal(size=(9, 5)))}, X)
-    with pytest.raises(ValueError, match="ax holds 2 Axes, and 1 models"):
+    with pytest.raises(ValueError, match="ax holds 2 Axes, and there are 1 models"):
         projection_norms({"a": PCA().fit(X)}, X, ax=Figure().subplots(1, 2))
 
 

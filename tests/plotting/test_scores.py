@@ -261,16 +261,16 @@ def test_errors(X):
             lambda: ScoresDisplay.from_scores(X, labels=[1, 2, 3]),
             r"labels has shape \(3,\), and there",
         ),
-        (lambda: ScoresDisplay.from_scores(X, components=(0, 2)), "of 0 to 1"),
-        (lambda: ScoresDisplay.from_scores(X, components=(0, 1, 0)), "two are drawn"),
-        (lambda: ScoresDisplay.from_scores(X, components=[]), "of 0 to 1"),
+        (lambda: ScoresDisplay.from_scores(X, components=(0, 2)), "from 0 to 1"),
+        (lambda: ScoresDisplay.from_scores(X, components=(0, 1, 0)), "one or two components"),
+        (lambda: ScoresDisplay.from_scores(X, components=[]), "from 0 to 1"),
         (lambda: ScoresDisplay.from_scores([["a", "b"]]), "pass numbers"),
         (lambda: ScoresDisplay.from_scores(np.where(X > 12, np.nan, X)), "NaN or infinity"),
     ]
     for call, message in calls:
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match="There is no component to draw"):
+    with pytest.raises(ValueError, match="The model has no components to draw"):
         ScoresDisplay.from_estimator(PCA(0).fit(X), X)
     with pytest.raises(TypeError, match="This str has no transform"):
         ScoresDisplay.from_estimator("pca", X)
@@ -352,7 +352,7 @@ def test_given_axes_of_pairs():
     assert (display.axes_ == given).all()
     assert [ax.get_visible() for ax in given[0]] == [True, False, False]
     assert given[0, 0].figure.legends == []
-    with pytest.raises(ValueError, match="ax holds 4 Axes, and 9 panels"):
+    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 9 panels"):
         PairsDisplay.from_scores(X, components=3, ax=Figure().subplots(2, 2))
 
 
@@ -385,7 +385,7 @@ def test_pairs_of_a_pipeline_and_errors():
     pipe = make_pipeline(StandardScaler(), PCA(3)).fit(X)
     display = PairsDisplay.from_estimator(pipe, X)
     np.testing.assert_allclose(display.scores, pipe.transform(X), atol=1e-12)
-    with pytest.raises(ValueError, match="of 0 to 2"):
+    with pytest.raises(ValueError, match="from 0 to 2"):
         PairsDisplay.from_estimator(pipe, X, components=4)
     with pytest.raises(ValueError, match="labels has shape"):
         PairsDisplay.from_scores(X, labels=[1])

@@ -47,7 +47,7 @@ def test_shares_and_their_sum(rng):
     np.testing.assert_allclose([bar.get_height() for bar in display.bars_], shares)
     np.testing.assert_allclose(display.line_.get_xydata(), np.c_[1:4, np.cumsum(shares)])
     assert given.get_xlabel() == "Component"
-    assert given.get_ylabel() == "Share of the variance"
+    assert given.get_ylabel() == "Explained variance"
     lay_out(display)
     assert "100 %" in [text.get_text() for text in display.sum_ax_.get_yticklabels()]
     assert [tick for tick in given.get_xticks() if not 1 <= tick <= 3] == []

@@ -71,7 +71,7 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
     `components` is a number of leading ones, an iterable of indices, or None for the first `most`.
     """
     if not count:
-        raise ValueError("There is no component to draw: the model has none.")
+        raise ValueError("The model has no components to draw.")
     if components is None:
         return list(range(min(count, most)))
     if isinstance(components, Integral):
@@ -80,19 +80,19 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
         selected = [int(j) for j in components]
     if not selected or not all(0 <= j < count for j in selected):
         raise ValueError(
-            f"components={components!r}, but there are {count}: pass how many of the first, or "
-            f"indices out of 0 to {count - 1}."
+            f"components={components!r}, but there are {count} components: pass how many of the "
+            f"first to draw, or indices from 0 to {count - 1}."
         )
     return selected
 
 
 def selected_scores(model: Any, X: Any, components: Any, most: int) -> tuple[Values, list[int]]:
-    """Return the scores of rows on some components, and which; nothing larger is held."""
+    """Return the scores of rows on some components, and which; nothing larger is stored."""
     steps, estimator = unwrap(model)
     if not hasattr(estimator, "transform"):
         raise TypeError(
-            f"This {type(estimator).__name__} has no transform, which computes scores: it is not "
-            f"fitted, or has none. Pass a fitted PCA or KernelPCA, or a pipeline that ends in one."
+            f"This {type(estimator).__name__} has no transform method, which computes scores. Pass "
+            f"a fitted PCA or KernelPCA, or a pipeline that ends in one."
         )
     if steps or not hasattr(estimator, "projection_"):
         rows = SlicedRows(X)
@@ -110,7 +110,7 @@ def selected_scores(model: Any, X: Any, components: Any, most: int) -> tuple[Val
 
 
 def squared_errors(model: Any, X: Any) -> Values:
-    """Return the squared distance of each row from its reconstruction; nothing larger is held."""
+    """Return the squared distance of each row from its reconstruction, block by block."""
     steps, estimator = unwrap(model)
     if hasattr(estimator, "reconstruction_error"):
         error: Callable[[Any], Any] = estimator.reconstruction_error
@@ -126,8 +126,8 @@ def squared_errors(model: Any, X: Any) -> Values:
     else:
         raise TypeError(
             f"This {type(estimator).__name__} has neither reconstruction_error nor "
-            f"inverse_transform: it is not fitted, or has none. Pass a fitted PCA, KernelPCA or "
-            f"NoveltyDetector, or a pipeline that ends in one."
+            f"inverse_transform. Pass a fitted PCA, KernelPCA or NoveltyDetector, or a pipeline "
+            f"that ends in one."
         )
     rows = SlicedRows(X)
     return rows.apply(lambda x: to_numpy(error(_preprocess(steps, x)))[:, None], [0])[:, 0]
@@ -143,13 +143,15 @@ def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:
     if image_shape is None:
         side = math.isqrt(d)
         if side * side != d:
-            raise ValueError(f"{d} numbers are not a square: pass image_shape, such as (28, 28).")
+            raise ValueError(
+                f"A row of {d} numbers is not a square image: pass image_shape, such as (28, 28)."
+            )
         return side, side
     sides = tuple(int(side) for side in image_shape)
     valid = len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3))
     if not valid or min(sides) < 1 or math.prod(sides) != d:
         raise ValueError(
-            f"image_shape={image_shape!r} has {math.prod(sides)} numbers, and a row has {d} "
+            f"image_shape={image_shape!r} has {math.prod(sides)} pixels, and a row has {d} "
             f"numbers: pass (height, width), or (height, width, 3) for color images."
         )
     return sides
@@ -276,7 +278,7 @@ class FittedSpectrum:
         if values is None:
             raise ValueError(
                 f"This {type(estimator).__name__} has neither explained_variance_ nor "
-                f"eigenvalues_: it is not fitted, or never has them. Fit it, or pass a PCA or a "
+                f"eigenvalues_: it is not fitted, or has no spectrum. Pass a fitted PCA or "
                 f"KernelPCA."
             )
         self.linear = hasattr(estimator, "components_")

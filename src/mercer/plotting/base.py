@@ -94,8 +94,8 @@ def check_axes(ax: Any, count: int, what: str) -> Values:
     axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(axes) != count:
         raise ValueError(
-            f"ax holds {len(axes)} Axes, and {count} {what} are to be drawn: pass one for each, "
-            f"or select {what}."
+            f"ax holds {len(axes)} Axes, and there are {count} {what} to draw: pass one Axes for "
+            f"each."
         )
     return axes
 

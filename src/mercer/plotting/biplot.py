@@ -99,7 +99,7 @@ class BiplotDisplay(Display):
         Parameters
         ----------
         estimator : fitted model
-            PCA, ours or scikit-learn's, or a pipeline that ends in one.
+            PCA of Mercer or scikit-learn, or a pipeline that ends in one.
         X, labels, ax
             As in `ScoresDisplay.from_estimator`.
         components : two of int or None
@@ -107,20 +107,24 @@ class BiplotDisplay(Display):
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
         top : int
-            How many of the longest arrows are drawn.
+            Number of arrows to draw, the longest first.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_") or not hasattr(pca, "explained_variance_"):
             raise TypeError(
-                f"This {type(pca).__name__} has no loadings: it is not fitted, or its components "
-                f"are not directions of the columns. Fit it, or draw its scores with "
-                f"mercer.plotting.ScoresDisplay."
+                f"This {type(pca).__name__} has no loadings: it is not fitted, or not linear. Fit "
+                f"it, or draw its scores with mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(pca.components_).astype(np.float64)
         if len(V) < 2:
-            raise ValueError(f"A biplot needs two components, and there are {len(V)}: fit two.")
+            raise ValueError(
+                f"A biplot needs two components, and the model has {len(V)}. Fit at least two."
+            )
         if names is not None and len(names) != V.shape[1]:
-            raise ValueError(f"There are {V.shape[1]} columns, and {len(names)} names for them.")
+            raise ValueError(
+                f"names has {len(names)} entries, and there are {V.shape[1]} columns: pass one "
+                f"name per column."
+            )
         scores, selected = inspection.selected_scores(estimator, X, components, 2)
         deviation = np.sqrt(to_numpy(pca.explained_variance_).astype(np.float64))[selected]
         if not getattr(pca, "whiten", False):
@@ -141,7 +145,7 @@ class BiplotDisplay(Display):
                 f"and a name for each row of loadings."
             )
         if top < 1:
-            raise ValueError(f"top={top}: draw at least one arrow.")
+            raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")
         lengths = np.hypot(*L.T)
         longest = np.argsort(-lengths, kind="stable")[:top]
         self.drawn_ = longest[lengths[longest] > 0]

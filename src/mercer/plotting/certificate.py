@@ -21,7 +21,9 @@ class CertificateDisplay(Display):
 
     One bar per model: blue is the variance explained; hatched is the gap, what the best components
     may explain beyond it; gray is out of reach for as many components. The line at the end of the
-    gap is solid for a bound, dotted for an estimate.
+    gap is solid for a bound, dotted for an estimate. A method that knows the total variance only
+    within bounds divides by the upper one for the blue part and by the lower one for the line;
+    the gap in words does not depend on it, and can be smaller than the hatched part.
 
     Create it with `from_estimator`, or `from_estimators` for several.
 
@@ -56,7 +58,6 @@ class CertificateDisplay(Display):
     True
     """
 
-    figsize = (5.2, 3.4)
     certificates: Mapping[str, Certificate]
 
     @classmethod
@@ -70,7 +71,7 @@ class CertificateDisplay(Display):
         kind : {"bar", "components"}
             Shares of the variance; or residual and eigenvalue error of each component.
         ax : Axes or None
-            None makes a figure.
+            If None, a new figure is created.
         """
         return cls.from_estimators({"": estimator}, kind=kind, ax=ax)
 
@@ -97,8 +98,8 @@ class CertificateDisplay(Display):
             certificate = getattr(model, "certificate_", None)
             if not isinstance(certificate, Certificate):
                 raise TypeError(
-                    f"This {type(model).__name__} has no certificate_: it is not fitted, or not "
-                    f"one of Mercer's. Pass a fitted mercer.PCA or mercer.KernelPCA."
+                    f"This {type(model).__name__} has no certificate_: it is not fitted, or not a "
+                    f"model of Mercer. Pass a fitted mercer.PCA or mercer.KernelPCA."
                 )
             certificates[name] = certificate
         return cls(certificates).plot(ax, kind=kind)
@@ -106,7 +107,7 @@ class CertificateDisplay(Display):
     def plot(self, ax: Axes | None = None, *, kind: str = "bar") -> Self:
         """Draw the certificates; parameters as in `from_estimator`. Returns the display."""
         if not self.certificates:
-            raise ValueError("certificates is empty: pass at least one, by its name.")
+            raise ValueError("certificates is empty: pass at least one certificate by name.")
         if kind == "bar":
             self._open(ax, (6.4, 0.95 * len(self.certificates) + 0.55))
             self._draw_bars(self.ax_)
@@ -114,10 +115,11 @@ class CertificateDisplay(Display):
             for name, certificate in self.certificates.items():
                 if np.all(np.isnan(certificate.residuals)):
                     raise ValueError(
-                        f"The certificate{f' of {name!r}' if name else ''} has no residuals of "
-                        f'single components: its method bounds their sum. Use kind="bar".'
+                        f"The certificate{f' of {name!r}' if name else ''} has no residuals per "
+                        f'component: its method bounds their sum. Use kind="bar".'
                     )
-            self._draw_components(self._open(ax))
+            rows = 2 * len(self.certificates)
+            self._draw_components(self._open(ax, (5.2, 3.2 + 0.2 * rows)), outside=ax is None)
         else:
             raise ValueError(f'kind={kind!r} must be "bar" or "components".')
         return self
@@ -166,7 +168,7 @@ class CertificateDisplay(Display):
             )
             text.set_fontsize(text.get_fontsize() * min(1.0, room / widest))
 
-    def _draw_components(self, ax: Axes) -> None:
+    def _draw_components(self, ax: Axes, outside: bool) -> None:
         """Draw the residual and the error of each eigenvalue, relative to it."""
         self.residuals_, self.errors_ = [], []
         for i, (name, one) in enumerate(self.certificates.items()):
@@ -183,14 +185,19 @@ class CertificateDisplay(Display):
             self.residuals_ += ax.plot(
                 number, one.residuals / values, marker="o", label=text, **style
             )
-            text = f"{prefix if name else ''}error of the eigenvalue (estimated)"
+            text = f"{prefix if name else ''}eigenvalue error (estimated)"
             style |= {"marker": "s", "markerfacecolor": "white", "linestyle": ":"}
             self.errors_ += ax.plot(number, one.eigenvalue_errors / values, label=text, **style)
         ax.set_yscale("log", nonpositive="mask")
         locator = base.matplotlib("ticker").MaxNLocator(integer=True, min_n_ticks=1)
         ax.xaxis.set_major_locator(locator)
         base.set_texts(ax, xlabel="Component", ylabel="Relative to the eigenvalue")
-        for text in ax.legend(frameon=False, fontsize="small").get_texts():
+        style = {"fontsize": "small", "edgecolor": "none", "framealpha": 0.8}
+        if outside:
+            key = ax.figure.legend(loc="outside lower center", **style)
+        else:
+            key = ax.legend(**style)
+        for text in key.get_texts():
             text.set_parse_math(False)
 
 

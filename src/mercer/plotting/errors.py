@@ -87,22 +87,22 @@ class ReconstructionErrorDisplay(Display):
         estimator : fitted model
             PCA, KernelPCA, NoveltyDetector, or a pipeline that ends in one.
         X : array, sparse matrix, DataFrame, path or Source
-            Rows; only their errors are held.
+            Rows, read block by block; only their errors are kept in memory.
         quantile : float in [0, 1] or None
             The share of rows within the threshold. None: the threshold of a NoveltyDetector,
             0.99 of the rows for any other model.
         ids : array of shape (n,) or None
             Names of the rows.
         furthest : int
-            How many outliers are named.
+            Number of outliers to name.
         bins : int
             Number of bars. They have equal width on a logarithmic axis where the furthest row is
             more than 50 times as far as the median.
         ax : Axes or None
-            None makes a figure.
+            If None, a new figure is created.
         """
         if quantile is not None and not 0 <= quantile <= 1:
-            raise ValueError(f"quantile={quantile!r} is a share of the rows, in [0, 1].")
+            raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")
         errors = squared_errors(estimator, X)
         offset = getattr(parts(estimator)[1], "offset_", None)
         if quantile is None and offset is not None:
@@ -148,14 +148,17 @@ class ReconstructionErrorDisplay(Display):
     def _checked_errors(self, bins: int) -> Values:
         errors = np.asarray(self.errors, np.float64)
         if errors.ndim != 1 or not len(errors):
-            raise ValueError(f"errors has shape {errors.shape}: pass one for each row.")
+            raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
         if not np.isfinite(errors).all():
             bad = int(np.argmin(np.isfinite(errors)))
             raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
         if self.ids is not None and len(self.ids) != len(errors):
-            raise ValueError(f"There are {len(errors)} rows, and {len(self.ids)} ids for them.")
+            raise ValueError(
+                f"ids has {len(self.ids)} entries, and there are {len(errors)} rows: pass one id "
+                f"per row."
+            )
         if bins < 1:
-            raise ValueError(f"bins={bins}: a histogram has at least one bar.")
+            raise ValueError(f"bins={bins} must be at least 1.")
         return errors
 
 

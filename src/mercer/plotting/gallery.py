@@ -32,10 +32,10 @@ class GalleryDisplay(Display):
     captions : mapping of str to sequence of str, or None
         A line below each image of a row.
     limits : (float, float), "symmetric" or None
-        Values of black and white. "symmetric": those of each image, with zero in the middle.
-        None: the smallest and the largest of the first row.
+        Values shown as black and white. "symmetric": ± the largest of each image. None: the
+        smallest and the largest value of the first row.
     across : int or None
-        Where there is one title: how many images are side by side; None: at most ten.
+        Images per line where there is only one title; None: at most ten.
 
     Attributes
     ----------
@@ -77,17 +77,17 @@ class GalleryDisplay(Display):
         Parameters
         ----------
         estimator : fitted model
-            PCA, ours or scikit-learn's, a model built on one, or a pipeline that ends in one.
+            PCA of Mercer or scikit-learn, a model built on one, or a pipeline that ends in one.
         image_shape : (height, width), (height, width, 3) or None
             None: the model's own, or else a square.
         components : int, iterable of int or None
             How many of the first, or indices. None: the first ten.
         across : int or None
-            How many images are side by side.
+            Images per line.
         cmap : str or Colormap
             Colors from negative to positive.
         ax : Axes or None
-            None makes a figure.
+            If None, a new figure is created.
 
         Examples
         --------
@@ -128,7 +128,7 @@ class GalleryDisplay(Display):
         Parameters
         ----------
         estimator : fitted model
-            With `reconstruct`, or `transform` and `inverse_transform`; or a pipeline of such.
+            With `reconstruct`, or `transform` and `inverse_transform`; or a pipeline of these.
         X : array, sparse matrix, DataFrame, path or Source
             Images as rows.
         rows : int or sequence of int
@@ -141,8 +141,8 @@ class GalleryDisplay(Display):
         at = range(min(int(rows), n)) if isinstance(rows, Integral) else [int(i) for i in rows]
         if not at or not all(0 <= i < n for i in at):
             raise ValueError(
-                f"rows={rows!r}, but there are {n}: pass how many of the first, or indices out of "
-                f"0 to {n - 1}."
+                f"rows={rows!r}, but there are {n} rows: pass how many of the first to draw, or "
+                f"indices from 0 to {n - 1}."
             )
         reconstruct, shape = _reconstruction(estimator), _model_shape(estimator, image_shape)
         originals = np.concatenate([inspection.host_rows(source.read(i, i + 1)) for i in at])
@@ -178,7 +178,7 @@ class GalleryDisplay(Display):
         cmap : str or Colormap
             Colors of gray images.
         ax : Axes or None
-            None makes a figure.
+            If None, a new figure is created.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class GalleryDisplay(Display):
         if not shapes or not all(rows.values()):
             raise ValueError("images is empty: pass at least one image for every title.")
         if len(shapes) > 1:
-            raise ValueError(f"images have different shapes, {sorted(shapes)}: pass equal ones.")
+            raise ValueError(f"images have different shapes, {sorted(shapes)}: pass one shape.")
         (shape,) = shapes
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
             raise ValueError(
@@ -247,7 +247,8 @@ class GalleryDisplay(Display):
         for title, texts in captions.items():
             if texts and len(texts) != len(rows[title]):
                 raise ValueError(
-                    f"{title!r} has {len(rows[title])} images, and {len(texts)} captions for them."
+                    f"{title!r} has {len(rows[title])} images and {len(texts)} captions: pass one "
+                    f"caption per image."
                 )
         if len(rows) > 1:
             return [(title, images, captions[title]) for title, images in rows.items()]
@@ -306,7 +307,7 @@ def _reconstruction(model: Any) -> Any:
         return model.reconstruct
     if not hasattr(model, "inverse_transform"):
         raise TypeError(
-            f"{type(model).__name__} has no way back to rows: neither reconstruct nor "
-            f"inverse_transform. Pass a PCA, a KernelPCA with preimage=, or a pipeline of such."
+            f"This {type(model).__name__} cannot reconstruct rows: it has neither reconstruct nor "
+            f"inverse_transform. Pass a PCA, a KernelPCA with preimage=, or a pipeline of these."
         )
     return lambda rows: model.inverse_transform(model.transform(rows))

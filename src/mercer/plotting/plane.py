@@ -124,11 +124,11 @@ class ContoursDisplay(PlaneDisplay):
         resolution : int
             Points of the grid along each side.
         levels : int or increasing sequence
-            About how many levels, at round numbers; or the scores to draw lines at.
+            Approximate number of levels, at round numbers; or the scores at which to draw lines.
         cmap : str, Colormap or None
             Colors from negative to positive.
         ax : Axes, sequence of Axes or None
-            One per component. None makes a figure, with a key if there are labels.
+            One per component. If None, a new figure is created, with a key if there are labels.
         """
         rows, names = _plane(estimator, X)
         x, y, grid = _grid(rows, X, resolution)
@@ -249,10 +249,10 @@ class NormsDisplay(PlaneDisplay):
         cmap : str, Colormap or None
             Colors from zero to the largest.
         ax : Axes, sequence of Axes or None
-            One per model. None makes a figure, with a color bar.
+            One per model. If None, a new figure is created, with a color bar.
         """
         if not estimators:
-            raise ValueError("estimators is empty: pass at least one model, by its title.")
+            raise ValueError("estimators is empty: pass at least one model by name.")
         (rows, names), *_ = [_plane(model, X) for model in estimators.values()]
         x, y, grid = _grid(rows, X, resolution)
         shape = len(y), len(x)
@@ -301,7 +301,7 @@ def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
     if d != 2:
         raise ValueError(
             f"This {type(unwrap(model)[1]).__name__} takes {d} columns, and contours need two. "
-            "Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
+            f"Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
         )
     rows = host_rows(X)
     if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
@@ -314,7 +314,7 @@ def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
 def _grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
     """Return the coordinates of a grid around the rows, and its points as the type of X."""
     if resolution < 2:
-        raise ValueError(f"resolution={resolution}: a grid has at least 2 points a side.")
+        raise ValueError(f"resolution={resolution} must be at least 2 points per side.")
     low, high = (np.asarray(end, np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
     margin = MARGIN * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T

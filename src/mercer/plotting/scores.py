@@ -37,14 +37,14 @@ class ScoreDisplay(Display):
         estimator : fitted model
             Anything with `transform`, a model built on one, or a pipeline that ends in one.
         X : array, sparse matrix, DataFrame, path or Source
-            Rows; only their scores on the components drawn are held.
+            Rows, read block by block; only the scores to draw are kept in memory.
         labels : array of shape (n,) or None
             Classes of the rows, for a legend. Floats and dates with more than 20 distinct values,
             and integers with more than 60, are a scale with a color bar.
         components : int, iterable of int or None
             How many of the first, or indices. None: the first two, of pairs the first four.
         ax : Axes, array of k×k Axes for pairs, or None
-            None makes a figure.
+            If None, a new figure is created.
         """
         Y, selected = inspection.selected_scores(estimator, X, components, cls.default_components)
         ratio = inspection.explained_ratio(estimator)
@@ -124,8 +124,8 @@ class ScoresDisplay(ScoreDisplay):
         Y, titles = check_scores(self.scores), base.component_titles(self.components, self.ratio)
         if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
             raise ValueError(
-                f"components={self.components!r} of scores of shape {Y.shape}: two are drawn, "
-                f"such as (0, 1), or one."
+                f"components={self.components!r}, and scores has shape {Y.shape}: pass the scores "
+                f"on one or two components and their indices, such as (0, 1)."
             )
         if len(titles) == 1:
             Y, titles = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *titles]
@@ -178,14 +178,17 @@ class PairsDisplay(ScoreDisplay):
         Parameters
         ----------
         ax : array of k×k Axes or None
-            None makes a figure. Of Axes passed, those above the diagonal are made invisible.
+            If None, a new figure is created. Axes above the diagonal are made invisible.
         bins : int
             Number of bars in each histogram.
         """
         Y = check_scores(self.scores)
         k = Y.shape[1]
         if k != len(self.components):
-            raise ValueError(f"components={self.components!r} of scores of shape {Y.shape}.")
+            raise ValueError(
+                f"components={self.components!r}, and scores has shape {Y.shape}: pass one index "
+                f"per column of scores."
+            )
         by = points.label_coloring(self.labels, len(Y))
         self._open_square(ax, k)
         low, high = Y.min(axis=0).astype(float), Y.max(axis=0).astype(float)
@@ -259,7 +262,7 @@ def check_scores(scores: Any) -> Values:
     """Return scores as an array of finite numbers, or raise an error."""
     Y = inspection.host_rows(scores)
     if Y.ndim != 2 or 0 in Y.shape:
-        raise ValueError(f"scores has shape {Y.shape}: pass rows and columns, at least one each.")
+        raise ValueError(f"scores has shape {Y.shape}: pass at least one row and one column.")
     if Y.dtype.kind not in "iufb":
         raise ValueError(f"scores has dtype {Y.dtype}: pass numbers, as transform returns them.")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))

@@ -28,7 +28,7 @@ class SpectrumDisplay(Display):
     eigenvalues : array of shape (k,)
         Variances of the components, largest first.
     total_variance : float or None
-        The sum of all eigenvalues; None where it is unknown: then there are no shares.
+        Sum of all eigenvalues. None if it is unknown; then the bars are eigenvalues, not shares.
     cutoffs : mapping of str to int or None
         How many components each rule keeps, by its name.
     undecided : iterable of str
@@ -104,7 +104,7 @@ class SpectrumDisplay(Display):
         cumulative : bool
             Whether to draw the cumulative sum, where the total variance is known.
         ax : Axes or None
-            None makes a figure.
+            If None, a new figure is created.
 
         Examples
         --------
@@ -152,7 +152,7 @@ class SpectrumDisplay(Display):
         ax.xaxis.set_major_locator(ticker.MaxNLocator("auto", integer=True, min_n_ticks=1))
         margin = 0.02 * k + 0.1
         ax.set_xlim(0.5 - margin, k + 0.5 + margin)
-        base.set_texts(ax, xlabel="Component", ylabel="Share of the variance")
+        base.set_texts(ax, xlabel="Component", ylabel="Explained variance")
         if self.shares is None:
             base.set_texts(ax, ylabel="Eigenvalue")
         else:

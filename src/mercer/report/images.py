@@ -52,7 +52,7 @@ def image_gallery(
     if shown is None or shown.errors is None:
         return ImageGallery([], mean, components, "")
     if not hasattr(model, "inverse_transform"):
-        note = 'For reconstructions, set preimage="auto" and fit again.'
+        note = 'To show reconstructions, fit the model with preimage="auto".'
         return ImageGallery([], mean, components, note)
     order = np.argsort(shown.errors, kind="stable")
     middle = max(0, len(order) // 2 - MAX_PAIRS // 2)

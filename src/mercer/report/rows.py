@@ -45,13 +45,13 @@ class Sample:
         """Say which rows are drawn."""
         if len(self.at) == self.of:
             return f"All {format_count(self.of)} rows are drawn." if self.of > 1 else ""
-        how = ["chosen at random" + ("" if self.seed is None else f" with seed {self.seed}")]
+        how = ["a random sample" + ("" if self.seed is None else f" (seed {self.seed})")]
         if self.per_class:
-            how.append(f"at least {self.per_class} of every class that has as many")
+            how.append(f"with at least {self.per_class} rows of every class that has as many")
         if self.furthest:
-            how.append(f"and the {self.furthest} furthest from the components")
+            how.append(f"including the {self.furthest} rows furthest from the components")
         drawn, rows = format_count(len(self.at)), format_count(self.of)
-        return f"{drawn} of {rows} rows are drawn, {', '.join(how)}."
+        return f"{drawn} of {rows} rows are drawn: {', '.join(how)}."
 
     def with_furthest(self, errors: Values) -> Sample:
         """Return a sample with the furthest rows in place of as many spare ones."""

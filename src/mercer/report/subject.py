@@ -144,16 +144,16 @@ def find_subject(model: Any) -> Subject:
     outer = None
     if isinstance(last, SubspaceClassifier):
         raise TypeError(
-            "a SubspaceClassifier has components for every class, and a report is about one set "
-            "of them: pass one of its estimators_ and the rows of that class."
+            "A SubspaceClassifier has components for every class, and a report describes one set "
+            "of components: pass one of its estimators_ and the rows of that class."
         )
     if isinstance(last, (Around, Denoiser)):
         check_is_fitted(last)
         outer, last = last, last.estimator_
     if not isinstance(last, Projecting):
         raise TypeError(
-            f"a report is about a mercer.PCA or a mercer.KernelPCA, alone, in a NoveltyDetector, "
-            f"Denoiser or NearestProjection, or at the end of a Pipeline; not about "
+            f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a NoveltyDetector, "
+            f"Denoiser or NearestProjection, or at the end of a Pipeline; not "
             f"{'a class' if isinstance(last, type) else type(last).__module__.split('.')[0]} "
             f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The model comes "
             f"first: write_report(model, X, path)."

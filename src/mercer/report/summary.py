@@ -52,7 +52,7 @@ def summary_paragraphs(
 ) -> list[str]:
     """Return the summary: data and model, certificate, components, outliers."""
     rows = [] if shown is None else _rows(subject, shown)
-    first = " ".join([_data(subject), *rows, _model(subject)])
+    first = " ".join([_data(subject), _model(subject), *rows])
     paragraphs = [first, *_certificate(subject), *_components(subject, loadings)]
     return paragraphs if shown is None else [*paragraphs, _outliers(subject, shown)]
 
@@ -88,10 +88,10 @@ def _rows(subject: Subject, shown: ReportRows) -> list[str]:
     raw, label, sentences = shown.rows.raw, shown.label, []
     if raw.shape[0] != subject.model.plan_.size.n:
         sentences.append(
-            f"The {format_count(raw.shape[0])} rows shown here are not the rows of the fit."
+            f"The {format_count(raw.shape[0])} rows in this report are not those of the fit."
         )
     if raw.weights is not None:
-        sentences.append(f"Rows have weights: they count as {format_number(raw.count, 6)}.")
+        sentences.append(f"The rows are weighted and count as {format_number(raw.count, 6)}.")
     if label is not None and label.classes:
         count = len(label.classes)
         codes = range(count) if count <= 10 else label.largest(6)
@@ -104,29 +104,31 @@ def _rows(subject: Subject, shown: ReportRows) -> list[str]:
 
 def _model(subject: Subject) -> str:
     model, k = subject.model, subject.model.n_components_
-    text = f"This is {subject.kind}"
+    text = f"The model is a {subject.kind}"
     if subject.outer is not None:
-        text = f"This is a {_OUTER[type(subject.outer).__name__]} based on {subject.kind}"
+        text = f"The model is a {_OUTER[type(subject.outer).__name__]} based on {subject.kind}"
     if not subject.linear and not subject.precomputed:
         number = r"\d+\.\d+(e[+-]?\d+)?"
         kernel = re.sub(number, lambda m: f"{float(m.group()):.4g}", repr(model.kernel_))
-        text += f" with the kernel {clean_text(kernel, 200)}"
-    return f"{text}, with {format_quantity(k, 'component')}{_reason(model.n_components, k)}."
+        text += f" with the kernel {clean_text(kernel, 200)} and"
+    else:
+        text += " with"
+    return f"{text} {format_quantity(k, 'component')}{_reason(model.n_components, k)}."
 
 
 def _reason(n_components: Any, k: int) -> str:
     """Say why there are k components."""
     if n_components is None or n_components == "all":
-        return ", all there are"
+        return ", the maximum"
     if isinstance(n_components, Integral):
         return (
             "" if int(n_components) == k else f" of the {format_count(int(n_components))} requested"
         )
     if isinstance(n_components, Real):
         share = f"{100 * float(n_components):g}\u202f%"
-        return f", as many as it takes to explain {share} of the variance"
+        return f", the fewest that explain {share} of the variance"
     rule = n_components if isinstance(n_components, rules.Rule) else rules.NAMED[n_components]()
-    return f", chosen by this rule: {clean_text(rule_name(rule), 80)}"
+    return f", chosen by the rule “{clean_text(rule_name(rule), 80)}”"
 
 
 def _certificate(subject: Subject) -> list[str]:
@@ -162,11 +164,11 @@ def _outliers(subject: Subject, shown: ReportRows) -> str:
     """Say which row is furthest from the components, and how far."""
     errors, threshold = shown.errors, subject.threshold
     if errors is None:
-        return "The distances from the components cannot be computed from a kernel matrix."
+        return "Distances from the components cannot be computed from a kernel matrix."
     if fully_reconstructed(subject, shown):
         return "The components reconstruct every row: there are no outliers."
     row, median = int(furthest_rows(errors, 1)[0]), float(np.median(errors))
-    text = f"Row {short_text(shown.name(row), 40)} is furthest from the components"
+    text = f"Row {short_text(shown.name(row), 40)} is the furthest from the components"
     if median > 0 and len(errors) > 2:
         ratio = format_number(errors[row] / median, 3)
         text += f": its squared distance is {ratio} times the median"

@@ -48,7 +48,7 @@ def certificate_columns(subject: Subject) -> list[tuple[str, str, list[str]]]:
         ("share", "", shares, format_percent),
         ("cumulative", "", np.cumsum(shares), format_percent),
         ("residual", "proven", certificate.residuals, _format_error),
-        ("error of the variance", "estimated", certificate.eigenvalue_errors, _format_error),
+        ("variance error", "estimated", certificate.eigenvalue_errors, _format_error),
         ("angle", "estimated", angles, lambda x: f"{_format_error(x)}°".replace("–°", "–")),
     ]
     return [

@@ -66,8 +66,8 @@ def write_report(
         Where the model came from: "command" and any other facts to show. "notes", a list of
         sentences about the data, are shown in the summary.
     sample : int
-        The most rows that are drawn. Of more rows, a random sample is drawn, with some of every
-        class and the furthest from the components, and the page says so.
+        Maximum number of rows to draw. If there are more, the page shows a random sample with
+        rows of every class and the rows furthest from the components, and says so.
     random_state : int, Generator or None
         Seed of the sample.
 
@@ -148,14 +148,14 @@ def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> 
             f"write_report(model, X, path)."
         )
     if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Make it first.")
+        raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Create it first.")
     if Path(path).is_dir():
         raise IsADirectoryError(f"{path} is a folder. Name a file in it, such as report.html.")
     if isinstance(sample, bool) or not isinstance(sample, Integral) or sample < 1:
-        raise ValueError(f"sample={sample!r} must be an integer, 1 or more.")
+        raise ValueError(f"sample={sample!r} must be a positive integer.")
     for name, values in row_arguments.items():
         if values is not None and X is None:
-            raise ValueError(f"{name} belong to rows, and X is None: pass the rows, too.")
+            raise ValueError(f"{name} was passed without rows: X is None. Pass the rows, too.")
     columns = row_arguments["columns"]
     if columns is not None and not hasattr(columns, "items"):
         raise TypeError(
@@ -196,7 +196,7 @@ def _key_figures(subject: Subject) -> list[tuple[str, str]]:
     model, shares = subject.model, subject.shares
     figures = [
         (format_count(model.n_components_), "component" + "s" * (model.n_components_ != 1)),
-        (format_percent(float(model.certificate_.captured)), "of the variance explained"),
+        (format_percent(float(model.certificate_.captured)), "variance explained"),
         (format_percent(shares[0]) if len(shares) else "–", "by component 1"),
         (format_count(model.plan_.size.n), "rows in the fit"),
     ]

@@ -46,7 +46,7 @@ mercer.scatter = function () {
   if (data.webgl && !webgl && n > 5000) {
     const step = n / 5000;
     shown = Array.from({ length: 5000 }, (_, i) => Math.floor(i * step));
-    document.getElementById("fallback").textContent = "This browser has no WebGL: 5000 of them are shown.";
+    document.getElementById("fallback").textContent = "This browser has no WebGL, so only 5000 of them are shown.";
   }
   const type = webgl ? "scattergl" : "scatter";
   const size = n > 10000 ? 3.5 : n > 2000 ? 4.5 : n > 500 ? 6 : 8;
@@ -104,7 +104,7 @@ mercer.scatter = function () {
     const missing = shown.filter((i) => !Number.isFinite(color.values[i]));
     const numbers = take(color.values, known);
     const bar = {
-      title: { text: mercer.escape(color.name, 24), side: "top", font: { size: 12 } },
+      title: { text: mercer.escape(color.name, 28), side: "top", font: { size: 12 } },
       thickness: 12, outlinewidth: 0, len: 0.9, tickfont: { color: mercer.style("--soft") },
     };
     // A few extreme values would leave one color to all others.
