@@ -50,9 +50,11 @@ class GalleryDisplay(Display):
     >>> from mercer import PCA
     >>> from mercer.plotting import GalleryDisplay
     >>> X = load_digits().data
-    >>> display = GalleryDisplay.from_reconstructions(PCA(10).fit(X), X, rows=5)
-    >>> list(display.images)
+    >>> pca = PCA(10).fit(X)
+    >>> list(GalleryDisplay.from_reconstructions(pca, X, rows=5).images)
     ['original', '10 components']
+    >>> GalleryDisplay.from_estimator(pca, (8, 8)).captions_[0].get_text()
+    '1 (14.8 %)'
     """
 
     images: Mapping[str, Any]
@@ -88,15 +90,6 @@ class GalleryDisplay(Display):
             Colors from negative to positive.
         ax : Axes or None
             If None, a new figure is created.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from mercer import PCA
-        >>> from mercer.plotting import GalleryDisplay
-        >>> display = GalleryDisplay.from_estimator(PCA(4).fit(load_digits().data), (8, 8))
-        >>> [text.get_text() for text in display.captions_]
-        ['1 (14.8 %)', '2 (13.6 %)', '3 (11.7 %)', '4 (8.4 %)']
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_"):
@@ -175,20 +168,8 @@ class GalleryDisplay(Display):
             Shape of images that are rows of numbers; None: a square.
         captions, limits, across
             As in the class.
-        cmap : str or Colormap
-            Colors of gray images.
-        ax : Axes or None
-            If None, a new figure is created.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer.plotting import GalleryDisplay
-        >>> clean = np.zeros((3, 16))
-        >>> noisy = clean + np.random.default_rng(0).normal(size=clean.shape)
-        >>> display = GalleryDisplay.from_images({"original": clean, "noisy": noisy})
-        >>> [len(row) for row in display.images_]
-        [3, 3]
+        cmap, ax
+            As in `from_estimator`.
         """
         images = images if isinstance(images, Mapping) else {"": images}
         shaped = {

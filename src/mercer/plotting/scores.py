@@ -70,14 +70,6 @@ class ScoreDisplay(Display):
             The model's `explained_variance_ratio_`, for the axis labels.
         components, labels, ax
             As in `from_estimator`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer.plotting import ScoresDisplay
-        >>> scores = np.random.default_rng(0).normal(size=(50, 3))
-        >>> ScoresDisplay.from_scores(scores, components=(2, 0)).ax_.get_xlabel()
-        'Component 3'
         """
         Y = check_scores(scores)
         selected = inspection.select_components(components, Y.shape[1], cls.default_components)

@@ -60,8 +60,8 @@ class SpectrumDisplay(Display):
     array([0.362, 0.192, 0.111])
     >>> display.cutoffs["Kaiser"], display.cutoffs["broken stick"]
     (3, 2)
-    >>> SpectrumDisplay([4.0, 2.0, 1.0], 8.0).plot().line_.get_ydata()
-    array([0.5  , 0.75 , 0.875])
+    >>> SpectrumDisplay.from_estimator(PCA().fit(load_wine().data), rules=[0.95]).cutoffs
+    {'95 % of the variance': 1}
     """
 
     def __init__(
@@ -105,15 +105,6 @@ class SpectrumDisplay(Display):
             Whether to draw the cumulative sum, where the total variance is known.
         ax : Axes or None
             If None, a new figure is created.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> from mercer.plotting import SpectrumDisplay
-        >>> pca = PCA().fit(load_iris().data)
-        >>> SpectrumDisplay.from_estimator(pca, rules=[0.95, 0.99]).cutoffs
-        {'95 % of the variance': 2, '99 % of the variance': 3}
         """
         spectrum = FittedSpectrum(estimator)
         if rules is None:

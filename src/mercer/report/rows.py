@@ -195,26 +195,9 @@ class Survey(Fold):
 
 @dataclass(frozen=True)
 class ReportRows:
-    """Rows of a report, and what is known about them.
+    """Rows of a report: squared distances and correlations of all, scores and values of a sample.
 
-    Attributes
-    ----------
-    rows : EvaluatedRows
-    colorings : list of Coloring
-        What points can be colored by.
-    label : Coloring or None
-        The first of them, if labels were passed.
-    ids : ndarray of shape (n,) or None
-        Names of the rows.
-    sample : Sample
-        The rows drawn.
-    scores : ndarray of shape (drawn, components)
-    errors : ndarray of shape (n,) or None
-        Squared distances from the components, of all rows.
-    values : ndarray of shape (drawn, d) or None
-        The rows drawn, as they were passed.
-    correlations : ndarray of shape (d, components) or None
-        Correlations of columns and scores, over all rows.
+    `label` is the first of the colorings, if labels were passed.
     """
 
     rows: EvaluatedRows

@@ -45,18 +45,10 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model and its parts.
+    """A model as it was passed, and its parts.
 
-    Attributes
-    ----------
-    passed : estimator or Pipeline
-        The model as it was passed.
-    steps : tuple of transformers
-        Preprocessing before the components.
-    outer : estimator or None
-        A detector, denoiser or classifier built on the components.
-    model : PCA or KernelPCA
-        The estimator with the components.
+    `steps` preprocess the rows, `model` is the PCA or KernelPCA with the components, and `outer`
+    is a detector, denoiser or classifier built on it.
     """
 
     passed: Any

@@ -121,9 +121,8 @@ def _reason(n_components: Any, k: int) -> str:
     if n_components is None or n_components == "all":
         return ", the maximum"
     if isinstance(n_components, Integral):
-        return (
-            "" if int(n_components) == k else f" of the {format_count(int(n_components))} requested"
-        )
+        requested = int(n_components)
+        return "" if requested == k else f" of the {format_count(requested)} requested"
     if isinstance(n_components, Real):
         share = f"{100 * float(n_components):g}\u202f%"
         return f", the fewest that explain {share} of the variance"
