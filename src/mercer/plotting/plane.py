@@ -180,15 +180,11 @@ class NormsDisplay(PlaneDisplay):
 
     Parameters
     ----------
-    x, y : arrays of shape (r,)
-        Coordinates of the grid.
+    x, y, rows, names
+        As in `ContoursDisplay`.
     norms : mapping of str to array of shape (r, r)
         Norms at each y and x, by the title of their panel. The first sets the scale; values beyond
         it have a color of their own.
-    rows : array of shape (n, 2)
-        Rows to draw.
-    names : two of str
-        Names of the columns.
     basis : array of shape (m, 2) or None
         Points to mark in the first panel.
 

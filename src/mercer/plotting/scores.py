@@ -135,10 +135,8 @@ class PairsDisplay(ScoreDisplay):
     ----------
     scores : array of shape (n, k)
         Scores on the components drawn.
-    components : sequence of k int
-        Indices of these components.
-    ratio, labels
-        As in `from_scores`.
+    components, ratio, labels
+        As in `ScoresDisplay`.
 
     Attributes
     ----------

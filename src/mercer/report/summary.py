@@ -40,11 +40,7 @@ _OUTER = {
     "NearestProjection": "nearest-neighbor classifier",
 }
 _MODULES = (kernels, methods, landmarks, sketches, preimage, rules)
-_SKLEARN = {
-    "Pipeline": "pipeline",
-    "SimpleImputer": "impute",
-    "StandardScaler": "preprocessing",
-}
+_SKLEARN = {"Pipeline": "pipeline", "SimpleImputer": "impute", "StandardScaler": "preprocessing"}
 
 
 def summary_paragraphs(
