@@ -104,9 +104,9 @@ def _claim(asked: Options) -> None:
             outputs.claim(path, force=asked.force, inputs=tuple(others))
             others.append(path)
     if asked.report is not None:
-        from mercer.report import html
+        from mercer.report.html import require_packages
 
-        html.ready()
+        require_packages()
 
 
 def _write_scores(path: Path, model: Any, table: Any) -> None:

@@ -253,7 +253,7 @@ def _rounding(model: Any, distances: Array) -> Vector:
         error = 16 * eps * math.sqrt(fitted.total_variance)
         return np.asarray(error * (2 * np.sqrt(distances.astype(np.float64)) + error))
     longest = getattr(fitted, "total_variance", float(np.max(distances)))
-    return np.full(len(distances), 128 * eps * (longest + getattr(fitted, "height", 0.0)))
+    return np.full(len(distances), 128 * eps * (longest + getattr(fitted, "mean_sq", 0.0)))
 
 
 def _threshold(distances: Vector, weights: Vector, share: float, rounding: Vector) -> float:
