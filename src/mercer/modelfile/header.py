@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import math
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -97,11 +97,6 @@ def describe(model: Any, origin: dict[str, Any] | None) -> Header:
         origin=_checked(origin or {}),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-
-
-def to_json(header: Header) -> str:
-    """Return a header as JSON."""
-    return json.dumps(asdict(header), allow_nan=False, separators=(",", ":"))
 
 
 def from_json(text: str, checksum: str) -> Header:
