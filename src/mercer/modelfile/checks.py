@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from mercer.arrays import numpy_dtype, to_numpy
 from mercer.config import get_config, machine_memory
 from mercer.kernels import Kernel
-from mercer.kernels.strings import Strings
+from mercer.kernels.strings import StringKernel
 from mercer.linalg.span import Span
 from mercer.methods.literature.lessons import Learning
 from mercer.projection import Projection
@@ -32,7 +32,8 @@ def check(obj: Any) -> None:
     """Refuse an object that compiled code could not cope with."""
     if isinstance(obj, Kernel):
         obj.check()
-        ensure(not isinstance(obj, Strings) or obj.length <= _LONGEST_WORD, "a word is too long")
+        short = not isinstance(obj, StringKernel) or obj.length <= _LONGEST_WORD
+        ensure(short, f"length={getattr(obj, 'length', None)} is more letters than a string has")
     elif isinstance(obj, BaseEstimator):
         _check_estimator(obj)
     elif isinstance(obj, (Projection, Span)):
