@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from mercer.modelfile.container import ModelFileError, read_contents, read_texts, write_contents
-from mercer.modelfile.header import FORMAT, Header, describe, from_json
+from mercer.modelfile.header import FORMAT, Header, from_json, make_header
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
@@ -53,7 +53,7 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     texts = {
         "format": "mercer",
         "version": str(FORMAT),
-        "header": _json(asdict(describe(model, origin))),
+        "header": _json(asdict(make_header(model, origin))),
         "tree": _json(tree),
     }
     write_contents(path, texts, encoder.arrays)

@@ -68,7 +68,7 @@ class Header:
     checksum: str = ""
 
 
-def describe(model: Any, origin: dict[str, Any] | None) -> Header:
+def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
     """Return the header of a fitted model."""
     steps = [step for _, step in getattr(model, "steps", [("model", model)])]  # of a pipeline
     first, last = steps[0], steps[-1]
