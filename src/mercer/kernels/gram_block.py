@@ -73,6 +73,8 @@ class GramBlock:
         if x.sparse and y.sparse:
             from mercer.kernels.loops import sparse_product
 
+            if x.rows.shape[1] != y.rows.shape[1]:  # the compiled loop would read beyond an end
+                raise ValueError(f"rows of {x.rows.shape[1]} and {y.rows.shape[1]} columns")
             dtype = np.result_type(x.rows.dtype, y.rows.dtype)
             out = self._out.pop() if self._out else np.empty((len(x), len(y)), dtype)
             sparse_product(x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc()), out)

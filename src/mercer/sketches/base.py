@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mercer import progress
+from mercer import progress, session
 from mercer.arrays import is_dask, is_foreign
 from mercer.checks import check_whole, require
 from mercer.data import (
@@ -26,7 +26,6 @@ from mercer.data import (
     require_finite_entries,
     require_present,
 )
-from mercer.data.checkpoint import kept_seed
 from mercer.params import Params
 from mercer.sketches.matrix import IdentityMatrix, SketchMatrix
 
@@ -235,11 +234,11 @@ class RandomMap(SketchMap):
 def _as_seed(source: Any) -> int:
     """Return a whole number from a seed, a generator, or None."""
     if source is None:
-        return kept_seed(int(np.random.default_rng().integers(2**63)))
+        return session.seed(int(np.random.default_rng().integers(2**63)))
     if isinstance(source, np.random.Generator):
         return int(source.integers(2**63))
     if isinstance(source, np.random.RandomState):
-        return kept_seed(int(source.randint(2**31)))
+        return session.seed(int(source.randint(2**31)))
     return int(source)
 
 

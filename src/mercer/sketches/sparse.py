@@ -104,15 +104,15 @@ class FixedMatrix(SparseMatrix):
         csr = matrix.tocsr().astype(np.float64)
         d, q = (int(size) for size in csr.shape)
         super().__init__(d, q, -(-int(csr.nnz) // d))
-        self.csr: sp.csr_array = csr
+        self.matrix: sp.csr_array = csr
         self.drops = bool(np.any(np.diff(csr.indptr) == 0))
 
     def draw(self, number: int, count: int) -> sp.csr_array:
-        rows: sp.csr_array = self.csr[number * _ROWS : number * _ROWS + count]
+        rows: sp.csr_array = self.matrix[number * _ROWS : number * _ROWS + count]
         return rows
 
     def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        yield 0, self.csr
+        yield 0, self.matrix
 
 
 def _from_places(places: npt.NDArray[Any], values: Any, q: int) -> sp.csr_array:
@@ -191,10 +191,8 @@ class Hashing(RandomMap):
 class HashingMatrix(SparseMatrix):
     """One entry in every row for each hash: its bucket, with a sign."""
 
-    def __init__(
-        self, d: int, q: int, hashes: int, *, signed: bool, scale: float, seed: int
-    ) -> None:
-        super().__init__(d, q, hashes)
+    def __init__(self, d: int, q: int, each: int, *, signed: bool, scale: float, seed: int) -> None:
+        super().__init__(d, q, each)
         self.signed, self.scale, self.seed = signed, scale, seed
 
     def draw(self, number: int, count: int) -> sp.csr_array:

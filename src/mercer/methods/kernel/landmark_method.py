@@ -108,7 +108,10 @@ class OnBasis(Method):
         if rule.passes:  # rules compute with the rows before the fit checks them
             require_finite_vectors(problem)
         basis = rule.select(problem, m)
-        if isinstance(basis.points, list) or basis.points is None or is_finite(basis.points):
+        points = basis.points
+        if isinstance(points, list) or points is None:
+            return basis
+        if is_finite(points.data if hasattr(points, "tocsr") else points):
             return basis
         raise not_finite(problem.source.fold(Search()).found, problem.source)
 
