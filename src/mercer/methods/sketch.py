@@ -148,7 +148,7 @@ class Sketch(Method):
     def columns(self, d: int, k: int | None) -> int:
         """Return the number of columns of a sketch of d columns, for k components."""
         if isinstance(self.sketch, ImageMap):
-            return self.sketch.drawn(d).q
+            return self.sketch.matrix_for(d).q
         q = getattr(self.sketch, "q", None)
         return min(d, int(q) if q else max(_LEAST, _EACH * (k or 0)))
 

@@ -13,7 +13,7 @@ from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import is_real
 from mercer.config import get_config
 from mercer.data import ArraySource, Search, Source, as_source, not_finite
-from mercer.sketches import Drawn, RandomMap, SketchMap
+from mercer.sketches import RandomMap, SketchMap, SketchMatrix
 
 # Rows whose pairs are taken together.
 _GROUP = 128
@@ -44,7 +44,7 @@ class DotProductError:
 
 
 def dot_product_error(
-    sketch: SketchMap | Drawn, X: Any, pairs: int = 10000, random_state: Any = 0
+    sketch: SketchMap | SketchMatrix, X: Any, pairs: int = 10000, random_state: Any = 0
 ) -> DotProductError:
     r"""Return the mean absolute proportion error (MAPE) of the dot products of a sketch.
 
@@ -56,8 +56,8 @@ def dot_product_error(
 
     Parameters
     ----------
-    sketch : SketchMap or Drawn
-        Map; as fitted where it is fitted, else as drawn for X.
+    sketch : SketchMap or SketchMatrix
+        The map; if it is not fitted, it is drawn for X.
     X : array-like, sparse matrix, DataFrame, array of another library, path or Source
         Rows.
     pairs : int
@@ -77,21 +77,21 @@ def dot_product_error(
     >>> 0.01 < found.mean < 0.05
     True
     """
-    if not isinstance(sketch, (SketchMap, Drawn)):
+    if not isinstance(sketch, (SketchMap, SketchMatrix)):
         raise ValueError(f"sketch={sketch!r} must be a map such as mercer.sketches.Gaussian(500).")
     if not (is_real(pairs) and pairs >= 1 and pairs == int(pairs)):
         raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
     source = as_source(X)
     if source.shape[0] < 2:
         raise ValueError(f"X has {source.shape[0]} rows, and a pair needs two.")
-    drawn = sketch if isinstance(sketch, Drawn) else sketch.drawn_for(source)
+    matrix = sketch if isinstance(sketch, SketchMatrix) else sketch.current_matrix(source)
     total, used, zeros = 0.0, 0, 0
     for rows in _groups(source, int(pairs), np.random.default_rng(random_state)):
-        exact, made = _upper(rows), _upper(to_numpy(drawn.apply(rows)))
+        exact, approximate = _upper(rows), _upper(to_numpy(matrix.apply(rows)))
         left = int(pairs) - used - zeros
-        exact, made = exact[:left], made[:left]
+        exact, approximate = exact[:left], approximate[:left]
         some = exact != 0.0
-        total += float(np.sum(np.abs(made[some] - exact[some]) / np.abs(exact[some])))
+        total += float(np.sum(np.abs(approximate[some] - exact[some]) / np.abs(exact[some])))
         used, zeros = used + int(some.sum()), zeros + int((~some).sum())
     return DotProductError(total / used if used else float("nan"), used, zeros)
 

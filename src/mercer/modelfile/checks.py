@@ -89,7 +89,7 @@ def check_sums(parts: dict[str, Any], arrays: Any) -> None:
 
 
 def check_map(parts: dict[str, Any]) -> None:
-    """Check the sizes and indices of a drawn map before it is built."""
+    """Check the sizes and indices of the matrix of a sketch before it is built."""
     if "sample" in parts:
         _check_sample(parts["up"], parts["sample"])
         return

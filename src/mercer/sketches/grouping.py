@@ -14,7 +14,7 @@ from mercer.config import format_bytes, get_config
 from mercer.data import Search, Source, not_finite
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
-from mercer.sketches.scattered import Fixed
+from mercer.sketches.sparse import FixedMatrix
 
 Groups = list[npt.NDArray[np.int64]]
 
@@ -61,7 +61,7 @@ class FeatureGrouping(SketchMap):
     [[0, 1], [2], [3, 4, 5]]
     """
 
-    drawn_: Grouped
+    matrix_: GroupingMatrix
 
     def __init__(
         self, q: int | None = None, bound: float | None = None, *, center: bool = True
@@ -105,7 +105,7 @@ class FeatureGrouping(SketchMap):
                 f"C is no scatter: its entry {C[i, j]:g} in row {i}, column {j} is more than "
                 f"{own[i]:g} and {own[j]:g} on the diagonal allow."
             )
-        self.drawn_ = self._learn(C)
+        self.matrix_ = self._learn(C)
         self.n_features_in_ = len(C)
         self.__dict__.pop("feature_names_in_", None)
         return self
@@ -113,24 +113,24 @@ class FeatureGrouping(SketchMap):
     @property
     def groups_(self) -> Groups:
         """Features of every group; the first one stands for all."""
-        return self.drawn_.groups
+        return self.matrix_.groups
 
     @property
     def bound_(self) -> float:
         """Sum of norms: no eigenvalue of the scatter changes by more."""
-        return self.drawn_.bound
+        return self.matrix_.bound
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Grouped:
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> GroupingMatrix:
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
-        if self.drawn_.d != d:
+        if self.matrix_.d != d:
             raise ValueError(
-                f"{self!r} was fitted to {self.drawn_.d} columns, and the rows have {d}. Fit it "
+                f"{self!r} was fitted to {self.matrix_.d} columns, and the rows have {d}. Fit it "
                 f"to rows of the same columns."
             )
-        return self.drawn_
+        return self.matrix_
 
-    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Grouped:
+    def matrix_from(self, source: Source, rng: np.random.Generator | None = None) -> GroupingMatrix:
         self.check()
         d = source.shape[1]
         # The scatter, a block's product, and the norms.
@@ -147,7 +147,7 @@ class FeatureGrouping(SketchMap):
             raise not_finite(source.fold(Search()).found, source)
         return self._learn(C)
 
-    def _learn(self, C: Matrix) -> Grouped:
+    def _learn(self, C: Matrix) -> GroupingMatrix:
         """Merge groups until there are q, or until the next would exceed the bound."""
         self.check()
         d, trace = len(C), float(np.trace(C))
@@ -160,10 +160,10 @@ class FeatureGrouping(SketchMap):
         merging = Merging(_norms(C))
         while merging.left > fewest and merging.step(most):
             pass
-        return Grouped(d, merging.groups(), float(merging.cost.sum()))
+        return GroupingMatrix(d, merging.groups(), float(merging.cost.sum()))
 
 
-class Grouped(Fixed):
+class GroupingMatrix(FixedMatrix):
     """Groups of features, each times the root of its size, and the bound that they keep."""
 
     def __init__(self, d: int, groups: Groups, bound: float) -> None:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from mercer.checks import require
 from mercer.sketches.base import SketchMap
-from mercer.sketches.drawn import Drawn
-from mercer.sketches.scattered import Fixed
+from mercer.sketches.matrix import SketchMatrix
+from mercer.sketches.sparse import FixedMatrix
 
 _CHANNELS = ("last", "first")
 
@@ -36,7 +36,7 @@ class ImageMap(SketchMap):
         )
         require(self, "channels", self.channels in _CHANNELS, 'one of "last" and "first"')
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
         height, width, colours = _image(self.shape)
         if height * width * colours != d:
@@ -48,7 +48,7 @@ class ImageMap(SketchMap):
         every = sp.eye_array(colours)
         pixels = self.axes(height, width)
         last = self.channels == "last"
-        return Fixed(sp.kron(pixels, every) if last else sp.kron(every, pixels))
+        return FixedMatrix(sp.kron(pixels, every) if last else sp.kron(every, pixels))
 
 
 class Resize(ImageMap):
