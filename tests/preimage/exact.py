@@ -23,7 +23,6 @@ def kernel_pca(kernel, X, k=None, center=True, shift=None):
         eigenvalues=values[:k] / n,
         total_variance=float(values.sum()) / n,
         rest=float(values[k:].sum()) / n,
-        certificate=None,
         kernel=kernel,
         basis=basis,
         shift=shift,

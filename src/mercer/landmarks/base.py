@@ -77,8 +77,8 @@ class Landmarks(Params, ABC):
             return
         rows = "strings" if strings else "a precomputed kernel matrix"
         raise ValueError(
-            f"{self!r} takes the mean of rows of numbers, and was given {rows}. Choose the basis "
-            f"by a rule that takes any rows, such as uniform, rp_cholesky or kernel_kmeans."
+            f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for any "
+            f"kind of rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
         )
 
 
@@ -164,8 +164,8 @@ def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
     available = int((sizes > 0).sum())
     if available < m:
         raise ValueError(
-            f"only {available} rows can be drawn, and n_basis={m} were asked for. "
-            f"Take a smaller basis, or select='uniform'."
+            f"only {available} rows can be drawn, but n_basis={m}. Use a smaller basis, or "
+            f"select='uniform'."
         )
     certain = np.zeros(len(sizes), bool)
     while True:
@@ -184,7 +184,7 @@ def require_memory(nbytes: float, what: str) -> None:
     if nbytes > budget:
         raise MemoryError(
             f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
-            f"Take a smaller basis, select='uniform', or raise it with config_context(memory=...)."
+            f"Use a smaller basis, select='uniform', or raise it with config_context(memory=...)."
         )
 
 
@@ -193,6 +193,5 @@ def require_enough_rows(problem: KernelProblem, m: int) -> None:
     available = len(weighted_row_indices(problem))
     if available < m:
         raise ValueError(
-            f"only {available} rows have a weight above zero, and n_basis={m} were asked for. "
-            f"Take a smaller basis."
+            f"only {available} rows have a weight above zero, but n_basis={m}. Use a smaller basis."
         )

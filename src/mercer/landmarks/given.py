@@ -47,7 +47,7 @@ class Given(Landmarks):
         else:
             basis = row_basis(problem, rows, _counts(problem, rows))
         if m is not None and len(basis) != m:
-            raise ValueError(f"n_basis={m}, and {len(basis)} points were given. Leave n_basis out.")
+            raise ValueError(f"n_basis={m}, but {len(basis)} points were given. Leave n_basis out.")
         return basis
 
     def _rows(self, n: int) -> Any:
@@ -59,8 +59,8 @@ class Given(Landmarks):
         rows = np.asarray(self.points)
         if rows.ndim == 1 and rows.dtype.kind == "b":
             raise ValueError(
-                "landmarks are numbers of rows or points, and a mask of True and False was given. "
-                "Pass np.flatnonzero(mask)."
+                "landmarks must be indices of rows or points, and a boolean mask was given. Pass "
+                "np.flatnonzero(mask)."
             )
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             return None
@@ -73,8 +73,8 @@ class Given(Landmarks):
         source, points = problem.source, as_source(self.points)
         if problem.kernel is None:
             raise ValueError(
-                "rows of a precomputed kernel matrix have no points beside them: pass the "
-                "numbers of rows."
+                "the rows of a precomputed kernel matrix are unknown, so points cannot be compared "
+                "with them. Pass indices of rows."
             )
         if isinstance(source, StringSource) != isinstance(points, StringSource):
             raise ValueError("the landmarks given and the rows must both be numbers, or strings.")
@@ -86,7 +86,7 @@ class Given(Landmarks):
         if isinstance(rows, list) or hasattr(rows, "tocsr"):
             return rows
         if not bool(np.isfinite(to_numpy(rows)).all()):
-            raise ValueError("the landmarks given hold NaN or infinity. Leave such points out.")
+            raise ValueError("the landmarks given contain NaN or infinity. Remove those points.")
         rows = cast(rows, source.dtype)
         if namespace(rows) is not namespace(source.reference):
             rows = like(to_numpy(rows), source.reference, source.dtype)

@@ -125,7 +125,7 @@ def _distances(K: Matrix, w: Vector, labels: Any, m: int) -> Matrix:
     member = membership(labels, w / total[labels], m)
     cross: Matrix = member @ K
     norms = np.asarray(member.multiply(cross).sum(axis=1))
-    distances = np.diag(K) - 2.0 * cross + norms.reshape(-1, 1)
+    distances: Matrix = np.diag(K) - 2.0 * cross + norms.reshape(-1, 1)
     distances[total == 0] = np.inf
     return distances
 

@@ -122,7 +122,8 @@ def _kernel(p: KernelProjection, q: KernelProjection) -> JointComponents:
             f"live in different spaces. Fit both with the same kernel."
         )
     _require_same_columns(p, q)
-    points, U = _merge(*_common_origin(p, q), coefficients(p), coefficients(q))
+    first, second = _common_origin(p, q)
+    points, U = _merge(first, second, coefficients(p), coefficients(q))
     return JointComponents(U, _kernel_product(p.kernel, points, U), int(p.components.shape[1]))
 
 

@@ -74,17 +74,11 @@ class Preimage(Params, ABC):
     --------
     Rows on a line, with a kernel whose only component is that line:
 
-    >>> import numpy as np
-    >>> from mercer.kernels import Linear
-    >>> from mercer.methods import Exact
+    >>> from mercer import KernelPCA
     >>> from mercer.preimage import FixedPoint
-    >>> from mercer.problem import KernelProblem
-    >>> from mercer.rules import Count
-    >>> from mercer.data import as_source
-    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]])
-    >>> source = as_source(X)
-    >>> projection = Exact("dense").fit(KernelProblem(source, Count(1), kernel=Linear()))
-    >>> scores, method = projection.scores(source).collect(), FixedPoint()
+    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
+    >>> kpca, method = KernelPCA(1, kernel="linear").fit(X), FixedPoint()
+    >>> scores, projection = kpca.transform(X), kpca.projection_
     >>> method.find(projection, method.begin(projection, X, scores), scores).rows.round(6) + 0.0
     array([[0., 0.],
            [1., 2.],
@@ -110,26 +104,11 @@ class Preimage(Params, ABC):
         products: Matrix | None = None,
         weights: Vector | None = None,
     ) -> Any:
-        """Return what `find` needs besides the projection.
+        """Return the state that `find` needs: ⟨Φ(yⱼ), ·⟩ of the components and of the mean.
 
-        Parameters
-        ----------
-        projection : KernelProjection
-            The fitted map.
-        X : array-like of shape (n, d)
-            The training rows.
-        scores : array of shape (n, k)
-            Their scores.
-        products : ndarray of shape (m, k + 1), optional
-            The kernel matrix of the basis times the components and the mean, if it is known.
-        weights : ndarray of shape (n,), optional
-            Counts of the training rows.
-
-        Returns
-        -------
-        state : ndarray of shape (m, k + 1), or an object of the method
-            ⟨Φ(yⱼ), ·⟩ of the components and of the mean. Needs the kernel between all rows of the
-            basis, a block at a time: no more work than the fit.
+        X are the training rows, `weights` their counts, and `products` the result if it is known:
+        the kernel matrix of the basis, (m, m), times the components and the mean, (m, k + 1).
+        Otherwise it is computed a block at a time, with no more work than the fit.
         """
         self.check()
         components = feature_components(self, projection, products)
@@ -140,20 +119,9 @@ class Preimage(Params, ABC):
         """Refuse kernels that the method does not support."""
 
     def find(self, projection: KernelProjection, state: Any, scores: Any) -> Found:
-        """Return the pre-images of points with these scores.
+        """Return the pre-images of points with these scores, of shape (q, k).
 
-        Parameters
-        ----------
-        projection : KernelProjection
-            The fitted map.
-        state : object
-            The result of `begin`; None computes it again, if the method can.
-        scores : array of shape (q, k)
-            Coordinates along the components.
-
-        Returns
-        -------
-        Found
+        `state` is the result of `begin`; None computes it again, if the method can.
         """
         self.check()
         components = feature_components(self, projection, self.products(state))
