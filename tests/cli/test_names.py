@@ -5,7 +5,7 @@ import pytest
 
 from mercer import PCA, KernelPCA, load
 from mercer.cli import build
-from mercer.kernels.grammar import NAMES as KERNELS
+from mercer.kernels.base import KERNELS as KERNELS
 from mercer.landmarks import RULES
 from mercer.methods import Subset
 from mercer.planning import METHODS, NAMES

@@ -15,9 +15,9 @@ def _methods() -> Iterable[str]:
 
 
 def _kernels() -> Iterable[str]:
-    from mercer.kernels.grammar import NAMES
+    from mercer.kernels.base import KERNELS
 
-    return NAMES
+    return KERNELS
 
 
 def _rules() -> Iterable[str]:

@@ -123,9 +123,9 @@ def _rest(folder: Path | None) -> str:
     """Say where what was done is kept, if it is."""
     if folder is None:
         return ""
-    from mercer.data.checkpoint import held
+    from mercer.checkpoint import has_checkpoint
 
-    if not held(folder):
+    if not has_checkpoint(folder):
         return ""
     return f" The same command goes on from what {folder} holds."
 

@@ -104,9 +104,9 @@ def _claim(asked: Options) -> None:
             outputs.claim(path, force=asked.force, inputs=tuple(others))
             others.append(path)
     if asked.report is not None:
-        from mercer.report import html
+        from mercer.report.html import require_packages
 
-        html.ready()
+        require_packages()
 
 
 def _write_scores(path: Path, model: Any, table: Any) -> None:
@@ -137,23 +137,24 @@ def _write_page(path: Path, model: Any, table: Any, asked: Options) -> None:
 @contextlib.contextmanager
 def resumed(asked: Kept, voice: say.Voice) -> Iterator[None]:
     """Keep what is done inside, where a folder for it was named; say where a run goes on."""
-    from mercer.data import checkpoint
+    from mercer.checkpoint import checkpointed, has_checkpoint
 
-    with checkpoint.run():
-        if asked.checkpoint is not None and checkpoint.held(asked.checkpoint):
+    with checkpointed():
+        if asked.checkpoint is not None and has_checkpoint(asked.checkpoint):
             voice.note(f"going on with the run that {asked.checkpoint} holds.")
         yield
 
 
 def fitted(made: Any, table: Any, asked: Options | Any) -> Any:
     """Return the estimator, fitted, with the steps before it."""
+    from mercer.checkpoint import check_same, identify
     from mercer.cli import build, steps
-    from mercer.data import checkpoint, fingerprint, known_rows
+    from mercer.data import fingerprint
 
     if asked.checkpoint is not None:  # before the steps, whose passes are kept too
-        known = known_rows(table.source, fingerprint(table.source))
+        known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights
-        checkpoint.same(rows=known, weights=weights, impute=asked.impute, scale=asked.scale)
+        check_same(rows=known, weights=weights, impute=asked.impute, scale=asked.scale)
     before, source = steps.learnt(
         table.source, impute=asked.impute is not None, scale=build.scaled_apart(asked)
     )

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Vector
+from mercer.checks import check_whole
 from mercer.config import format_bytes, get_config
 from mercer.data import StringSource
-from mercer.kernels.parameters import whole
 from mercer.linalg.span import Basis
 from mercer.params import Params
 from mercer.problem import KernelProblem
@@ -109,7 +109,7 @@ class CandidateLandmarks(Landmarks):
 
     def _draw_candidates(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         if self.candidates is not None:
-            whole(self, "candidates")
+            check_whole(self, "candidates")
         return draw_rows(problem, self.n_candidates(problem.source.shape[0], m))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Matrix, Vector
+from mercer.checks import check_whole, is_real, require
 from mercer.data import Block
-from mercer.kernels.parameters import is_number, require, whole
 from mercer.landmarks.base import Landmarks, Rows, SelectionCost, require_memory, row_basis
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg.span import Basis
@@ -145,7 +145,7 @@ class PivotedCholesky(CholeskyLandmarks):
         self.tol = tol
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        valid = is_number(self.tol) and 0 <= self.tol < 1
+        valid = is_real(self.tol) and 0 <= self.tol < 1
         require(self, "tol", valid, "a share of the trace, 0 or more and below 1")
         return row_basis(problem, pivoted_cholesky(problem, m, tol=float(self.tol)).pivots)
 
@@ -232,7 +232,7 @@ class RPCholesky(CholeskyLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.block is not None:
-            whole(self, "block")
+            check_whole(self, "block")
         factor, size = PartialCholesky(problem, m), int(self.block or _FIRST)
         weights = problem.source.weights
         while factor.room:

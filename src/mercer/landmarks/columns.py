@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
 from mercer.data import Block, StringSource, require_finite_entries
-from mercer.kernels.evaluate import as_precise, fill, holds
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate_into, value_dtype
+from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import Rows
 from mercer.linalg.span import kernel_matrix
 from mercer.problem import KernelProblem
@@ -30,7 +30,7 @@ class KernelColumns:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Precision in which values are computed."""
-        return self._wanted if self._wanted == np.float64 else holds(self.diag, self._wanted)
+        return self._wanted if self._wanted == np.float64 else value_dtype(self.diag, self._wanted)
 
     @cached_property
     def diag(self) -> Vector:
@@ -52,11 +52,11 @@ class KernelColumns:
         if self.kernel is None:
             return lambda block: to_numpy(block.rows)[:, rows].astype(np.float64)
         kernel, source, dtype = self.kernel, self.source, self.dtype
-        y = Points(as_precise(source.take(rows), dtype))
+        y = Points(cast_rows(source.take(rows), dtype))
 
         def values(block: Block) -> Matrix:
             h = empty((block.length, len(y)), source.reference, dtype)
-            fill(kernel.on, Points(as_precise(block.rows, dtype), block.start), y, h)
+            evaluate_into(kernel.on, Points(cast_rows(block.rows, dtype), block.start), y, h)
             return to_numpy(h).astype(np.float64, copy=False)
 
         return values
@@ -78,5 +78,5 @@ class KernelColumns:
         if self.kernel is None:
             i = np.arange(block.length)
             return to_numpy(block.rows)[i, block.start + i][:, None]
-        rows = as_precise(block.rows, np.float64)
-        return to_numpy(self.kernel.on_itself(Points(rows, block.start)))[:, None]
+        rows = cast_rows(block.rows, np.float64)
+        return to_numpy(self.kernel.on_diagonal(Points(rows, block.start)))[:, None]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
-from mercer.kernels.checks import require_moderate
-from mercer.kernels.parameters import whole
+from mercer.checks import check_whole
+from mercer.kernels.evaluate import check_magnitude
 from mercer.landmarks.base import (
     CandidateLandmarks,
     SelectionCost,
@@ -63,14 +63,14 @@ class KernelKMeans(CandidateLandmarks):
         self.max_iter, self.candidates = max_iter, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        whole(self, "max_iter")
+        check_whole(self, "max_iter")
         require_enough_rows(problem, m)
         rows = self._draw_candidates(problem, m)
         require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
         weights = problem.source.weights
         w = np.ones(len(rows)) if weights is None else weights[rows]
         K = KernelColumns(problem).submatrix(rows)
-        require_moderate(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
+        check_magnitude(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
         distances, labels = kernel_lloyd(K, w, m, int(self.max_iter), problem.rng)
         chosen = rows[_nearest(distances)]
         order = np.argsort(chosen)

@@ -11,7 +11,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.blas import dger
 
 from mercer.arrays import Matrix, Vector, eigh
-from mercer.kernels.parameters import positive, whole
+from mercer.checks import check_positive, check_whole
 from mercer.landmarks.base import (
     CandidateLandmarks,
     Landmarks,
@@ -90,7 +90,7 @@ class Forward(CandidateLandmarks):
 
     def select_rows(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         """Return the chosen rows, in the order of their choice."""
-        whole(self, "step")
+        check_whole(self, "step")
         candidates = self._draw_candidates(problem, m)
         span = ForwardSpan(problem, candidates)
         while len(span.chosen) < m and span.add_best(min(self.step, m - len(span.chosen))):
@@ -151,7 +151,7 @@ class Backward(CandidateLandmarks):
     def select_among(self, problem: KernelProblem, candidates: Rows, m: int) -> Basis:
         """Choose m landmarks among these candidates."""
         if self.step is not None:
-            whole(self, "step")
+            check_whole(self, "step")
         factor = pivoted_cholesky(problem, len(candidates), candidates=candidates)
         span = BackwardSpan(problem, factor)
         while len(span.rows) > m:
@@ -207,7 +207,7 @@ class ForwardBackward(Landmarks):
         self.beyond, self.step, self.candidates = beyond, step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        positive(self, "beyond")
+        check_positive(self, "beyond")
         more = min(problem.source.shape[0], self._more(m))
         rows = Forward(self.step, self.candidates).select_rows(problem, more)
         return Backward(self.step).select_among(problem, rows, m)
@@ -253,7 +253,7 @@ class Ransac(Landmarks):
         self.trials = trials
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        whole(self, "trials")
+        check_whole(self, "trials")
         best = Uniform().select(problem, m)
         most = basis_variance(problem, best)
         for _ in range(int(self.trials) - 1):

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, cast, is_dask, is_finite, like, to_numpy
 from mercer.data import as_source
-from mercer.kernels.base import Kernel
+from mercer.kernels import Kernel
 from mercer.kernels.points import Points
 from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
 from mercer.projection import KernelProjection, LinearProjection
@@ -190,7 +190,7 @@ def _keeps_components(projection: KernelProjection, basis: Any) -> bool:
         return True
     assert kernel is not None
     before, after = (
-        to_numpy(kernel.on_itself(Points(cast(rows, np.float64))))
+        to_numpy(kernel.on_diagonal(Points(cast(rows, np.float64))))
         for rows in (projection.basis, basis)
     )
     return bool(np.allclose(before, after, rtol=1e-13, atol=0.0))

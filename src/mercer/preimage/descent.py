@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
-from mercer.kernels.pair import Diagonal
-from mercer.kernels.parameters import positive, require, whole
+from mercer.checks import check_positive, check_whole, require
+from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.base import Estimate, Preimage
 from mercer.preimage.target import FeatureComponents, Index, Slope, Target
@@ -38,13 +38,13 @@ class DescentPreimage(Preimage):
     """Steps that L-BFGS remembers; 0 is Mika's fixed point."""
 
     def check(self) -> None:
-        whole(self, "max_iter")
-        positive(self, "tol")
+        check_whole(self, "max_iter")
+        check_positive(self, "tol")
         require(self, "restarts", self.restarts in range(11), "a whole number from 0 to 10")
 
     def require(self, components: FeatureComponents) -> None:
         try:
-            components.kernel.slopes(Diagonal(Points(components.basis.rows[:1])))
+            components.kernel.slopes(DiagonalPair(Points(components.basis.rows[:1])))
         except ValueError as error:
             raise ValueError(
                 f'{self!r} follows the gradient of the kernel. {error} Use "ridge", which works '
@@ -142,7 +142,7 @@ class Gradient(DescentPreimage):
 
     def check(self) -> None:
         super().check()
-        whole(self, "memory")
+        check_whole(self, "memory")
 
 
 class Descent:

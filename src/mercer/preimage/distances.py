@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, svd
-from mercer.kernels.parameters import whole
+from mercer.checks import check_whole
 from mercer.preimage.base import Estimate, Preimage
 from mercer.preimage.target import FeatureComponents, Target
 
@@ -50,11 +50,11 @@ class Distances(Preimage):
         return 48 + 40 * int(self.neighbors)
 
     def check(self) -> None:
-        whole(self, "neighbors")
+        check_whole(self, "neighbors")
 
     def require(self, components: FeatureComponents) -> None:
         try:
-            components.kernel.sqdist_of(np.zeros(1))
+            components.kernel.input_sqdist(np.zeros(1))
         except ValueError as error:
             raise ValueError(
                 f"{self!r} needs a kernel that determines distances between rows. {error} Use "
@@ -66,7 +66,7 @@ class Distances(Preimage):
         components, nearest = target.components, target.nearest(int(self.neighbors))
         with np.errstate(divide="ignore"):
             distances = np.take_along_axis(target.basis_distances, nearest, axis=1)
-            delta = np.asarray(components.kernel.sqdist_of(distances), np.float64)
+            delta = np.asarray(components.kernel.input_sqdist(distances), np.float64)
         # No row is that far from those at infinity: the nearest replaces them.
         finite = np.isfinite(delta)
         nearest = np.where(finite, nearest, nearest[:, :1])

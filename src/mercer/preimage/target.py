@@ -20,8 +20,8 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.data import Block, as_source, placed
-from mercer.kernels.base import Kernel
-from mercer.kernels.pair import Beside, Diagonal, Pair
+from mercer.kernels import Kernel
+from mercer.kernels.pair import DiagonalPair, TilePair
 from mercer.kernels.points import Points
 from mercer.projection import KernelProjection
 
@@ -61,7 +61,7 @@ class FeatureComponents:
     @cached_property
     def diag(self) -> Vector:
         """k(y, y) of every row of the basis."""
-        return np.asarray(self.kernel.on_itself(self.basis), np.float64)
+        return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
 
     @cached_property
     def scale(self) -> float:
@@ -156,7 +156,7 @@ class Target:
                 terms = gamma * own
                 denominator[:, columns] -= 2.0 * to_numpy(xp.sum(terms, axis=1))[:, None]
                 size[:, columns] += 2.0 * to_numpy(xp.sum(xp.abs(terms), axis=1))[:, None]
-        for part in kernel.slopes(Diagonal(x)):
+        for part in kernel.slopes(DiagonalPair(x)):
             columns = slice(None) if part.columns is None else list(part.columns)
             diag = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
             denominator[:, columns] += diag
@@ -164,16 +164,16 @@ class Target:
         gradient = 2.0 * (denominator * rows - numerator)
         return Slope(self._value(x, pair, gamma), gradient, denominator, size)
 
-    def _pair(self, x: Points) -> Pair:
-        return next(Beside(x, self.components.device_basis).tiles(whole=True))
+    def _pair(self, x: Points) -> TilePair:
+        return TilePair.between(x, self.components.device_basis)
 
-    def _value(self, x: Points, pair: Pair, gamma: Array) -> Vector:
+    def _value(self, x: Points, pair: TilePair, gamma: Array) -> Vector:
         K, kernel = self.components.kernel.on(pair), self.components.kernel
         if isinstance(gamma, np.ndarray):
             cross: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
         else:
             cross = to_numpy(namespace(gamma).sum(gamma * K, axis=1))
-        return np.asarray(to_numpy(kernel.on_itself(x)) - 2.0 * cross, np.float64)
+        return np.asarray(to_numpy(kernel.on_diagonal(x)) - 2.0 * cross, np.float64)
 
 
 def feature_components(
@@ -197,7 +197,7 @@ def _products(kernel: Kernel, y: Points, coef: Matrix) -> Matrix:
     """Return K times the coefficients, a block of rows of K at a time."""
 
     def multiply(block: Block) -> Matrix:
-        pair = next(Beside(Points(block.rows, block.start), y).tiles(whole=True))
+        pair = TilePair.between(Points(block.rows, block.start), y)
         return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ coef)
 
     source = as_source(y.rows).map(multiply, coef.shape[1], np.float64, 4 * 8 * len(y))

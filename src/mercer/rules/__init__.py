@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 from mercer.rules.base import (
     Count,
     Fraction,
@@ -57,12 +57,12 @@ def as_rule(n_components: Any, n: int, d: int) -> Rule:
         rule = Count(min(n, d))
     elif is_integer(n_components):
         rule = Count(int(n_components))
-    elif is_number(n_components) and 0 < n_components < 1:
+    elif is_real(n_components) and 0 < n_components < 1:
         rule = Fraction(float(n_components))
     elif isinstance(n_components, str) and n_components in NAMED:
         rule = NAMED[n_components]()
     else:
-        plausible = is_number(n_components) or isinstance(n_components, str)
+        plausible = is_real(n_components) or isinstance(n_components, str)
         raise (ValueError if plausible else TypeError)(
             f"n_components={n_components!r} must be an int between 0 and {min(n, d)}, a float "
             f"in the range (0.0, 1.0), one of {', '.join(map(repr, ('all', *NAMED)))}, a Rule, or "

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 from mercer.params import Params
 
 Values: TypeAlias = NDArray[np.float64]
@@ -72,7 +72,7 @@ class Rule(Params):
     """
 
     @property
-    def whole(self) -> bool:
+    def check_whole(self) -> bool:
         """Whether the rule always needs the complete spectrum."""
         return False
 
@@ -162,7 +162,7 @@ class Fraction(Rule):
         return None if self.most is None else min(int(self.most), n, d)
 
     def check(self, n: int, d: int) -> None:
-        valid = is_number(self.p) and 0 < self.p < 1
+        valid = is_real(self.p) and 0 < self.p < 1
         self._require(valid, "p is in (0, 1); for every component use None")
         valid = self.most is None or (is_integer(self.most) and self.most > 0)
         self._require(valid, "most is an integer > 0, or None for no limit")
@@ -191,9 +191,7 @@ class RelativeError(Rule):
         self.e = e
 
     def check(self, n: int, d: int) -> None:
-        self._require(
-            is_number(self.e) and 0 <= self.e < 1, "e is a share of the variance in [0, 1)"
-        )
+        self._require(is_real(self.e) and 0 <= self.e < 1, "e is a share of the variance in [0, 1)")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # Summed from the small end: total - cumsum(values) has no digits left for a small e.
@@ -219,7 +217,7 @@ class Threshold(Rule):
         self.eps = eps
 
     def check(self, n: int, d: int) -> None:
-        self._require(is_number(self.eps) and 0 <= self.eps <= 1, "eps is a share of λ₁ in [0, 1]")
+        self._require(is_real(self.eps) and 0 <= self.eps <= 1, "eps is a share of λ₁ in [0, 1]")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # x > nextafter(c, 0) is x ≥ c for c > 0, and x > 0 for c = 0.

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data.checkpoint import kept_seed
-from mercer.kernels.parameters import is_number
+from mercer import session
+from mercer.checks import is_real
 from mercer.rules.base import EPS, PartialSpectrum, Rule, Values, is_integer
 
 
@@ -49,11 +49,11 @@ class ParallelAnalysis(Rule):
 
     def check(self, n: int, d: int) -> None:
         self._require(is_integer(self.trials) and self.trials > 0, "trials is an integer > 0")
-        self._require(is_number(self.quantile) and 0 <= self.quantile <= 1, "quantile is in [0, 1]")
+        self._require(is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile is in [0, 1]")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # One seed, also for a Generator: every round below must draw the same noise.
-        seed = kept_seed(int(np.random.default_rng(self.random_state).integers(2**63)))
+        seed = session.seed(int(np.random.default_rng(self.random_state).integers(2**63)))
         ranks, p = 8, min(spectrum.n - 1, spectrum.d)
         while True:
             rng = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ class MLE(Rule):
     """
 
     @property
-    def whole(self) -> bool:
+    def check_whole(self) -> bool:
         return True
 
     def check(self, n: int, d: int) -> None:
@@ -117,11 +117,11 @@ class GavishDonoho(Rule):
         self.noise = noise
 
     @property
-    def whole(self) -> bool:
+    def check_whole(self) -> bool:
         return self.noise is None
 
     def check(self, n: int, d: int) -> None:
-        valid = self.noise is None or (is_number(self.noise) and self.noise >= 0)
+        valid = self.noise is None or (is_real(self.noise) and self.noise >= 0)
         self._require(valid, "noise is a standard deviation, or None where it is unknown")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
