@@ -14,7 +14,7 @@ from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
 from mercer.config import get_config
 from mercer.data import Block
 from mercer.kernels.points import Points
-from mercer.landmarks.columns import Columns
+from mercer.landmarks.columns import KernelColumns
 from mercer.linalg import DenseOperator, Gram, Operator
 from mercer.linalg.span import KernelMoments, Span
 from mercer.linalg.upper_blocks import upper_block_rows
@@ -110,7 +110,7 @@ class OfRows(Lessons):
         return lambda at: (K, at)
 
     def _computed(self, problem: KernelProblem) -> Callable[[Rows], tuple[Matrix, Rows]]:
-        gram, columns = self.gram, Columns(problem, np.float64)
+        gram, columns = self.gram, KernelColumns(problem, np.float64)
         roots = to_numpy(gram.roots)[:, 0]
         means, height = gram.means * problem.center, gram.mean_square * problem.center
 

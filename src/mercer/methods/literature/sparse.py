@@ -14,7 +14,7 @@ from mercer.checks import check_nonnegative, check_positive, check_whole, requir
 from mercer.config import get_config
 from mercer.data import as_source
 from mercer.landmarks import Given
-from mercer.landmarks.base import taken
+from mercer.landmarks.base import row_basis, weighted_row_indices
 from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
@@ -160,7 +160,8 @@ class Sparse(OnBasis):
         products += _STEPS * 4.0 * p**3
         memory = 8.0 * _HELD * p * p + _BLOCKS
         if p < n:
-            products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
+            selection = rule.cost(n, d, p)
+            products, memory = products + selection.work, memory + selection.memory
         return Cost(2, products, _STEPS * float(p) ** 3, memory)
 
     def shrink(self, size: Size, room: float) -> Self | None:
@@ -218,7 +219,7 @@ class Sparse(OnBasis):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, weights, rule = weighted_rows(problem), problem.source.weights, self.rule
+        n, rule = weighted_rows(problem), self.rule
         wanted = problem.n_components
         if isinstance(rule, Given):
             basis = rule.select(problem)
@@ -228,7 +229,7 @@ class Sparse(OnBasis):
         require(self, "pool", m <= p, f"at least the {m} points to be left")
         require_points(problem.n_leading, m)
         if p == n:
-            return taken(problem, np.arange(n) if weights is None else np.flatnonzero(weights > 0))
+            return row_basis(problem, weighted_row_indices(problem))
         rule.check(problem)
         return rule.select(problem, p)
 
@@ -340,7 +341,7 @@ def _different(points: Matrix, own: Vector) -> Any:
 def _part(problem: KernelProblem, basis: Basis, those: Any) -> Basis:
     """Return some points of a basis."""
     if basis.at is not None:
-        return taken(problem, basis.at[those])
+        return row_basis(problem, basis.at[those])
     return Basis(as_source(basis.points).take(those))
 
 

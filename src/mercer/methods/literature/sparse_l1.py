@@ -12,10 +12,9 @@ from mercer.arrays import Matrix, Vector, is_finite
 from mercer.certificate import Axes
 from mercer.checks import check_whole, require
 from mercer.config import get_config
-from mercer.landmarks.base import pool, taken
-from mercer.landmarks.columns import Rows
-from mercer.landmarks.factor import AHEAD, Factor, footprint
-from mercer.landmarks.objective import centred
+from mercer.landmarks.base import Rows, draw_rows, row_basis
+from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
+from mercer.landmarks.objective import center_features
 from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit, fit_landmarks
 from mercer.methods.kernel.landmark_method import prepare
@@ -87,8 +86,8 @@ class SparseL1(Method):
         n, d, k = size.n, size.d, size.components
         looked = self.looked(n, d, k)
         products = 2.0 * n * k * looked * (d + k / 2.0) + 2.0 * n * k * (d + k)
-        memory = footprint(n, k) + 64.0 * k * k + 2.0 * 2**25
-        return Cost(k * -(-looked // AHEAD) + 1, products, 12.0 * k**3, memory)
+        memory = cholesky_bytes(n, k) + 64.0 * k * k + 2.0 * 2**25
+        return Cost(k * -(-looked // MAX_COLUMNS) + 1, products, 12.0 * k**3, memory)
 
     def suggestion(self, size: Size, room: float) -> str | None:
         k = largest(lambda k: self.cost(replace(size, k=k)).memory <= room, 1, size.components)
@@ -110,8 +109,8 @@ class SparseL1(Method):
         pursuit = Pursuit(problem, _most(n) if asked is None else asked, looked, self.normalize)
         while not pursuit.enough() and pursuit.grow():
             pass
-        at = pursuit.factor.at
-        fit = fit_landmarks(problem, taken(problem, at or pool(problem, 1)))
+        at = pursuit.factor.pivots
+        fit = fit_landmarks(problem, row_basis(problem, at or draw_rows(problem, 1)))
         components = _orthonormal(fit, pursuit.factor)
         values = np.einsum("ij,ij->j", components, fit.covariance @ components)
         axes = fit.axes(values, components, fit.sample(len(values), SAMPLE_ROWS))
@@ -124,7 +123,7 @@ class Pursuit:
 
     Attributes
     ----------
-    factor : Factor
+    factor : PartialCholesky
         G, whose columns are the scores of all rows along the axes, and the rows taken.
     values : list of float
         Variance along each axis.
@@ -132,8 +131,8 @@ class Pursuit:
 
     def __init__(self, problem: KernelProblem, most: int, looked: int, normalize: str) -> None:
         self.problem, self.looked, self.normalize = problem, looked, normalize
-        self.factor = Factor(problem, most)
-        own, weights = self.factor.columns.own, problem.source.weights
+        self.factor = PartialCholesky(problem, most)
+        own, weights = self.factor.columns.diag, problem.source.weights
         self.weights = np.ones(len(own)) if weights is None else weights
         self.values: list[float] = []
         eps = float(np.finfo(problem.source.dtype).eps)
@@ -157,12 +156,12 @@ class Pursuit:
         """Take the row whose function varies most; False where none varies."""
         factor, pick = self.factor, None
         while pick is None:
-            there = np.flatnonzero(factor.beyond > 0)
+            there = np.flatnonzero(factor.eligible > 0)
             if not len(there):
                 return False
             pick = self._best(self._drawn(there))
-        column = factor.residual([pick]) / np.sqrt(factor.left[pick])
-        column[pick] = np.sqrt(factor.left[pick])
+        column = factor.residual([pick]) / np.sqrt(factor.residual_diag[pick])
+        column[pick] = np.sqrt(factor.residual_diag[pick])
         factor.append([pick], column)
         if self.problem.center:  # the mean's part along the axis is none of the variance
             self.total -= float(self.weights @ column[:, 0]) ** 2 / self.problem.source.count
@@ -172,10 +171,10 @@ class Pursuit:
     def _best(self, among: Rows) -> int | None:
         """Return that which varies most; those that do not are not looked at again."""
         best, pick = 0.0, None
-        for first in range(0, len(among), AHEAD):
-            some = among[first : first + AHEAD]
+        for first in range(0, len(among), MAX_COLUMNS):
+            some = among[first : first + MAX_COLUMNS]
             scores = self.scores(some)
-            self.factor.least[some[scores == 0]] = np.inf
+            self.factor.threshold[some[scores == 0]] = np.inf
             i = int(np.argmax(scores))
             if scores[i] > best:
                 best, pick = float(scores[i]), int(some[i])
@@ -194,9 +193,9 @@ class Pursuit:
 
     def told(self, at: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Tell which functions are more than rounding of the terms they are made of."""
-        lengths = np.sqrt(self.factor.columns.own)
-        terms = lengths[at] + np.abs(self.coefficients(at)).T @ lengths[self.factor.at]
-        return np.asarray(terms**2 <= _LONG * self.factor.left[at])
+        lengths = np.sqrt(self.factor.columns.diag)
+        terms = lengths[at] + np.abs(self.coefficients(at)).T @ lengths[self.factor.pivots]
+        return np.asarray(terms**2 <= _LONG * self.factor.residual_diag[at])
 
     def norms(self, at: Rows) -> Vector:
         """Return what the functions are divided by."""
@@ -204,13 +203,13 @@ class Pursuit:
         if self.normalize == "none":
             return np.ones(len(at))
         if self.normalize == "length":
-            return np.sqrt(factor.left[at])
+            return np.sqrt(factor.residual_diag[at])
         return np.asarray(1.0 + np.abs(self.coefficients(at)).sum(axis=0))
 
     def coefficients(self, at: Rows) -> Matrix:
         """Return c = L⁻ᵀG_j of rows j: Φ_j − Σ_p c_p Φ_p, with L the rows of G of those taken."""
         factor, size = self.factor, self.factor.size
-        L = factor.G[factor.at, :size]
+        L = factor.G[factor.pivots, :size]
         c = scipy.linalg.solve_triangular(L, factor.G[at, :size].T, lower=True, trans=1)
         return np.asarray(c)
 
@@ -224,11 +223,11 @@ class Pursuit:
 
 def _scatter(problem: KernelProblem, columns: Matrix) -> Vector:
     """Return the weighed sum of squares of each column about its mean; columns are used up."""
-    columns = centred(problem, columns)
+    columns = center_features(problem, columns)
     return np.asarray(np.einsum("ij,ij->j", columns, columns))
 
 
-def _orthonormal(found: LandmarkFit, factor: Factor) -> Matrix:
+def _orthonormal(found: LandmarkFit, factor: PartialCholesky) -> Matrix:
     """Return the axes in the rows taken: L⁻ᵀ with K_y = LLᵀ, an upper triangle."""
     size = factor.size
     if not size:
@@ -236,14 +235,14 @@ def _orthonormal(found: LandmarkFit, factor: Factor) -> Matrix:
     try:
         L = scipy.linalg.cholesky(found.span.matrix, lower=True)
     except scipy.linalg.LinAlgError:  # rows that hold each other, to the precision of kernels
-        L = np.tril(factor.G[factor.at, :size])
+        L = np.tril(factor.G[factor.pivots, :size])
     axes: Matrix = scipy.linalg.solve_triangular(L, np.eye(size), lower=True, trans=1)
     return axes
 
 
 def _most(n: int) -> int:
     """Return the most axes of n rows that half the memory holds."""
-    room = int(get_config().budget / 2 / (8.0 * n)) - 2 * AHEAD
+    room = int(get_config().budget / 2 / (8.0 * n)) - 2 * MAX_COLUMNS
     return max(1, min(n, room))
 
 
