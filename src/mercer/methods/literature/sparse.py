@@ -27,7 +27,7 @@ from mercer.methods.kernel.landmark_method import (
     require_points,
     weighted_rows,
 )
-from mercer.methods.kernel.reduced import weighted_components
+from mercer.methods.kernel.nystrom import weighted_components
 from mercer.methods.literature.noise_model import (
     UPDATES,
     NoiseFit,
