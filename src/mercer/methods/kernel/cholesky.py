@@ -54,9 +54,7 @@ class Cholesky(OnRows):
     def solve(self, fit: LandmarkFit) -> Axes:
         if self.on == "basis":
             return best_axes(fit)
-        values, components = fit.pairs
-        k = fit.choose(values)
-        values, components = values[:k], components[:, :k]
+        values, components = fit.best
         # v = HGw/√λ is H K_xy z/√λ, with z of the pivots.
         return expand_over_rows(fit, values, components / (values * fit.divisor), fit.mean_coef)
 

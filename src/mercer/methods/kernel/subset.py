@@ -153,10 +153,9 @@ class Improved(LandmarkMethod):
     name = "improved"
 
     def solve(self, fit: LandmarkFit) -> Axes:
-        values, components = fit.pairs
-        k = fit.choose(values)
-        values, components = values[:k], components[:, :k]
-        evidence = fit.evidence(values, components, fit.sample(k, SAMPLE_ROWS)).annotated(
+        values, components = fit.best
+        sample = fit.sample(len(values), SAMPLE_ROWS)
+        evidence = fit.evidence(values, components, sample).annotated(
             "Scores have unit length: the certificate is about the span of the components."
         )
         scale = 1.0 / np.sqrt(values * fit.divisor)
