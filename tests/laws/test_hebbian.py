@@ -1,6 +1,8 @@
 """The kernel Hebbian algorithm: its published steps, where they lead, and in how many passes."""
 
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -277,6 +279,29 @@ def test_the_same_bits_again(method):
     assert found[0].certificate_.gap == found[1].certificate_.gap
     other = quiet(3, method, random_state=8)
     assert not np.array_equal(other.projection_.components, found[0].projection_.components)
+
+
+@pytest.mark.slow
+def test_compiled_and_cached_updates_give_the_same_bits(tmp_path):
+    """Helpers that came from the cache were linked otherwise, and rounded otherwise."""
+    code = (
+        "import numpy as np; from mercer import KernelPCA; from mercer.methods import Hebbian; "
+        "X = np.random.default_rng(0).standard_normal((60, 4)) * [2.0, 1.2, 0.7, 0.4]; "
+        "model = KernelPCA(3, kernel='rbf', gamma=0.1, method=Hebbian(max_passes=10), "
+        "random_state=0); print(model.fit_transform(X).tobytes().hex())"
+    )
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env=settings,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    )
+    assert first == second
 
 
 @pytest.mark.parametrize("gain", GAINS)

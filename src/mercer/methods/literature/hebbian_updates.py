@@ -17,7 +17,8 @@ from mercer.arrays import Matrix, Vector
 
 Ints = npt.NDArray[Any]
 
-# Sums may be reordered, which allows vector instructions.
+# Sums may be reordered, which allows vector instructions. The helpers are inlined: linked, they
+# would round differently when they come from the cache than when they are compiled.
 _FAST = {"reassoc", "contract"}
 # Largest change of a log-gain in one update, and the range of log-gains.
 _RHO_CHANGE, _RHO_MIN, _RHO_MAX = math.log(2.0), -2.0, 12.0
@@ -29,7 +30,7 @@ _MAX_SLOPE = 100.0
 _FLOOR = 1e-8
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
 def _dot(a: Vector, b: Vector) -> float:
     total = 0.0
     for j in range(a.size):
@@ -37,7 +38,7 @@ def _dot(a: Vector, b: Vector) -> float:
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
 def _squared_eigenvalue(v: Vector, a: Vector) -> float:
     """Return ‖v‖²/‖a‖² with v = K'a: the squared eigenvalue near a (Günter et al. 2007, (20))."""
     above, below = 0.0, 0.0
@@ -47,7 +48,7 @@ def _squared_eigenvalue(v: Vector, a: Vector) -> float:
     return above / below if below > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
 def _set_gains(kind: int, eta: float, squares: Vector, c: Vector) -> None:
     """Write the gain of each component: η for all, or η‖λ‖/λ_i (their (22))."""
     norm = 0.0
@@ -60,7 +61,7 @@ def _set_gains(kind: int, eta: float, squares: Vector, c: Vector) -> None:
             c[i] *= norm / max(math.sqrt(squares[i]), _FLOOR * norm)
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
 def _learn_log_gains(
     mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, sums: Vector
 ) -> None:
@@ -77,7 +78,7 @@ def _learn_log_gains(
         rho[i] = min(max(rho[i], _RHO_MIN), _RHO_MAX)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _limit_gains(c: Vector, y: Vector) -> int:
     """Lower gains with which the update would overshoot; return 1 if there were any."""
     squares, limited = 0.0, 0
@@ -89,7 +90,7 @@ def _limit_gains(c: Vector, y: Vector) -> int:
     return limited
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
 def _update_slopes(
     xi: float, c: Vector, y: Vector, z: Vector, A: Matrix, B: Matrix, both: Vector, sums: Vector
 ) -> None:
