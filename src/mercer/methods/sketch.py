@@ -14,10 +14,14 @@ from mercer.methods.kernel.sketch import (
     fit_kernel_sketch,
     kernel_sketch_cost,
     kernel_sketch_memory,
-    require_columns,
     require_kernel_map,
 )
-from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost, linear_sketch_memory
+from mercer.methods.linear.sketch import (
+    fit_linear_sketch,
+    linear_sketch_cost,
+    linear_sketch_memory,
+    require_columns,
+)
 from mercer.problem import KernelProblem, Problem
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.images import ImageMap

@@ -17,6 +17,7 @@ CLASSES = {
     "drawn.Same": "sketches.IdentityMatrix",
     "drawn.SparseSign": "sketches.SignMatrix",
     "folds.Directions": "folds.DirectionsSketch",
+    "folds.Learning": "folds.HebbianFold",
     "folds.OfFeatures": "folds.FeatureFold",
     "folds.Triangle": "folds.TriangularFactor",
     "methods.Within": "methods.Adaptive",

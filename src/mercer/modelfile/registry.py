@@ -31,7 +31,7 @@ from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.methods import Cost, Size
-from mercer.methods.literature.lessons import Learning
+from mercer.methods.literature.hebbian_learning import HebbianFold
 from mercer.modelfile import checks
 from mercer.params import Params
 from mercer.planning import Candidate, Plan
@@ -44,7 +44,7 @@ _RECORDS = (
     *(Certificate, Plan, Candidate, Size, Cost, Randomized),
     *(FourierMap, Frequencies, Basis, Learnt),
 )
-_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, Learning)
+_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, HebbianFold)
 # Kernels of a function or model of the user's.
 _REFUSED = (FromFunction, Separable, Fisher)
 _STEPS = (SimpleImputer, StandardScaler)

@@ -88,9 +88,8 @@ class Adaptive(Method):
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:
             fit, kernel_values = _grow(problem, row_basis(problem, order[:m]), kernel_values)
-            values, components = fit.pairs
-            k = fit.choose(values)
-            values, components = values[:k], components[:, :k]
+            values, components = fit.best
+            k = len(values)
             sample = fit.sample(k, SAMPLE_ROWS)
             evidence = fit.evidence(values, components, sample)
             if evidence.gap > gap:

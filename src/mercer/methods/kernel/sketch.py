@@ -23,7 +23,7 @@ from mercer.methods.kernel.exact import (
     rows_in_memory,
 )
 from mercer.methods.kernel.expansion import likely_optimum
-from mercer.methods.linear.sketch import NOT_POLISHED, polish_note
+from mercer.methods.linear.sketch import NOT_POLISHED, polish_note, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.projection.expansion import span_variance, weighted_signs
@@ -73,15 +73,6 @@ def kernel_sketch_memory(size: Size, q: int) -> float:
     return vectors + blocks + 20.0 * size.n * size.d
 
 
-def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
-    """Refuse a sketch with fewer columns than components."""
-    if wanted > q:
-        raise ValueError(
-            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
-            f"{wanted}; a few times that is better."
-        )
-
-
 def require_kernel_map(sketch: SketchMap | None) -> None:
     """Refuse maps that mean nothing for kernels between rows."""
     if isinstance(sketch, ImageMap):
@@ -114,28 +105,14 @@ class SketchProducts:
 
     The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its singular
     values, Zu/√λ its left vectors.
-
-    Attributes
-    ----------
-    problem : KernelProblem
-    gram : Gram
-        The centered, weighted matrix K̃/c.
-    roots : ndarray of shape (p,)
-        √λ of all that are above rounding.
-    left : array of shape (n, p)
-        Zu/√λ, orthonormal.
-    product : array of shape (n, p)
-        A Zu/√λ, proportional to the eigenvectors of A that Algorithm 6 returns.
-    whole : bool
-        Whether the sketch has shown all nonzero eigenvalues.
     """
 
     problem: KernelProblem
-    gram: Gram
-    roots: Vector
-    left: Array
-    product: Array
-    whole: bool
+    gram: Gram  # the centered, weighted matrix K̃/c
+    roots: Vector  # (p,) √λ of all that are above rounding
+    left: Array  # (n, p) Zu/√λ, orthonormal
+    product: Array  # (n, p) A Zu/√λ, proportional to the eigenvectors that Algorithm 6 returns
+    whole: bool  # whether the sketch has shown all nonzero eigenvalues
 
     @cached_property
     def inner(self) -> Matrix:

@@ -165,6 +165,15 @@ def _polish(
     return linear_axes(problem, mean, deviation, vectors, values, evidence, total=total)
 
 
+def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
+    """Refuse a sketch with fewer columns than components."""
+    if wanted > q:
+        raise ValueError(
+            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
+            f"{wanted}; a few times that is better."
+        )
+
+
 def polish_note(before: Vector, after: Vector, overlaps: Matrix) -> str:
     """Say how far off the variances were, and by how much unit components overlapped."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -195,11 +204,7 @@ def _memory(d: int, q: int, components: int) -> float:
 def _lift_count(problem: Problem, sketch: SketchMap, values: Vector) -> int:
     """Return how many eigenvectors of the sketch to lift, of those above rounding."""
     wanted = problem.n_components
-    if wanted is not None and wanted > len(values):
-        raise ValueError(
-            f"{sketch!r} makes {len(values)} columns, too few for {wanted} components. "
-            f"Take a q of at least {wanted}; a few times that is better."
-        )
+    require_columns(sketch, len(values), wanted or 0)
     rank = int((values > _RANK * values[0]).sum())
     return min(rank, _component_count(*problem.shape, len(values), wanted))
 
