@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from mercer import config_context
 from mercer.data.files import FileError, MissingValues, read_table
-from mercer.data.files.gather import Gather
+from mercer.data.files.storage import RowBuffer as Gather
 
 
 @pytest.fixture
