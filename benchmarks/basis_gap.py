@@ -10,7 +10,7 @@ import numpy as np
 import mercer
 from benchmarks import data
 from benchmarks.harness import Race, Row, Side, say, skipped
-from mercer.methods import Subset, Within
+from mercer.methods import Adaptive, Subset
 
 _K, _GAP = 10, 0.01
 _SIZES = (500, 1000, 2000, 4000)
@@ -56,7 +56,7 @@ def _routes(case: str, X: data.Array, repeats: int, quick: bool) -> list[Row]:
     case = f"{case}, RBF at the median width, {_K} axes, gap={_GAP}"
     others: dict[str, Any] = {"exact": "exact"}
     others |= {f"Subset({m})": Subset(m) for m in ((50, 100) if quick else _SIZES)}
-    others |= {f"Within({m})": Within(m) for m in ((30, 60) if quick else (None, *_SIZES[:2]))}
+    others |= {f"Adaptive({m})": Adaptive(m) for m in ((30, 60) if quick else (None, *_SIZES[:2]))}
     tried = Race(
         [Side("auto", lambda: fitted(X))],
         [Side(name, lambda method=method: fitted(X, method)) for name, method in others.items()],

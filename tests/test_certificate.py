@@ -13,8 +13,10 @@ from numpy.testing import assert_allclose
 
 import mercer
 from mercer import PCA, Certificate, linalg
-from mercer.certificate import Figure, percent, spacing_of, weakest
+from mercer.certificate import Figure, spacing_of
 from mercer.estimators.pca import SOLVERS
+from mercer.linalg.bounds import least_certain
+from mercer.messages import percent
 from mercer.methods import FrequentDirections, Iterative
 
 ITERATIVE = ("krylov", "arpack", "randomized", "power")
@@ -197,11 +199,11 @@ def test_a_bound_that_took_random_vectors_says_how_sure_it_is():
     assert 0.99 < upper.confidence < 1.0
 
 
-def test_what_is_computed_from_figures_is_as_weak_as_the_weakest():
+def test_what_is_computed_from_figures_is_as_weak_as_the_least_certain():
     sure, likely, guess = Figure(1.0), Figure(1.0, "bound", 0.999), Figure(1.0, "estimate")
-    assert weakest(sure, sure) == {"kind": "bound", "confidence": 1.0}
-    assert weakest(sure, likely)["confidence"] == pytest.approx(0.999)
-    assert weakest(sure, guess)["kind"] == "estimate"
+    assert least_certain(sure, sure) == {"kind": "bound", "confidence": 1.0}
+    assert least_certain(sure, likely)["confidence"] == pytest.approx(0.999)
+    assert least_certain(sure, guess)["kind"] == "estimate"
 
 
 def test_figures_are_numbers():
@@ -218,10 +220,11 @@ def test_copies_of_figures_keep_their_kind(copied):
 # How it reads.
 
 
-def certificate(k, **changes):
+def certificate(k, captured=None, optimum=None, **changes):
     figures = {
-        "captured": Figure(0.8),
-        "optimum_upper": Figure(0.81, "bound", 0.999),
+        "explained": Figure(0.8) if captured is None else captured,
+        "bounds": (Figure(0.81, "bound", 0.999) if optimum is None else optimum,),
+        "total": (Figure(1.0), Figure(1.0)),
         "residuals": np.full(k, 1e-3),
         "eigenvalues": np.arange(k, 0.0, -1.0),
         "spacing": np.ones(k),
@@ -245,7 +248,7 @@ def test_a_sentence_of_one_axis():
 def test_no_limit_is_shown_that_is_too_low(held, more, scale):
     """A share is shown rounded down, a limit rounded up or not at all."""
     upper = min(1.0, held + more * scale**8)
-    found = certificate(2, captured=Figure(held), optimum_upper=Figure(upper))
+    found = certificate(2, captured=Figure(held), optimum=Figure(upper))
     shown = [float(x) for x in re.findall(r"(\d+\.\d+) % (?:of the|\()", found.sentence)]
     assert shown[0] <= 100 * held + 1e-7
     if "more than" in found.sentence:
@@ -255,9 +258,9 @@ def test_no_limit_is_shown_that_is_too_low(held, more, scale):
 
 
 def test_kinds_in_words():
-    proven = certificate(2, optimum_upper=Figure(0.81)).sentence
+    proven = certificate(2, optimum=Figure(0.81)).sentence
     assert "more than 81.00 % (proven), so this" in proven
-    guess = certificate(2, optimum_upper=Figure(0.81, "estimate")).sentence
+    guess = certificate(2, optimum=Figure(0.81, "estimate")).sentence
     assert "more than 81.00 % (estimated), so this" in guess
 
 
@@ -313,13 +316,13 @@ def test_printing_a_fit():
 def products(monkeypatch):
     """Count the vectors that the covariance is multiplied with."""
     counted = []
-    original = linalg.Covariance.matmat
+    original = linalg.CovarianceOperator.matmat
 
     def matmat(self, V):
         counted.append(V.shape[1])
         return original(self, V)
 
-    monkeypatch.setattr(linalg.Covariance, "matmat", matmat)
+    monkeypatch.setattr(linalg.CovarianceOperator, "matmat", matmat)
     return counted
 
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 
 from mercer import KernelPCA, SubspaceClassifier
 from mercer.kernels import RBF
-from mercer.linalg import Dense
+from mercer.linalg import DenseOperator
 from mercer.linalg.solvers.power import power as power_iteration
 from papers import (
     basis_size,
@@ -73,7 +73,7 @@ def test_products_with_the_matrix_are_those_of_its_eigenvalues():
 def test_the_iterates_are_those_of_the_library():
     """Every product that the library's power iteration makes is with the next of our iterates."""
 
-    class Seen(Dense):
+    class Seen(DenseOperator):
         def matmat(self, V):
             seen.append(V)
             return super().matmat(V)

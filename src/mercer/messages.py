@@ -1,7 +1,8 @@
-"""Warnings that point at the user's line, and numbers of things in messages."""
+"""Words for messages: warnings that point at the user's line, counts and percentages."""
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 
@@ -25,3 +26,20 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
+    """Return a share in percent, rounded down: 99.998 % is not 100 %; or up, for what is a limit.
+
+    Examples
+    --------
+    >>> percent(0.99998), percent(0.99998, up=True), percent(0.57)
+    ('99.99 %', '100.00 %', '57.00 %')
+    """
+    whole = 100.0 * 10.0**digits
+    last = whole * float(share)
+    if math.isfinite(last):  # what rounding put beside a whole number is that number
+        last = math.ceil(last - 1e-6) if up else math.floor(last + 1e-6)
+        if not up and last == whole and share < 1.0 - 1e-12:
+            last -= 1  # less than all is not 100 %, however many digits are shown
+    return f"{last / 10.0**digits + 0.0:.{digits}f} %"

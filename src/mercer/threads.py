@@ -11,13 +11,16 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from mercer import progress
 
 T = TypeVar("T")
+# Fewer rows for a worker cost more to hand over than to compute.
+_FEWEST = 1024
 _lock = threading.Lock()
 _worker = threading.local()
 _depth = 0
@@ -70,6 +73,22 @@ def submit(work: Callable[..., T], *arguments: Any) -> Future[T]:
             return work(*arguments)
 
     return pool().submit(contextvars.copy_context().run, quietly)
+
+
+def shares(n: int) -> list[slice]:
+    """Cut n rows into consecutive parts, one for each worker."""
+    count = max(1, min(workers(), n // _FEWEST))
+    ends = [n * i // count for i in range(count + 1)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
+    """Return the results of some work for each part, one part to a thread, BLAS at one thread."""
+    if len(parts) == 1:
+        return [work(parts[0])]
+    with serial_blas():
+        others = [submit(work, part) for part in parts[1:]]
+        return [work(parts[0]), *(other.result() for other in others)]
 
 
 def _forked() -> None:

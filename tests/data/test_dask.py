@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, SubspaceClassifier, config_context
 from mercer.data import Search, as_source, check_weights, lazily, write_npy
-from mercer.linalg import Moments, Triangle
+from mercer.linalg import Moments, TriangularFactor
 from mercer.methods import Exact, Subset
 from mercer.progress import Listener, session
 from mercer.sketches import Gaussian
@@ -120,7 +120,7 @@ class TestSource:
     @pytest.mark.parametrize("block_rows", [None, 7])
     @pytest.mark.parametrize("weights", [None, WEIGHTS])
     def test_folds_see_every_row_once(self, block_rows, weights, scheduler):
-        for fold in (Moments(D, np.empty(0), np.float64), Triangle(D, np.empty(0))):
+        for fold in (Moments(D, np.empty(0), np.float64), TriangularFactor(D, np.empty(0))):
             with config_context(block_rows=block_rows):
                 there = as_source(uneven()).weighted(weights).fold(fold.spawn())
                 here = as_source(ROWS).weighted(weights).fold(fold.spawn())

@@ -17,7 +17,7 @@ from mercer.data.checkpoint import folder as running
 from mercer.data.errors import BudgetError
 from mercer.kernels import RBF, Polynomial
 from mercer.linalg import Gram
-from mercer.methods import Exact, Hebbian, RandomFeatures, Sketch, Within
+from mercer.methods import Adaptive, Exact, Hebbian, RandomFeatures, Sketch
 from mercer.modelfile import ModelFileError
 from mercer.progress import Listener, session
 from mercer.sketches import Gaussian
@@ -106,7 +106,7 @@ class TestFit:
             {"kernel": RBF(0.01).on_columns([0, 2]) + 0.1 * RBF(1.0), "gamma": None},
             {"method": Exact(store="float32"), "tol": 1e-4},
             {"method": "auto", "n_components": 0.8},
-            {"method": Within(40, store="float64"), "gap": 1e-6},
+            {"method": Adaptive(40, store="float64"), "gap": 1e-6},
             {"method": Sketch(Gaussian(60, random_state=0))},
         ],
         ids=str,

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import PCA, as_source, config_context
 from mercer.data.checkpoint import folder as running
-from mercer.linalg import Directions, Moments
+from mercer.linalg import DirectionsSketch, Moments
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
@@ -59,7 +59,7 @@ def same_bits(found, wanted):
 
 
 class TestRounds:
-    @pytest.mark.parametrize("make", [Moments, Directions])
+    @pytest.mark.parametrize("make", [Moments, DirectionsSketch])
     @pytest.mark.parametrize("seconds", [1e-9, 3e-3, 60.0])
     def test_the_same_bits_as_without(self, make, seconds, tmp_path, monkeypatch):
         X = da.from_array(ROWS, chunks=(SIZE, D))
@@ -69,7 +69,7 @@ class TestRounds:
             with config_context(checkpoint=tmp_path / "kept", checkpoint_seconds=seconds):
                 same_bits(fold(X, make), wanted)
 
-    @pytest.mark.parametrize("make", [Moments, Directions])
+    @pytest.mark.parametrize("make", [Moments, DirectionsSketch])
     def test_what_was_saved_is_not_done_again(self, counted, make, tmp_path):
         X, seen, fatal = counted
         wanted = fold(X, make)

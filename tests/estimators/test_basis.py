@@ -13,9 +13,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from mercer import KernelPCA, config_context, landmarks
-from mercer.certificate import percent
 from mercer.kernels import RBF, FromFunction, Linear, Polynomial, Subsequence
+from mercer.messages import percent
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     ConvergenceWarning,
     Exact,
@@ -26,7 +27,6 @@ from mercer.methods import (
     Sparse,
     SparseL1,
     Subset,
-    Within,
 )
 
 RNG = np.random.default_rng(0)
@@ -45,11 +45,11 @@ METHODS = [
     Cholesky(10),
     Cholesky(10, on="rows"),
     Greedy(10),
-    Within(10),
+    Adaptive(10),
     Sparse(10),
     SparseL1(),
 ]
-NAMES = ["subset", "reduced", "improved", "nystrom", "cholesky", "greedy", "within"]
+NAMES = ["subset", "reduced", "improved", "nystrom", "cholesky", "greedy", "adaptive"]
 ANYTHING = sorted(name for name, rule in landmarks.RULES.items() if rule.takes == "anything")
 
 
@@ -96,7 +96,7 @@ def test_forms_of_rows(method, form, tmp_path):
     found = fit(method, rows)
     scores = found.transform(new)
     scores = scores.collect() if hasattr(scores, "collect") else np.asarray(scores)
-    error = 1e-9 if not isinstance(method, Within) else 1e-3  # it stops where the bound is met
+    error = 1e-9 if not isinstance(method, Adaptive) else 1e-3  # it stops where the bound is met
     assert np.abs(scores - expected).max() <= error
     if form in ("torch", "array_api_strict"):
         assert type(found.eigenvalues_) is type(rows)
@@ -109,7 +109,7 @@ def test_float32_rows(method):
     error = np.abs(found.eigenvalues_ - expected.eigenvalues_).max()
     assert error <= 1e-5 * expected.eigenvalues_[0]
     apart = np.abs(found.transform(NEW.astype(np.float32)) - expected.transform(NEW)).max()
-    assert apart <= (1e-4 if not isinstance(method, Within) else 1e-3)
+    assert apart <= (1e-4 if not isinstance(method, Adaptive) else 1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
@@ -125,7 +125,7 @@ def test_strings(method):
         )
     )
     numbers = fit(method, np.arange(40.0)[:, None], kernel=matrix)
-    error = 1e-9 if not isinstance(method, Within) else 1e-5
+    error = 1e-9 if not isinstance(method, Adaptive) else 1e-5
     assert np.abs(found.eigenvalues_ - numbers.eigenvalues_).max() <= error * found.eigenvalues_[0]
     assert np.abs(found.transform(["abc", "bca"])).max() > 0
     assert np.isfinite(found.reconstruction_error(["abc", ""])).all()
@@ -142,7 +142,7 @@ def test_a_precomputed_matrix(method):
         expected = fit(method, weights=w)
         found = fit(method, kernel(X), kernel="precomputed", weights=w)
         assert found.certificate_.gap.kind == "estimate"  # of a matrix no bound is known
-        if not isinstance(method, Within):
+        if not isinstance(method, Adaptive):
             assert np.abs(found.eigenvalues_ - expected.eigenvalues_).max() <= 1e-9
             apart = np.abs(found.transform(kernel(NEW, X)) - expected.transform(NEW)).max()
             assert apart <= 1e-9
@@ -151,11 +151,11 @@ def test_a_precomputed_matrix(method):
 @pytest.mark.parametrize("name", NAMES)
 def test_by_name(name):
     """A basis of all rows, where there are few."""
-    found = fit(name, gap=0.05 if name == "within" else None)
+    found = fit(name, gap=0.05 if name == "adaptive" else None)
     assert found.plan_.method.name == name
     exact = fit("exact")
     assert np.allclose(
-        found.eigenvalues_, exact.eigenvalues_, rtol=0.05 if name == "within" else 1e-8
+        found.eigenvalues_, exact.eigenvalues_, rtol=0.05 if name == "adaptive" else 1e-8
     )
 
 
@@ -259,7 +259,7 @@ def test_batches():
 
 
 @pytest.mark.parametrize(
-    "method", [Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Within], ids=lambda m: m.name
+    "method", [Subset, Reduced, Improved, Nystrom, Cholesky, Greedy, Adaptive], ids=lambda m: m.name
 )
 @pytest.mark.parametrize(
     ("n_basis", "words"),
@@ -315,7 +315,7 @@ def test_a_share_of_the_first_batch():
     kpca = KernelPCA(2, kernel=RBF(0.1), method=Subset(0.25), random_state=0)
     kpca.partial_fit(X[:20]).partial_fit(X[20:])
     assert kpca.X_fit_.shape == (5, 4)
-    assert Within(0.2).cost(fit("exact").plan_.size) == Within(12).cost(fit("exact").plan_.size)
+    assert Adaptive(0.2).cost(fit("exact").plan_.size) == Adaptive(12).cost(fit("exact").plan_.size)
 
 
 def test_a_share_of_points_that_are_given():
@@ -326,7 +326,7 @@ def test_a_share_of_points_that_are_given():
 @pytest.mark.parametrize("size", [np.int64(10), 10.0, np.float32(10)])
 def test_sizes_that_are_whole_numbers(size):
     assert len(fit(Subset(size)).X_fit_) == 10
-    assert fit(Within(size), gap=0.1).certificate_.gap <= 0.1
+    assert fit(Adaptive(size), gap=0.1).certificate_.gap <= 0.1
 
 
 @pytest.mark.parametrize("k", [11, 59, 60, 70])
@@ -401,7 +401,7 @@ def test_rules_that_take_anything(rule):
         (Cholesky(10, on="all"), "on='all' is not one of 'rows', 'basis'"),
         (Cholesky(10, tol=2), "tol=2 must be a share"),
         (Greedy(10, tol=-1), "tol=-1 must be a share"),
-        (Within(10, store="float16"), "store='float16' is not one of float64, float32, none"),
+        (Adaptive(10, store="float16"), "store='float16' is not one of float64, float32, none"),
     ],
     ids=repr,
 )
@@ -441,11 +441,11 @@ def test_two_rows():
         assert found.eigenvalues_ == pytest.approx(exact.eigenvalues_)
     with pytest.raises(ValueError, match="at least 2 rows"):
         fit(Subset(1), X[:1], k=1)
-    assert fit(Within(1), X, k=1, gap=0.5).certificate_.gap <= 0.5
+    assert fit(Adaptive(1), X, k=1, gap=0.5).certificate_.gap <= 0.5
 
 
 def test_kernels_that_overflow():
-    for method in (Subset(5), Nystrom(5), Within(5)):
+    for method in (Subset(5), Nystrom(5), Adaptive(5)):
         with pytest.raises(ValueError, match=r"Polynomial.* gives NaN or infinity between"):
             fit(method, X * 1e200, kernel=Polynomial(3))
     with pytest.raises(ValueError, match=r"Polynomial.* gives NaN or infinity between"):
@@ -512,13 +512,13 @@ def test_a_gap_takes_what_is_cheapest():
     few = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(1500, 50))
     assert isinstance(few.method, Exact)
     many = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(20_000, 50))
-    assert isinstance(many.method, Within)
-    assert "within" in str(many)
+    assert isinstance(many.method, Adaptive)
+    assert "adaptive" in str(many)
     kernels = KernelPCA(5, kernel="sigmoid", gap=0.01).plan(Rows(20_000, 50))
-    assert not isinstance(kernels.method, Within)  # no bound is known
+    assert not isinstance(kernels.method, Adaptive)  # no bound is known
     with config_context(memory="180MiB"):
         small = KernelPCA(5, kernel="rbf", gap=0.01).plan(Rows(60_000, 50))
-    assert small.method == Within(store=None) or small.method.store == "none"
+    assert small.method == Adaptive(store=None) or small.method.store == "none"
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_blobs
 
 from mercer import ConvergenceWarning, KernelPCA, config_context, landmarks
 from mercer.kernels import RBF, Polynomial
-from mercer.methods import Cholesky, Nystrom, Subset, Within
+from mercer.methods import Adaptive, Cholesky, Nystrom, Subset
 
 IRIS = load_iris().data
 
@@ -34,7 +34,7 @@ def _true_gap(kpca, X, gamma, center=True):
 
 @pytest.mark.parametrize("far", [1e4, 1e6])
 @pytest.mark.parametrize(
-    "method", [Subset(150), Within(60), Nystrom(150), Cholesky(150)], ids=lambda m: m.name
+    "method", [Subset(150), Adaptive(60), Nystrom(150), Cholesky(150)], ids=lambda m: m.name
 )
 def test_float32_rows_far_apart_keep_their_digits(rng, far, method):
     """Distances within a cluster are small beside the rows' lengths: float32 lost them."""
@@ -42,7 +42,7 @@ def test_float32_rows_far_apart_keep_their_digits(rng, far, method):
     X[:300] += far
     X[300:] -= far
     X = X.astype(np.float32)
-    gap = 0.01 if isinstance(method, Within) else None
+    gap = 0.01 if isinstance(method, Adaptive) else None
     kpca = KernelPCA(5, kernel=RBF(0.2), method=method, gap=gap, random_state=0).fit(X)
     exact, rows = _true_gap(kpca, X.astype(float), 0.2), X.astype(float)
     assert exact - 1e-6 <= kpca.certificate_.gap
@@ -52,7 +52,9 @@ def test_float32_rows_far_apart_keep_their_digits(rng, far, method):
 
 def test_a_large_mean_that_stays_is_not_lost_to_float32_products(rng):
     X = rng.standard_normal((300, 4)) + 1e6
-    kpca = KernelPCA(3, kernel=RBF(1.0), method=Within(60), center=False, gap=0.01, random_state=0)
+    kpca = KernelPCA(
+        3, kernel=RBF(1.0), method=Adaptive(60), center=False, gap=0.01, random_state=0
+    )
     kpca.fit(X)
     np.testing.assert_allclose(kpca.eigenvalues_, _spectrum(X, 1.0, False)[:3], rtol=1e-3)
     assert _true_gap(kpca, X, 1.0, False) <= kpca.certificate_.gap
@@ -117,7 +119,7 @@ def test_auto_takes_a_smaller_basis_where_the_usual_one_does_not_fit():
         plan = KernelPCA(5, kernel="rbf").plan(X)
         assert isinstance(plan.method, Subset)
         assert 100 <= plan.method.n_basis < 1000
-        assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "within"
+        assert KernelPCA(5, kernel="rbf", gap=0.01).plan(X).method.name == "adaptive"
         with pytest.raises(MemoryError, match=r"n_basis=\d+ fits"):
             KernelPCA(5, kernel="rbf", method=Subset(1000)).fit(X)
 

@@ -17,7 +17,7 @@ import mercer
 from mercer import PCA, config_context, rules
 from mercer.data import as_source
 from mercer.estimators.pca import SOLVERS
-from mercer.linalg import Moments, Product, Triangle
+from mercer.linalg import CovarianceProduct, Moments, TriangularFactor
 from mercer.methods import Covariance, FrequentDirections, Iterative
 
 Theirs = sklearn.decomposition.PCA
@@ -517,7 +517,7 @@ def blas():
 
 @pytest.mark.parametrize(
     ("solver", "fold"),
-    [("full", Triangle), ("covariance_eigh", Moments), ("krylov", Product)],
+    [("full", TriangularFactor), ("covariance_eigh", Moments), ("krylov", CovarianceProduct)],
 )
 @pytest.mark.parametrize("fitted", [False, True])
 def test_interrupted(monkeypatch, solver, fold, fitted):
@@ -548,7 +548,7 @@ def test_interrupted_batch_leaves_the_state(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Triangle, "add", interrupted)
+        patched.setattr(TriangularFactor, "add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             pca.partial_fit(X[20:])
     assert_array_equal(pca.partial_fit(X[20:]).components_, expected)

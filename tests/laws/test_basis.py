@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mercer import KernelPCA, config_context, landmarks, metrics
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     Greedy,
     Improved,
@@ -17,7 +18,6 @@ from mercer.methods import (
     Sparse,
     SparseL1,
     Subset,
-    Within,
 )
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
@@ -43,7 +43,7 @@ ALL = [
     Greedy(12),
     Sparse(12),
     SparseL1(),
-    Within(12),
+    Adaptive(12),
 ]
 
 

@@ -15,6 +15,7 @@ from mercer import KernelPCA, config_context
 from mercer.data import as_source
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Tanh
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     ConvergenceWarning,
     Greedy,
@@ -22,13 +23,12 @@ from mercer.methods import (
     Nystrom,
     Reduced,
     Subset,
-    Within,
 )
-from mercer.methods.kernel import adaptive as within
+from mercer.methods.kernel import adaptive
 from mercer.methods.kernel import expansion as rows
-from mercer.methods.kernel.basis import ready
-from mercer.methods.kernel.landmark_fit import spanned
-from mercer.methods.kernel.sampled import CONFIDENCE, mean_bound, sampled
+from mercer.methods.kernel.landmark_fit import fit_landmarks
+from mercer.methods.kernel.landmark_method import prepare
+from mercer.methods.kernel.residual_sample import CONFIDENCE, draw_residual_sample, mean_bound
 from mercer.problem import KernelProblem
 from mercer.rules import Count
 from tests.laws import plain
@@ -89,9 +89,7 @@ def test_captured_and_bound_against_the_truth(name, dtype):
             best, inside = values[: found.n_components_].sum(), 0.0
             if found.n_components_:
                 inside = plain.held(found, kernel, X, weights, center)
-            captured, upper = float(certificate.captured) * total, np.inf
-            if certificate.ratio is not None and certificate.ratio > 0:
-                upper = captured / float(certificate.ratio)
+            captured, upper = float(certificate.explained), float(certificate.optimum)
             truth = values.sum()
             share = (best - 1e-14 * own) / (truth + 1e-14 * own) if truth > 0 else 0.0
             assert certificate.optimum_upper >= share * (1 - 1e-9)
@@ -155,8 +153,8 @@ def test_empirical_bernstein_is_not_violated_more_than_chance_allows():
 def pieces(X, kernel, at, weights=None, center=True):
     """A span, with E = K − N₀ over c from the definition."""
     source = as_source(X).weighted(weights)
-    problem = ready(KernelProblem(source, Count(3), center=center, kernel=kernel))
-    found = spanned(problem, Subset(select=at).basis(problem))
+    problem = prepare(KernelProblem(source, Count(3), center=center, kernel=kernel))
+    found = fit_landmarks(problem, Subset(select=at).basis(problem))
     h, w = kernel(X, X[at]), plain.counts(X, weights)
     E = kernel(X) - h @ np.linalg.pinv(kernel(X[at]), rcond=1e-11, hermitian=True) @ h.T
     return found, np.sqrt(w)[:, None] * E * np.sqrt(w) / (w.sum() - 1)
@@ -169,31 +167,29 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weights):
     X = np.random.default_rng(3).standard_normal((60, 3))
     found, E = pieces(X, kernel, np.arange(0, 60, 6), weights)
     norm, trace = np.linalg.norm(E), np.trace(E)
-    assert found.beyond == pytest.approx(trace, rel=1e-8)
-    assert found.beyond >= trace
+    assert found.outside == pytest.approx(trace, rel=1e-8)
+    assert found.outside >= trace
     xi, Z = found.pairs
-    certificate = found.certificate(xi[:3], Z[:, :3])
-    upper = float(certificate.captured / certificate.ratio) * float(found.total)
-    assert upper == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
+    assert found.evidence(xi[:3], Z[:, :3]).optimum == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
     w = plain.counts(X, weights)
     V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
-    y = (kernel(X, X[::6]) - found.seen.mean) @ V * np.sqrt(w)[:, None]
+    y = (kernel(X, X[::6]) - found.moments.mean) @ V * np.sqrt(w)[:, None]
     gain = np.einsum("ik,ij,jk->", y, E, y)
     shares, gains, missed = [], [], 0
     for seed in range(500):
         problem = replace(found.problem, rng=np.random.default_rng(seed))
-        drawn = sampled(
+        drawn = draw_residual_sample(
             problem,
             found.span,
-            found.span.white[:, : found.directions],
+            found.span.whitener[:, : found.directions],
             Z[:, :3] / np.sqrt(xi[:3]),
-            found.seen.mean,
-            found.seen.largest,
+            found.moments.mean,
+            found.moments.diag_max,
             200,
         )
         shares.append(drawn.shares.mean())
         gains.append(drawn.gain)
-        missed += drawn.norm(found.beyond) < norm
+        missed += drawn.norm(found.outside) < norm
     assert missed <= scipy.stats.binom.ppf(0.9999, 500, 1 - CONFIDENCE)
     assert np.mean(shares) == pytest.approx((norm / trace) ** 2, rel=0.05)
     assert np.mean(gains) == pytest.approx(gain, rel=0.1)
@@ -212,9 +208,9 @@ def test_the_bound_at_99_9_percent_in_a_thousand_trials():
             object.__setattr__(
                 found, "problem", replace(found.problem, rng=np.random.default_rng(seed))
             )
-            certificate = found.certificate(xi[:3], Z[:, :3], found.sample(3, 200))
-            used += certificate.optimum_upper.confidence == CONFIDENCE
-            missed += float(certificate.optimum_upper) * float(found.total) < best
+            optimum = found.evidence(xi[:3], Z[:, :3], found.sample(3, 200)).optimum
+            used += optimum.confidence == CONFIDENCE
+            missed += float(optimum) < best
     assert used >= 500
     assert missed <= scipy.stats.binom.ppf(0.9999, 1000, 1 - CONFIDENCE)
 
@@ -247,10 +243,10 @@ def asked(model, X, weights=None):
     [
         Subset(40),
         Greedy(40),
-        Within(20),
-        Within(20, store="float64"),
-        Within(20, store="none"),
-        Within(20, store=None),
+        Adaptive(20),
+        Adaptive(20, store="float64"),
+        Adaptive(20, store="none"),
+        Adaptive(20, store=None),
     ],
     ids=repr,
 )
@@ -266,7 +262,7 @@ def test_a_gap_is_met_or_its_absence_told(method, kernel, wanted):
         assert certified <= wanted or any("was asked for" in text for text in told)
         assert certified > wanted or not told
         assert gap(model, kernel, rows, weights) <= certified + 1e-6
-        if isinstance(method, Within) and method.store is not None:
+        if isinstance(method, Adaptive) and method.store is not None:
             assert certified <= wanted
 
 
@@ -278,14 +274,14 @@ def test_products_that_exhaust_few_rows_find_what_is_there(n, store):
         X = np.random.default_rng(seed).standard_normal((n, 10))
         for k in (1, 3):
             values = plain.variances(RBF(0.1), X)[:k]
-            found = fit(k, Within(3, store=store), X, gap=1e-6 if store != "float32" else 1e-3)
+            found = fit(k, Adaptive(3, store=store), X, gap=1e-6 if store != "float32" else 1e-3)
             assert np.abs(found.explained_variance_ - values).max() <= 3e-3 * values[0]
             assert (found.explained_variance_ <= values * (1 + 1e-6)).all()
             assert gap(found, RBF(0.1), X) <= found.certificate_.gap + 1e-9
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(300) % 3 + 1.0], ids=["plain", "weighed"])
-@pytest.mark.parametrize("method", [Subset(60), Within(60), Within(60, "float64")], ids=repr)
+@pytest.mark.parametrize("method", [Subset(60), Adaptive(60), Adaptive(60, "float64")], ids=repr)
 def test_products_tell_the_residual_of_every_axis(method, weights):
     X, kernel = np.random.default_rng(10).standard_normal((300, 4)), RBF(0.02)
     found = fit(2, method, X, weights, kernel, gap=2e-4)
@@ -307,7 +303,7 @@ def test_products_tell_the_residual_of_every_axis(method, weights):
 def test_without_products_the_note_says_what_it_takes():
     X = np.random.default_rng(6).standard_normal((250, 5))
     with config_context(memory="72MiB"):
-        model = KernelPCA(3, kernel=RBF(0.5), method=Within(20, store=None), gap=1e-4)
+        model = KernelPCA(3, kernel=RBF(0.5), method=Adaptive(20, store=None), gap=1e-4)
         told = asked(model, X)
     met = model.certificate_.gap <= 1e-4
     assert met or "products with the kernel matrix of 250 rows" in str(model.certificate_)
@@ -316,19 +312,19 @@ def test_without_products_the_note_says_what_it_takes():
 
 def test_within_keeps_kernels_only_where_there_is_room(monkeypatch):
     """The same basis, axes and certificate where every kernel is computed anew."""
-    walked, kept = within._walked, []
+    walked, kept = adaptive._grow, []
 
     def watched(problem, basis, known):
         found, known = walked(problem, basis, known)
         kept.append(0 if known is None else int(known.shape[1]))
         return found, known
 
-    monkeypatch.setattr(within, "_walked", watched)
+    monkeypatch.setattr(adaptive, "_grow", watched)
     X = np.random.default_rng(8).standard_normal((20_000, 3))
     fits, widths = [], []
     for memory in ("1GiB", "80MiB"):
         with config_context(memory=memory):
-            fits.append(fit(2, Within(100, store=None), X, kernel=RBF(0.2), gap=0.01))
+            fits.append(fit(2, Adaptive(100, store=None), X, kernel=RBF(0.2), gap=0.01))
         widths.append(kept.copy())
         kept.clear()
     sizes = widths[0]
@@ -369,7 +365,7 @@ def test_axes_over_too_many_rows_are_judged_by_their_part_in_the_span(method, ce
     assert float(nearly.certificate_.optimum_upper) * nearly.projection_.total_variance >= best
 
 
-@pytest.mark.parametrize("method", [m(12) for m in METHODS] + [Within(12)], ids=repr)
+@pytest.mark.parametrize("method", [m(12) for m in METHODS] + [Adaptive(12)], ids=repr)
 def test_a_kernel_that_is_not_positive_semi_definite_has_estimates(method):
     X = np.random.default_rng(9).standard_normal((80, 4))
     model = KernelPCA(2, kernel=Tanh(0.5, -1.0), method=method, gap=0.5, random_state=0)

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 from mercer import PCA, KernelPCA, config_context, landmarks
 from mercer.kernels import RBF
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     Exact,
     FrequentDirections,
@@ -22,7 +23,6 @@ from mercer.methods import (
     Sparse,
     SparseL1,
     Subset,
-    Within,
 )
 from tests.catalogue import WAYS, rows
 from tests.landmarks.catalogue import ROWS
@@ -33,7 +33,7 @@ CUTS = [(None, 1), (13, 2), (64, 1), (None, 2)]
 KERNEL_METHODS = [
     *(Exact(name) for name in ("dense", "krylov", "arpack")),
     *(Subset(20), Subset(20, centroid="rows"), Reduced(20), Improved(20), Nystrom(20)),
-    *(Nystrom(20, on="basis"), Cholesky(20), Cholesky(20, on="rows"), Greedy(10), Within(20)),
+    *(Nystrom(20, on="basis"), Cholesky(20), Cholesky(20, on="rows"), Greedy(10), Adaptive(20)),
     *(Sketch(), RandomFeatures(40), RandomFeatures(40, linear=FrequentDirections(10))),
     *(Sparse(), SparseL1(5), Hebbian()),
 ]

@@ -11,9 +11,10 @@ import scipy.linalg
 import mercer
 from mercer import PCA, KernelPCA, arrays, config_context
 from mercer.kernels import RBF, Linear, Polynomial
-from mercer.linalg import Dense
+from mercer.linalg import DenseOperator
 from mercer.linalg.solvers import arpack, dense
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     Exact,
     Greedy,
@@ -23,7 +24,6 @@ from mercer.methods import (
     Sketch,
     Sparse,
     Subset,
-    Within,
 )
 from tests.landmarks.catalogue import ROWS
 
@@ -38,7 +38,7 @@ ROWS_OF = {
 KERNELS = (Linear(), RBF(0.5), Polynomial(2))
 ALONE = [
     *(Exact(name) for name in ("dense", "krylov", "arpack", "power", "jacobi", "randomized")),
-    *(Cholesky(2), Cholesky(2, on="rows"), Greedy(2), Within(2), Sparse(), Sketch()),
+    *(Cholesky(2), Cholesky(2, on="rows"), Greedy(2), Adaptive(2), Sparse(), Sketch()),
 ]
 ON_BASIS = (Subset, Reduced, Improved, Nystrom, lambda m, select: Nystrom(m, select, on="basis"))
 
@@ -90,7 +90,7 @@ def test_arpack_that_fails(monkeypatch):
 
     A = np.diag(np.arange(30.0))
     monkeypatch.setattr(scipy.sparse.linalg, "eigsh", fails)
-    found = arpack(Dense(A), 3, tol=0.0, rng=np.random.default_rng(0))
+    found = arpack(DenseOperator(A), 3, tol=0.0, rng=np.random.default_rng(0))
     assert np.allclose(found.values, [29, 28, 27])
 
 
@@ -141,7 +141,7 @@ def test_the_way_of_rules_has_other_drivers_too(monkeypatch, matrix, broken):
 
     expected = np.linalg.eigvalsh(matrix)[::-1]
     monkeypatch.setattr(scipy.linalg, broken, fails)
-    found = dense(Dense(matrix), 5, tol=0.0, rng=None, choose=lambda values: 5)
+    found = dense(DenseOperator(matrix), 5, tol=0.0, rng=None, choose=lambda values: 5)
     assert np.allclose(found.values, expected[:5])
 
 
@@ -177,7 +177,9 @@ def test_a_gap_is_met_or_missed_but_no_basis_is_empty(dtype, gamma):
     for basis in (None, 2, 30):
         with warnings.catch_warnings(), config_context(block_rows=100):
             warnings.simplefilter("ignore")
-            model = KernelPCA(2, kernel=RBF(gamma), method=Within(basis), gap=0.01, random_state=0)
+            model = KernelPCA(
+                2, kernel=RBF(gamma), method=Adaptive(basis), gap=0.01, random_state=0
+            )
             assert 0.0 <= model.fit(X).certificate_.gap <= 1.0
 
 

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.data import ArraySource, Block
-from mercer.linalg import Adjoint, Centre, Directions, Moments, Product, Triangle
+from mercer.linalg import (
+    AdjointProduct,
+    Centering,
+    CovarianceProduct,
+    DirectionsSketch,
+    Moments,
+    TriangularFactor,
+)
 from tests.catalogue import graded, rows, separated
 from tests.laws import truth
 
@@ -58,31 +65,31 @@ FOLDS = [
     ),
     Row(
         "Triangle",
-        lambda: Triangle(D, HERE),
+        lambda: TriangularFactor(D, HERE),
         lambda f: (f.weight, f.mean, _square(f.factor)),
         lambda X, w: (w.sum(), _mean(X, w), _scatter(X, w)),
     ),
     Row(
         "Triangle, not centred",
-        lambda: Triangle(D, HERE, center=False),
+        lambda: TriangularFactor(D, HERE, center=False),
         lambda f: (f.weight, _square(f.factor)),
         lambda X, w: (w.sum(), _scatter(X, w, center=False)),
     ),
     Row(
         "Directions that lose nothing",
-        lambda: Directions(D, D, HERE),
+        lambda: DirectionsSketch(D, D, HERE),
         lambda f: (f.weight, f.mean, _square(f.sketch), f.trace),
         lambda X, w: (w.sum(), _mean(X, w), _scatter(X, w), np.trace(_scatter(X, w))),
     ),
     Row(
-        "Product",
-        lambda: Product(Centre(MEAN, np.float64, HERE), V, (D, 3)),
+        "CovarianceProduct",
+        lambda: CovarianceProduct(Centering(MEAN, np.float64, HERE), V, (D, 3)),
         lambda f: (f.result,),
         lambda X, w: ((((X - MEAN).T * w) @ (X - MEAN)) @ V,),
     ),
     Row(
-        "Adjoint",
-        lambda: Adjoint(Centre(MEAN, np.float64, HERE), U, (D, 3)),
+        "AdjointProduct",
+        lambda: AdjointProduct(Centering(MEAN, np.float64, HERE), U, (D, 3)),
         lambda f: (f.result,),
         lambda X, w: ((X - MEAN).T @ U,),
     ),
@@ -198,7 +205,7 @@ def test_the_loop_over_blocks_gives_the_same(fold):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Moments(D, HERE, np.float64), lambda: Triangle(D, HERE)],
+    [lambda: Moments(D, HERE, np.float64), lambda: TriangularFactor(D, HERE)],
     ids=["Moments", "Triangle"],
 )
 def test_a_large_common_offset_costs_no_digits(make):
@@ -231,7 +238,7 @@ STREAMS = {
 
 
 def directions(X, size, shares, center, weights=None):
-    parts = [Directions(X.shape[1], size, HERE, center=center) for _ in range(shares)]
+    parts = [DirectionsSketch(X.shape[1], size, HERE, center=center) for _ in range(shares)]
     for i, part in enumerate(np.array_split(np.arange(len(X)), min(7, len(X)))):
         w = None if weights is None else weights[part]
         parts[i % shares].add(Block(int(part[0]), X[part], w))

@@ -10,7 +10,7 @@ import scipy.sparse
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.arrays import to_numpy
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Tanh
-from mercer.linalg import gram
+from mercer.linalg import upper_blocks
 from mercer.methods import Exact, Subset
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
@@ -52,7 +52,7 @@ def test_every_kernel(row):
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("strip", [1, 7, 64, 1000])
 def test_any_store_and_any_strip(store, strip, monkeypatch):
-    monkeypatch.setattr(gram, "strip_rows", lambda n, itemsize, **_: min(n, strip))
+    monkeypatch.setattr(upper_blocks, "upper_block_rows", lambda n, itemsize, **_: min(n, strip))
     values, scores = brute(RBF(0.1), X, Y, 4)
     kpca = KernelPCA(4, kernel=RBF(0.1), method=Exact(store=store), random_state=0).fit(X)
     error = 1e-12 if store != "float32" else 1e-10  # quadratic in what float32 leaves

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from mercer import KernelPCA, config_context
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Subsequence, Tanh
-from mercer.linalg import gram
+from mercer.linalg import gram, upper_blocks
 from mercer.methods import ConvergenceWarning, Sketch
 from mercer.sketches import (
     FeatureGrouping,
@@ -97,7 +97,7 @@ def test_products_with_the_matrix(polish, monkeypatch):
     """Two of them, three with the polish; no matrix of all pairs is made."""
     walks = []
 
-    class Counted(gram.Symmetric):
+    class Counted(gram.SymmetricProduct):
         def __init__(self, V, *args, **how):
             super().__init__(V, *args, **how)
             walks.append(V.shape)
@@ -107,7 +107,7 @@ def test_products_with_the_matrix(polish, monkeypatch):
             walks.pop()
             return part
 
-    monkeypatch.setattr(gram, "Symmetric", Counted)
+    monkeypatch.setattr(gram, "SymmetricProduct", Counted)
     fit(3, Sketch(Gaussian(20), polish=polish))
     assert walks == [(90, 21), (90, 20), (90, 20)][: 3 if polish else 2]
 
@@ -360,7 +360,8 @@ def test_any_block_and_the_same_bits(sketch, polish, monkeypatch):
     assert np.array_equal(expected.projection_.components, again.projection_.components)
     assert expected.certificate_.gap == again.certificate_.gap
     for strip in (1, 7, 1000):
-        monkeypatch.setattr(gram, "strip_rows", lambda n, itemsize, strip=strip, **_: min(n, strip))
+        size = lambda n, itemsize, strip=strip, **_: min(n, strip)  # noqa: E731
+        monkeypatch.setattr(upper_blocks, "upper_block_rows", size)
         with config_context(block_rows=strip):
             found = fit(3, method, many, w)
             assert np.abs(found.transform(NEW) - expected.transform(NEW)).max() <= 1e-9

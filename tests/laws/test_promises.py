@@ -10,6 +10,7 @@ from sklearn.base import clone
 from mercer import PCA, KernelPCA
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     ConvergenceWarning,
     Dot,
@@ -20,7 +21,6 @@ from mercer.methods import (
     Reduced,
     Sketch,
     Subset,
-    Within,
 )
 from mercer.sketches import Gaussian
 
@@ -63,7 +63,7 @@ def test_krylov_on_a_matrix_of_low_rank(kernel, n):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("method", ["exact", Subset(700), Reduced(300), Within(100)], ids=str)
+@pytest.mark.parametrize("method", ["exact", Subset(700), Reduced(300), Adaptive(100)], ids=str)
 def test_float32_rows_that_hide_a_cluster(method):
     """15 close rows near zero beside others at 1e4: no sample of rows shows them."""
     rng = np.random.default_rng(0)
@@ -90,7 +90,7 @@ def test_a_cluster_in_a_wide_column_far_from_zero(method):
     assert found.optimum_upper >= truth * (1 - 1e-11)
 
 
-@pytest.mark.parametrize("method", [Within(30), Subset(30), Greedy(6), "exact"], ids=str)
+@pytest.mark.parametrize("method", [Adaptive(30), Subset(30), Greedy(6), "exact"], ids=str)
 @pytest.mark.parametrize("kernel", [RBF(1e-9), "cosine"], ids=str)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_total_within_its_rounding_bounds_nothing(method, kernel):
@@ -118,7 +118,7 @@ def noisy():
     ids=["sketch", "features", "matrix"],
 )
 def test_a_gap_that_only_an_estimate_meets_warns(model, monkeypatch):
-    monkeypatch.setattr("mercer.methods.kernel.judged.AFFORDABLE", 0.0)
+    monkeypatch.setattr("mercer.methods.kernel.feature_evidence.AFFORDABLE", 0.0)
     X = noisy()
     X = X @ X.T if getattr(model, "kernel", None) == "precomputed" else X
     with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was asked for, .* is an estimate"):

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from mercer import arrays, config_context
-from mercer.linalg import Dense
+from mercer.linalg import DenseOperator
 from mercer.linalg.solvers import dense
 from mercer.linalg.solvers.dense import Tridiagonal
 from tests.catalogue import OPERATORS, SOLVERS, rows, with_spectrum
@@ -32,7 +32,7 @@ def eigenvalues(nasty):
 
 @functools.cache
 def solved(solver, nasty, k):
-    return solver(Dense(matrix(nasty)), k)
+    return solver(DenseOperator(matrix(nasty)), k)
 
 
 def residuals(A, spectrum):
@@ -121,7 +121,7 @@ def test_power_iteration_converges_where_gaps_are_wide(name):
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_tolerance_bounds_the_residual(solver, tol):
     A = with_spectrum(np.random.default_rng(3), 1.0 / np.arange(1, 81))
-    spectrum = solver(Dense(A), 5, tol=tol)
+    spectrum = solver(DenseOperator(A), 5, tol=tol)
     assert spectrum.converged
     assert np.all(residuals(A, spectrum) <= 1.01 * tol * spectrum.values)
 
@@ -130,8 +130,8 @@ def test_tolerance_bounds_the_residual(solver, tol):
 def test_more_eigenvalues_from_an_earlier_spectrum(name):
     A = with_spectrum(np.random.default_rng(4), 0.8 ** np.arange(60))
     expected = np.linalg.eigvalsh(A)[::-1]
-    first = BY_NAME[name](Dense(A), 3)
-    grown = BY_NAME[name](Dense(A), 12, start=first, seed=1)
+    first = BY_NAME[name](DenseOperator(A), 3)
+    grown = BY_NAME[name](DenseOperator(A), 12, start=first, seed=1)
     assert np.abs(grown.values - expected[:12]).max() <= 1e-12
     assert np.all(residuals(A, grown) <= 100 * len(A) * EPS)
 
@@ -146,7 +146,7 @@ def test_krylov_restarts_reach_the_same(spectrum):
     }[spectrum]
     A = with_spectrum(np.random.default_rng(5), values)
     with config_context(memory="1KiB"):
-        found = BY_NAME["krylov"](Dense(A), k)
+        found = BY_NAME["krylov"](DenseOperator(A), k)
     assert found.converged
     assert found.basis.shape[1] < N / 2  # it was restarted
     assert np.abs(found.values - values[:k]).max() <= 1e-12 * values[0]
@@ -155,7 +155,7 @@ def test_krylov_restarts_reach_the_same(spectrum):
 
 def test_krylov_finds_all_copies_of_an_eigenvalue_wider_than_its_block():
     A = with_spectrum(np.random.default_rng(6), [1.0] * 40 + [0.5] * 160)
-    assert np.abs(BY_NAME["krylov"](Dense(A), 35).values - 1.0).max() <= 1e-12
+    assert np.abs(BY_NAME["krylov"](DenseOperator(A), 35).values - 1.0).max() <= 1e-12
 
 
 @pytest.mark.parametrize("decades", [8, 10, 12])
@@ -171,7 +171,7 @@ def test_jacobi_keeps_small_eigenvalues_of_graded_matrices(decades):
         return max(float(abs(x - y) / y) for x, y in zip(map(float, values), exact, strict=True))
 
     assert error(scipy.linalg.eigvalsh(A)[::-1]) > 1e-6
-    assert error(BY_NAME["jacobi"](Dense(A), 12).values) < 1e-13
+    assert error(BY_NAME["jacobi"](DenseOperator(A), 12).values) < 1e-13
 
 
 def test_power_iteration_bound():
@@ -180,7 +180,7 @@ def test_power_iteration_bound():
     A = with_spectrum(np.random.default_rng(9), [1.0] + [0.8] * (N - 1))
     v = np.linalg.eigh(A)[1][:, -1]
     for seed in range(trials):
-        spectrum = BY_NAME["power"](Dense(A), 1, tol=1e-3, seed=seed)
+        spectrum = BY_NAME["power"](DenseOperator(A), 1, tol=1e-3, seed=seed)
         steps = spectrum.products - 1
         failures += abs(v @ spectrum.vectors[:, 0]) < 1 - 20 * N * 0.8**steps
     assert failures <= trials / 10
@@ -193,7 +193,7 @@ def test_vectors_chosen_after_the_eigenvalues(nasty):
     for k in sizes(A):
         seen = []
         spectrum = dense(
-            Dense(A),
+            DenseOperator(A),
             1,
             tol=0.0,
             rng=None,

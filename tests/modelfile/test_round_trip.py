@@ -105,7 +105,7 @@ KERNEL_METHODS = [
     methods.Nystrom(20),
     methods.Cholesky(20),
     methods.Greedy(10),
-    methods.Within(20),
+    methods.Adaptive(20),
     methods.Sketch(),
     methods.RandomFeatures(30),
     methods.RandomFeatures(30, orthogonal=True),

@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Certificate, ConvergenceWarning, KernelPCA, NoveltyDetector
-from mercer.certificate import Figure, percent
+from mercer.certificate import Figure
+from mercer.messages import percent
 from mercer.methods import Subset
 from mercer.plotting import CertificateDisplay
 from tests.plotting.drawn import apart, rendered

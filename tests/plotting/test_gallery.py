@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, Denoiser, KernelPCA
-from mercer.certificate import percent
+from mercer.messages import percent
 from mercer.plotting import GalleryDisplay
 from tests.plotting.drawn import apart, rendered
 

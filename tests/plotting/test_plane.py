@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA
-from mercer.certificate import percent
+from mercer.messages import percent
 from mercer.plotting import ContoursDisplay
 from tests.plotting.drawn import Powers, points, rendered, sets, texts
 

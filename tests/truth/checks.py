@@ -232,11 +232,11 @@ def totals(fitted):
     if hasattr(fitted.data.X, "tocsr") and isinstance(truth, oracle.Linear):
         # Sparse rows are not centred before their squares are summed.
         allowed += 8 * EPS64 * np.sqrt(true) * truth.offset
-    if "Within" in _name(fitted):
+    if "Adaptive" in _name(fitted):
         allowed += 1e-6 * amount  # a matrix kept in float32
     if in_space(fitted):
         allowed += 1e-4 * true + kernel_error(fitted, np.float64) * amount
-    over_basis = fitted.certificate.ratio is not None
+    over_basis = any("the most that the total variance" in n for n in fitted.certificate.notes)
     judged = any("judged by products" in note for note in fitted.certificate.notes)
     text = lambda: f"total_variance={total!r}, and it is {_f(true)}"  # noqa: E731
     if 0 < true < 1e-300:  # beyond what float64 holds
@@ -274,7 +274,7 @@ def variances(fitted):
             yield from _same_variances(fitted, true, found.eigenvalues)
         return
     settings = repr(fitted.model.settings)
-    direct = _name(fitted) in ("Exact", "Within", "Greedy", "SparseL1", "Subset", "Cholesky")
+    direct = _name(fitted) in ("Exact", "Adaptive", "Greedy", "SparseL1", "Subset", "Cholesky")
     direct = direct and "centroid='basis'" not in settings and "on='rows'" not in settings
     if direct and isinstance(fitted.axes, oracle.Axes) and truth.psd and not _low_rank(fitted):
         yield from _same_variances(fitted, fitted.axes.variances, found.eigenvalues)

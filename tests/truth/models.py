@@ -173,7 +173,7 @@ def _within(rng, size):
     store = rng.choice(["float32", "float64", "none", "off"])
     m = min(size.n, size.k + int(rng.integers(0, 40)))
     return {
-        "method": methods.Within(m, None if store == "off" else str(store)),
+        "method": methods.Adaptive(m, None if store == "off" else str(store)),
         "gap": float(rng.choice([0.3, 0.05, 0.01, 1e-4])),
     }
 
@@ -219,7 +219,7 @@ _NAMED = (
     "nystrom",
     "cholesky",
     "greedy",
-    "within",
+    "adaptive",
     "sketch",
     "hebbian",
     "sparse",
@@ -264,8 +264,8 @@ _KERNEL = [
     Way("Nystrom(rows)", _basis(methods.Nystrom, on=["rows"]), True),
     Way("Cholesky", _pivots(methods.Cholesky, tol=[0.0, 0.01], on=["basis", "rows"]), True),
     Way("Greedy", _pivots(methods.Greedy, tol=[0.0, 0.1]), True),
-    Way("Within", _within, True),
-    Way("Within, first", _within, True),
+    Way("Adaptive", _within, True),
+    Way("Adaptive, first", _within, True),
     Way("kernel Sketch", _sketched("method", "n"), True),
     Way("Hebbian", _hebbian, True, largest=120),
     Way("RandomFeatures", _features, True, fourier=True),

@@ -7,11 +7,13 @@ device stay there until the host must have them (`Remote`).
 
 from mercer.arrays.accelerator import device_memory, device_reference, product_eps, products
 from mercer.arrays.linear import (
+    column_signs,
     eigh,
     eigvalsh,
     helped_by,
     lapack_threads,
     longest_column,
+    orthogonalize,
     orthonormalize,
     squares,
     svd,
@@ -49,6 +51,7 @@ __all__ = [
     "Vector",
     "apart_stream",
     "cast",
+    "column_signs",
     "device",
     "device_memory",
     "device_reference",
@@ -67,6 +70,7 @@ __all__ = [
     "namespace",
     "numpy_dtype",
     "on_accelerator",
+    "orthogonalize",
     "orthonormalize",
     "product_eps",
     "products",

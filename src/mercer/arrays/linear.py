@@ -21,7 +21,7 @@ from mercer.arrays.places import (
     to_numpy,
 )
 from mercer.arrays.remote import Remote, held
-from mercer.threads import serial_blas
+from mercer.threads import in_threads, serial_blas, shares
 
 # A LAPACK call smaller than this gains nothing from a second thread and can lose much.
 _SERIAL = 1000
@@ -100,6 +100,22 @@ def orthonormalize(W: Array) -> tuple[Array, Matrix]:
     return Q, to_numpy(R).astype(np.float64)
 
 
+def orthogonalize(rows: Array, W: Array) -> tuple[Array, Array]:
+    """Return the part of W that is orthogonal to orthonormal rows, and the overlaps rows @ W."""
+    if not isinstance(W, np.ndarray):
+        overlaps = rows @ W
+        return W - rows.T @ overlaps, overlaps
+    parts = shares(W.shape[0])
+    overlaps = sum(in_threads(lambda part: rows[:, part] @ W[part], parts))
+    rest = np.empty_like(W)
+
+    def subtract(part: slice) -> None:
+        np.subtract(W[part], rows[:, part].T @ overlaps, out=rest[part])
+
+    in_threads(subtract, parts)
+    return rest, overlaps
+
+
 def triangle(A: Array) -> Array:
     """Return the R factor alone of a tall matrix."""
     if isinstance(A, np.ndarray):
@@ -121,6 +137,22 @@ def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
             return scipy.linalg.svd(
                 A, full_matrices=False, check_finite=False, lapack_driver="gesvd"
             )
+
+
+def column_signs(V: Array) -> Vector:
+    """Return the signs that make the entry of largest magnitude of each column positive.
+
+    The first of equals; 1 for a column of zeros. The sign convention of scikit-learn.
+    """
+    xp = namespace(V)
+    rows = np.ascontiguousarray(V.T) if isinstance(V, np.ndarray) else V.T
+    if not rows.shape[0] or not rows.shape[1]:
+        return np.ones(int(rows.shape[0]))
+    top, bottom = to_numpy(xp.argmax(rows, axis=1)), to_numpy(xp.argmin(rows, axis=1))
+    high = np.array([float(rows[i, int(j)]) for i, j in enumerate(top)])
+    low = np.array([float(rows[i, int(j)]) for i, j in enumerate(bottom)])
+    positive = (high > -low) | ((high == -low) & (top <= bottom))
+    return np.where(positive, 1.0, -1.0)
 
 
 def lapack_threads(N: int) -> Any:

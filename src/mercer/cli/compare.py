@@ -63,8 +63,8 @@ def compare(asked: Options, voice: say.Voice) -> say.Result:
 
 
 def _table(runs: list[Any]) -> Any:
-    from mercer.certificate import percent
     from mercer.config import format_bytes
+    from mercer.messages import percent
 
     names = ("method", "components", "explained", "optimum at most", "gap", "seconds", "memory")
     table = say.columns(names, left=("method",))

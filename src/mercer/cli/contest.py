@@ -100,7 +100,7 @@ def _estimator(name: str, asked: Options, basis: int) -> Any:
     return build.estimator(
         replace(
             given,
-            basis=points if "n_basis" in takes and name not in ("within", "sparse") else None,
+            basis=points if "n_basis" in takes and name not in ("adaptive", "sparse") else None,
             select=given.select if "select" in takes else None,
         )
     )

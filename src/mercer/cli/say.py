@@ -115,7 +115,7 @@ def spectrum(shares: Iterable[float], most: int = 12) -> Table:
 
 def percent(share: float) -> str:
     """Write a share for people, rounded down."""
-    from mercer.certificate import percent as rounded_down
+    from mercer.messages import percent as rounded_down
 
     return rounded_down(share)
 

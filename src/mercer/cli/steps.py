@@ -15,6 +15,7 @@ from mercer.data import Block, Fold, Source
 from mercer.data.errors import format_names
 from mercer.estimators.pipeline import mapped, through
 from mercer.linalg import Moments
+from mercer.methods.preparation import column_deviation, require_finite_sums
 from mercer.problem import Problem
 from mercer.rules import Count
 
@@ -73,11 +74,11 @@ def scaler(source: Source) -> StandardScaler:
     """
     problem = Problem(source, Count(1), scale=True)
     moments = source.fold(Moments(source.shape[1], source.reference, np.float64, diagonal=True))
-    problem.require_finite(moments.mean, moments.scatter)
+    require_finite_sums(source, moments.mean, moments.scatter)
     made = StandardScaler(with_mean=not source.sparse)
     made.n_features_in_, made.n_samples_seen_ = source.shape[1], _whole(source.count)
     made.mean_, made.var_ = moments.mean, moments.scatter / problem.divisor
-    deviation = problem.deviation(moments.scatter, moments.mean)
+    deviation = column_deviation(problem, moments.scatter, moments.mean)
     made.scale_ = np.where(np.isfinite(deviation), deviation, 1.0)
     return made
 

@@ -20,6 +20,7 @@ from mercer.data.device import (
     resident,
 )
 from mercer.data.entrywise import Levelled, Scaled, Stored
+from mercer.data.feature_map import FeatureMap
 from mercer.data.fingerprint import fingerprint, joint_fingerprint
 from mercer.data.finite import (
     Search,
@@ -40,6 +41,7 @@ __all__ = [
     "ArraySource",
     "Block",
     "Collect",
+    "FeatureMap",
     "Fold",
     "Levelled",
     "Mapped",

@@ -16,6 +16,7 @@ from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, 
 from mercer.config import format_bytes, get_config
 from mercer.data import checkpoint
 from mercer.data.errors import BudgetError
+from mercer.data.feature_map import FeatureMap
 from mercer.data.fold import Block, Collect, Fold
 from mercer.data.prefetch import ahead
 from mercer.messages import counted
@@ -171,17 +172,20 @@ class Source(ABC):
 
     def map(
         self,
-        f: Callable[[Block], Array],
-        width: int,
+        f: FeatureMap | Callable[[Block], Array],
+        width: int | None = None,
         dtype: Any = None,
         extra_bytes: int = 0,
         part_bytes: int = 0,
     ) -> Source:
         """Return the rows f(block), computed when they are read.
 
-        `extra_bytes` is what f needs for a row, beside the row it takes and the row it gives;
-        `part_bytes` what it needs for a block, however many rows that has.
+        A `FeatureMap` knows its `width`, `dtype` and `extra_bytes`, what it needs for a row besides
+        its input and output; for any other function they are parameters. `part_bytes` is what it
+        needs for a block, however many rows that has.
         """
+        if width is None:
+            width, dtype, extra_bytes = f.width, f.dtype, f.extra_bytes  # type: ignore[union-attr]
         return Mapped(self, f, width, dtype or self.dtype, extra_bytes, part_bytes)
 
     def blocks(self, rows: int, first: int = 0, step: int = 1) -> Iterator[Block]:

@@ -15,7 +15,7 @@ from mercer.estimators.base import Projecting
 from mercer.projection import LinearProjection
 
 
-class Axes(Projecting):
+class LinearModel(Projecting):
     """Base of estimators whose fit ends in a linear projection."""
 
     projection_: LinearProjection

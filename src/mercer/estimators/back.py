@@ -233,7 +233,7 @@ def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None
     Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the shares is h̄.
     """
     weights = problem.source.weights
-    w = np.ones(problem.sides[0]) if weights is None else weights
+    w = np.ones(problem.shape[0]) if weights is None else weights
     if not (problem.center and np.all(w > 0)):
         return None
     A, values = to_numpy(fitted.components), fitted.eigenvalues * problem.divisor

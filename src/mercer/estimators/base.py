@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Array, is_dask, is_foreign, products
-from mercer.certificate import Certificate, percent
+from mercer.certificate import Certificate
 from mercer.data import (
     ArraySource,
     Source,
@@ -46,7 +46,7 @@ from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callba
 from mercer.estimators.home import bring_home
 from mercer.estimators.typed import fit_context
 from mercer.estimators.validation import check_rows, from_file, row_names
-from mercer.messages import counted, warn
+from mercer.messages import counted, percent, warn
 from mercer.methods import ConvergenceWarning
 from mercer.planning import Plan, alternatives
 from mercer.problem import Problem

@@ -15,8 +15,9 @@ from mercer.estimators.home import bring_home
 from mercer.estimators.stream import fixed, joined, require_fixed, warn_if_forgotten
 from mercer.estimators.typed import available_if
 from mercer.methods import RandomFeatures, Streaming, Subset
+from mercer.methods.preparation import move_rows, require_finite_vectors, shifted
 from mercer.planning import make_kernel_plan
-from mercer.problem import KernelProblem, less
+from mercer.problem import KernelProblem
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
@@ -100,7 +101,7 @@ class Batches(Back):
             self._check_batches(first)
             if first:
                 self._begin(batch)
-            moved = batch if self._shift is None else less(batch, self._shift)
+            moved = batch if self._shift is None else shifted(batch, self._shift)
             fold = joined(self._fold, moved.weighted(batch.weights))
             before = None if first else getattr(self, "fingerprint_", None)
             self.fingerprint_ = joint_fingerprint(before, batch)
@@ -108,9 +109,9 @@ class Batches(Back):
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             problem = self._problem(rows, self._kernel)
             problem = replace(problem, gap=None, shift=self._shift)
-            fitted = self._stream.finish(problem, fold)
+            axes = self._stream.finish(problem, fold)
             plan = make_kernel_plan(problem, "auto", self._stream)
-            self._publish(problem, fitted, replace(plan, reason="to which batches can be added"))
+            self._publish(problem, axes, replace(plan, reason="to which batches can be added"))
             bring_home(self, batch)
             self._fold, self._seen = fold, rows.shape[0]
         return self
@@ -120,8 +121,8 @@ class Batches(Back):
         named = RandomFeatures() if self.method == "features" else Subset()
         self._stream = clone(self.method) if isinstance(self.method, Streaming) else named
         problem: KernelProblem = self._problem(batch)
-        problem.require_finite_rows()
-        problem = problem.moved()
+        require_finite_vectors(problem)
+        problem = move_rows(problem)
         self._kernel, self._shift, self._seen = problem.kernel, problem.shift, 0
         self._fold = self._stream.begin(problem)
         self._coarse = np.dtype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.data import Source
-from mercer.estimators.axes import Axes
+from mercer.estimators.axes import LinearModel
 from mercer.estimators.variants import changed, first_axes
 
 Index = np.ndarray[Any, np.dtype[np.intp]]
@@ -52,7 +52,7 @@ def judged(
     counts, gammas = candidates
     table: dict[str, list[Any]] = {"n_components": [], "gamma": [], "error": []}
     most = None if counts[0] is None else max(counts)  # type: ignore[type-var]
-    if most is not None and isinstance(model, Axes):  # which refuses more than there can be
+    if most is not None and isinstance(model, LinearModel):  # which refuses more than there can be
         most = min(most, *source.shape)
     for gamma in gammas:
         with warnings.catch_warnings():  # of what is chosen, the last fit tells

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from mercer.data import Source, StringSource
 from mercer.kernels import RBF, ExponentialChiSquare, FromFunction, Kernel, Laplacian, as_kernel
 from mercer.kernels.grammar import NAMES, WITHOUT_GAMMA
+from mercer.methods.preparation import column_statistics
 from mercer.problem import Problem
 from mercer.rules import Count
 
@@ -76,8 +77,9 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         )
     if gamma == "median":
         return _median_gamma(as_kernel(kernel, 1.0), source)
-    mean, _, variance = Problem(source, Count(1)).treatment(np.float64)
-    spread = variance * (source.count - 1.0) / source.count / d + float(np.var(mean))
+    columns = column_statistics(Problem(source, Count(1)))
+    variance = columns.variance * (source.count - 1.0) / source.count / d
+    spread = variance + float(np.var(columns.mean))
     return 1.0 / (d * spread) if spread > 0 else 1.0
 
 

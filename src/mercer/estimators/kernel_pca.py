@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
-from mercer.certificate import percent
+from mercer.certificate import Axes, certify
 from mercer.data import ArraySource, Source
 from mercer.estimators.batches import LEFT_OVER, Batches
 from mercer.estimators.home import wide_enough
@@ -26,7 +26,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
-from mercer.messages import warn
+from mercer.messages import percent, warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -94,7 +94,7 @@ class KernelPCA(Batches):
         Where the iterative solvers start.
     method : str or Method
         "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
-        "cholesky" and "greedy" find components in the span of a basis, "within" the cheapest that
+        "cholesky" and "greedy" find components in the span of a basis, "adaptive" the cheapest that
         are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
         which is never formed, "features" from random Fourier features instead of the kernel,
         "sparse" and "sparse_l1" make them of few rows, "hebbian" learns them from one row after
@@ -251,16 +251,16 @@ class KernelPCA(Batches):
         whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
         problem = self._problem(source if whole else counted(source))
         plan = make_kernel_plan(problem, self._solver(), self.method)
-        n, asked = problem.sides[0], self.n_components
+        n, asked = problem.shape[0], self.n_components
         if isinstance(asked, Integral):
-            plan.method.require_room(n, min(int(asked), n))
+            plan.method.check_size(n, min(int(asked), n))
         if isinstance(plan.method, RandomFeatures):
             self._refuse_preimage()
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
         apart = problem.source.elsewhere is not None and problem.kernel is not None
-        if not plan.method.keeps_rows or (apart and plan.method.in_pairs):
+        if not plan.method.keeps_rows or (apart and plan.method.pairwise):
             return problem
         copied = self.copy_X and self.kernel != "precomputed"
         return replace(problem, source=held(problem.source, copy_rows=copied))
@@ -289,8 +289,9 @@ class KernelPCA(Batches):
             kernel=kernel,
         )
 
-    def _publish(self, problem: KernelProblem, fitted: KernelProjection, plan: Plan) -> None:
+    def _publish(self, problem: KernelProblem, axes: Axes, plan: Plan) -> None:
         """Set the fitted attributes."""
+        fitted: Any = axes.projection
         source, values, total = problem.source, fitted.eigenvalues, fitted.total_variance
         kind = source.dtype
 
@@ -308,7 +309,7 @@ class KernelPCA(Batches):
         fitted = replace(fitted, eigenvalues=values)
         if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
-        fitted = replace(fitted, certificate=fitted.certificate.rounded(kind, max(total, 0.0)))
+        self.certificate_ = certify(problem, axes).rounded(kind)
         self.projection_ = fitted
         self.kernel_ = problem.kernel
         self.eigenvalues_ = here(values * problem.divisor)
@@ -320,7 +321,6 @@ class KernelPCA(Batches):
             self.eigenvectors_ = here(_eigenvectors(problem, fitted))
         every = isinstance(plan.method, (Exact, Sketch))
         self.X_fit_ = points_of(source) if every else _points(fitted, source)
-        self.certificate_ = fitted.certificate
         self.plan_ = plan
         self._fit_back(problem)
         self._warn(problem)
@@ -348,7 +348,7 @@ class KernelPCA(Batches):
 
     def _warn(self, problem: KernelProblem) -> None:
         asked, method, found = self.n_components, self.plan_.method, self.certificate_
-        if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.sides[0]):
+        if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.shape[0]):
             k = self.n_components_
             some = {0: "no component has", 1: "only 1 component has"}
             where = " in the span of the basis. A larger n_basis may find more"
@@ -364,7 +364,7 @@ class KernelPCA(Batches):
             and not batches
         ):
             warn(
-                f"kernel PCA of all {problem.sides[0]} rows would take too much memory or time, so "
+                f"kernel PCA of all {problem.shape[0]} rows would take too much memory or time, so "
                 f"{method!r} was used: within {percent(found.gap, up=True)} of optimal "
                 f"({found.gap.label}), probably within {percent(found.gap_estimate, up=True)}. "
                 f'Set gap=0.01 for components certified within 1 %, or method="exact" for all '
@@ -381,7 +381,7 @@ class KernelPCA(Batches):
     def _nearer(self) -> str:
         """Say what would come nearer to a gap that was missed."""
         needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
-        return " ".join([*needed, self.plan_.method.nearer])
+        return " ".join([*needed, self.plan_.method.remedy])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from mercer.estimators.kernel import has_gamma
 from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
 from mercer.kernels.distances import Stationary
 from mercer.messages import warn
-from mercer.methods import Exact, Subset, Within
+from mercer.methods import Adaptive, Exact, Subset
 from mercer.problem import KernelProblem
 
 # Rows that are compared, and the fewest that tell anything.
@@ -67,7 +67,7 @@ def _large(model: Any, problem: KernelProblem) -> bool:
 
     Of methods that estimate variances by those of the rows: others overrate them.
     """
-    if not isinstance(model.plan_.method, (Exact, Subset, Within)) or not model.n_components_:
+    if not isinstance(model.plan_.method, (Exact, Subset, Adaptive)) or not model.n_components_:
         return False
     first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
     large = first > max(_SHARE, _ROWS / problem.divisor)

@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer import progress
 from mercer.arrays import like, to_numpy
+from mercer.certificate import Axes, certify
 from mercer.data import Seen, Source, check_weights, joint_fingerprint
-from mercer.estimators.axes import Axes
+from mercer.estimators.axes import LinearModel
 from mercer.estimators.home import bring_home, wide_enough
 from mercer.estimators.stream import (
     fixed,
@@ -28,7 +29,7 @@ from mercer.messages import warn
 from mercer.methods import Method
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
-from mercer.projection import LinearProjection, Projection
+from mercer.projection import LinearProjection
 from mercer.rules import NAMED, Count, Rule, as_rule
 
 SOLVERS = NAMES
@@ -36,7 +37,7 @@ SOLVERS = NAMES
 _FIXED = ("center", "scale", "svd_solver")
 
 
-class PCA(Axes):
+class PCA(LinearModel):
     r"""Principal component analysis, exact and certified.
 
     The components :math:`v_1, …, v_k` that hold the most variance of the centred rows:
@@ -218,10 +219,10 @@ class PCA(Axes):
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= least:
                 problem = self._problem(rows)
-                projection = self._stream.finish(problem, fold)
+                axes = self._stream.finish(problem, fold)
                 plan = make_plan(rows, problem.rule, self._stream, self._randomized())
                 plan = replace(plan, reason="to which batches can be added")
-                self._publish(problem, projection, plan)
+                self._publish(problem, axes, plan)
                 bring_home(self, batch)
             self._fold, self._seen = fold, rows.shape[0]
         return self
@@ -286,8 +287,9 @@ class PCA(Axes):
     def _randomized(self) -> Randomized:
         return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
 
-    def _publish(self, problem: Problem, projection: Projection, plan: Plan) -> None:
+    def _publish(self, problem: Problem, axes: Axes, plan: Plan) -> None:
         """Set the fitted attributes."""
+        projection = axes.projection
         assert isinstance(projection, LinearProjection)
         source, k = problem.source, len(projection.eigenvalues)
         kind, total = source.dtype, projection.total_variance
@@ -296,13 +298,11 @@ class PCA(Axes):
         def here(x: Any) -> Any:
             return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
 
-        axes = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
-        self.components_ = like(axes, source.reference)
-        # One copy of the axes: the projection looks at the attribute.
-        self.certificate_ = projection.certificate.rounded(kind, total)
-        self.projection_ = replace(
-            projection, components=self.components_.T, certificate=self.certificate_
-        )
+        components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
+        self.components_ = like(components, source.reference)
+        self.certificate_ = certify(problem, axes).rounded(kind)
+        # One copy of the components: the projection looks at the attribute.
+        self.projection_ = replace(projection, components=self.components_.T)
         self.explained_variance_ = here(values)
         self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
         self.singular_values_ = here(np.sqrt(values * problem.divisor))

@@ -19,8 +19,8 @@ from mercer.methods import (
     Size,
     Streaming,
 )
+from mercer.methods.preparation import require_finite_sums
 from mercer.params import same
-from mercer.problem import require_finite
 
 
 def fixed(estimator: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -73,7 +73,7 @@ def joined(fold: Any, batch: Source) -> Any:
     """Return a fold that has seen a batch more; the one given stays as it is."""
     _require_one_place(fold, batch)
     part = batch.fold(fold.spawn())
-    require_finite(batch, *part.arrays().values())
+    require_finite_sums(batch, *part.arrays().values())
     both = fold.spawn()
     both.restore(fold.arrays())
     both.merge(part)

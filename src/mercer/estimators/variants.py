@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.estimators.axes import Axes
+from mercer.estimators.axes import LinearModel
 from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.kernels import Kernel
@@ -44,7 +44,7 @@ def first_axes(fitted: Any, k: int) -> Any:
         return fitted
     made = copy.copy(fitted)
     made.n_components_ = k
-    if isinstance(fitted, Axes):
+    if isinstance(fitted, LinearModel):
         made.components_ = fitted.components_[:k]
         return made
     projection, way = fitted.projection_, getattr(fitted, "_way", None)

@@ -1,4 +1,4 @@
-"""The kernel between rows and a basis, as a map of rows."""
+"""The kernel between rows and a basis, as a map of rows to features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, like, moved, to_numpy
-from mercer.data import Block, Mapped, Source, require_finite_rows
+from mercer.data import Block, Source, require_finite_rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import as_precise, filled, holds
 from mercer.kernels.points import Points
@@ -16,14 +16,14 @@ from mercer.kernels.points import Points
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The kernel between rows and a basis, h(x).
+    """The kernel between rows and a basis, h(x) = k(Y, x).
 
     Attributes
     ----------
     kernel : Kernel or None
-        The kernel; None where rows are h(x) already.
+        The kernel; None if the rows are h(x) already.
     basis : rows or None
-        The points that the kernel is taken to.
+        The points Y.
     shift : ndarray of shape (d,) or None
         What is subtracted from rows first; the basis is shifted already.
     """
@@ -32,54 +32,67 @@ class KernelMap:
     basis: Any
     shift: Vector | None = None
 
-    def of(self, source: Source, dtype: Any = None) -> Mapped:
-        """Return h(x) of every row, computed when it is read."""
-        kind = source.dtype if dtype is None else np.dtype(dtype)
-        if self.kernel is None:
-            return Mapped(
-                source, lambda block: _dense(block, source, kind), source.shape[1], kind, 0
-            )
-        kernel, basis = self.kernel, Points(as_precise(self.near(source), kind))
+    def on(self, source: Source, dtype: Any = None) -> KernelFeatures:
+        """Return the map for rows of a source, on their device."""
+        dtype = source.dtype if dtype is None else np.dtype(dtype)
+        points = None
+        if self.kernel is not None:
+            points = Points(as_precise(self.near(source), dtype))
+        return KernelFeatures(self, source, dtype, points)
 
-        def between(block: Block) -> Array:
-            require_finite_rows(block, source)
-            return filled(kernel.on, self.points(block, kind), basis, source.reference, kind)
-
-        return Mapped(source, between, len(basis), kind, 0)
-
-    def points(self, block: Block, kind: Any) -> Points:
-        """Return rows as the kernel takes them."""
-        rows = as_precise(block.rows, kind)
+    def points(self, block: Block, dtype: Any) -> Points:
+        """Return the rows of a block as the kernel takes them."""
+        rows = as_precise(block.rows, dtype)
         if self.shift is not None:
             rows = rows.toarray() if hasattr(rows, "tocsr") else rows
-            shift, rest = rounded_mean(self.shift, rows, kind)
+            shift, rest = rounded_mean(self.shift, rows, dtype)
             rows = rows - shift - rest
         return Points(rows, block.start)
 
-    def precision(self, source: Source, kind: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the precision of h(x): float32, too, where it holds the basis's values."""
-        if self.kernel is None or kind == np.float64:
-            return kind
+    def precision(self, source: Source, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the precision of h(x): float32 only if it can represent the values."""
+        if self.kernel is None or dtype == np.float64:
+            return dtype
         with np.errstate(over="ignore", invalid="ignore"):
-            own = self.kernel.on_itself(Points(as_precise(self.near(source), np.float64)))
-        return holds(own, kind)
+            diag = self.kernel.on_itself(Points(as_precise(self.near(source), np.float64)))
+        return holds(diag, dtype)
 
     def near(self, source: Source) -> Any:
-        """Return the basis where the rows live."""
+        """Return the basis on the device of the rows."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis
         return moved(self.basis, source.reference)
 
 
-def rounded_mean(mean: Vector, reference: Array, kind: Any) -> tuple[Array, Array]:
-    """Return a mean in some precision, and what it lost there, to be taken off after it.
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """A `KernelMap` for the rows of one source: a feature map."""
 
-    A mean of 1e4 loses 5e-4 in float32, which rows that are near it and given in float32 do not.
+    map: KernelMap
+    source: Source
+    dtype: np.dtype[Any]
+    basis: Points | None
+    extra_bytes = 0
+
+    @property
+    def width(self) -> int:
+        """Number of points of the basis."""
+        return self.source.shape[1] if self.basis is None else len(self.basis)
+
+    def __call__(self, block: Block) -> Array:
+        """Return h(x) of the rows of a block; refuse NaN and infinity."""
+        require_finite_rows(block, self.source)
+        if self.basis is None or self.map.kernel is None:
+            return block.dense(self.dtype)
+        x = self.map.points(block, self.dtype)
+        return filled(self.map.kernel.on, x, self.basis, self.source.reference, self.dtype)
+
+
+def rounded_mean(mean: Vector, reference: Array, dtype: Any) -> tuple[Array, Array]:
+    """Return a mean rounded to a precision, and the rest, to be subtracted after it.
+
+    A mean of 1e4 loses 5e-4 in float32; float32 rows near it do not.
     """
-    near = like(mean, reference, kind)
-    return near, like(mean - to_numpy(near).astype(np.float64), reference, kind)
-
-
-def _dense(block: Block, source: Source, kind: Any) -> Array:
-    require_finite_rows(block, source)
-    return block.dense(kind)
+    rounded = like(mean, reference, dtype)
+    rest = like(mean - to_numpy(rounded).astype(np.float64), reference, dtype)
+    return rounded, rest

@@ -13,7 +13,7 @@ from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import footprint
-from mercer.landmarks.objective import axes_asked, centred, losses
+from mercer.landmarks.objective import centred, losses
 from mercer.landmarks.pivoted_cholesky import pivoted_cholesky
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
@@ -118,7 +118,7 @@ class Shrinking:
     """
 
     def __init__(self, problem: KernelProblem, G: Matrix, rows: np.ndarray[Any, Any]) -> None:
-        self.rows, self.r = rows, axes_asked(problem)
+        self.rows, self.r = rows, problem.n_leading
         L = G[rows]
         self.dual: Matrix = solve_triangular(L, np.eye(len(L)), lower=True).T
         F = centred(problem, G)

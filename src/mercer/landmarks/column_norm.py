@@ -9,8 +9,8 @@ import numpy as np
 from mercer.arrays import Array, Vector, to_numpy
 from mercer.data import Block, Fold
 from mercer.landmarks.base import Landmarks, drawn
-from mercer.linalg.gram import Given, Strips
 from mercer.linalg.span import Basis
+from mercer.linalg.upper_blocks import PrecomputedBlocks, UpperBlocks
 from mercer.problem import KernelProblem
 
 
@@ -40,9 +40,9 @@ class ColumnNorm(Landmarks):
     def select(self, problem: KernelProblem, m: int) -> Basis:
         source, kernel = problem.source, problem.kernel
         strips = (
-            Given(source.whole(), source.dtype)
+            PrecomputedBlocks(source.whole(), source.dtype)
             if kernel is None
-            else Strips(kernel, source, source.dtype, keep=False)
+            else UpperBlocks(kernel, source, source.dtype, keep=False)
         )
         weights = np.ones(source.shape[0]) if source.weights is None else source.weights
         return drawn(problem, weights * strips.fold(Squares(weights)).sums, m)

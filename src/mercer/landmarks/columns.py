@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
-from mercer.data import Block
+from mercer.data import Block, StringSource, require_finite_entries
 from mercer.kernels.evaluate import as_precise, fill, holds
 from mercer.kernels.points import Points
-from mercer.linalg.span import between
+from mercer.linalg.span import kernel_matrix
 from mercer.problem import KernelProblem
 
 Rows = Any
@@ -42,7 +42,8 @@ class Columns:
         with np.errstate(invalid="ignore", over="ignore"):
             self.source.map(self._own, 1, np.float64).collect(out, "kernel matrix")
         if not is_finite(out):
-            self.problem.require_finite_rows()
+            if self.problem.kernel is not None and not isinstance(self.source, StringSource):
+                require_finite_entries(self.source)
             raise ValueError(
                 f"{self.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
                 f"the kernel's parameters."
@@ -74,7 +75,7 @@ class Columns:
         rows = self.source.take(at)
         if self.kernel is None:
             return to_numpy(rows)[:, at].astype(np.float64)
-        return between(self.kernel, rows)
+        return kernel_matrix(self.kernel, rows)
 
     def _own(self, block: Block) -> Matrix:
         if self.kernel is None:

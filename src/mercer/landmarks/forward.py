@@ -12,7 +12,7 @@ from mercer.config import get_config
 from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, taken
 from mercer.landmarks.columns import Columns, Rows
-from mercer.landmarks.objective import axes_asked, centred, gains
+from mercer.landmarks.objective import centred, gains
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 
@@ -74,7 +74,7 @@ class Forward(Landmarks):
         if self.candidates is not None:
             whole(self, "candidates")
         among = pool(problem, self.size(problem.source.shape[0], m))
-        search = Growing(problem, among, axes_asked(problem))
+        search = Growing(problem, among, problem.n_leading)
         while len(search.chosen) < m and search.grow(min(self.step, m - len(search.chosen))):
             pass
         return among[search.chosen]

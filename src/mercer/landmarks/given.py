@@ -36,6 +36,10 @@ class Given(Landmarks):
     def __init__(self, points: Any) -> None:
         self.points = points
 
+    def __len__(self) -> int:
+        shape = getattr(self.points, "shape", None)
+        return len(self.points) if shape is None else int(shape[0])
+
     def select(self, problem: KernelProblem, m: int | None = None) -> Basis:
         at = self._rows(problem.source.shape[0])
         if at is None:

@@ -24,17 +24,11 @@ from mercer.problem import KernelProblem
 _OF_ROOT, _OF_LARGEST, _STEPS = 1e-14, 1e-16, 100
 
 
-def axes_asked(problem: KernelProblem) -> int | None:
-    """Return r, the number of axes that count; None where all do."""
-    asked = problem.rule.first_guess(*problem.sides)
-    return None if asked is None or asked >= problem.sides[0] else max(1, asked)
-
-
 def captured(problem: KernelProblem, basis: Basis) -> float:
     """Return the criterion for a basis: one pass over the rows."""
     span = Span(problem.kernel, basis, problem.source)
     seen = problem.source.fold(KernelMoments(span, problem.source, center=problem.center))
-    r, T = axes_asked(problem), span.white
+    r, T = problem.n_leading, span.whitener
     values, _ = eigh(T.T @ seen.scatter @ T, None if r is None else min(r, span.rank))
     return float(values.sum())
 

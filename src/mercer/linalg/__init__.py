@@ -1,27 +1,26 @@
 """Matrices of rows: moments, triangular factors, operators and their eigenvalues."""
 
-from mercer.linalg.frequent_directions import Directions
-from mercer.linalg.gram import Gram
-from mercer.linalg.low_precision_gram import Coarse
+from mercer.linalg.centering import Centering
+from mercer.linalg.frequent_directions import DirectionsSketch
+from mercer.linalg.gram import Gram, LowPrecisionGram
 from mercer.linalg.moments import Moments
-from mercer.linalg.operator import Deflated, Dense, Operator, apart
-from mercer.linalg.products import Adjoint, Centre, Product
-from mercer.linalg.standardized import Covariance, Dots
-from mercer.linalg.tsqr import Triangle
+from mercer.linalg.operator import DeflatedOperator, DenseOperator, Operator
+from mercer.linalg.products import AdjointProduct, CovarianceProduct
+from mercer.linalg.standardized import CovarianceOperator, DotOperator
+from mercer.linalg.tsqr import TriangularFactor
 
 __all__ = [
-    "Adjoint",
-    "Centre",
-    "Coarse",
-    "Covariance",
-    "Deflated",
-    "Dense",
-    "Directions",
-    "Dots",
+    "AdjointProduct",
+    "Centering",
+    "CovarianceOperator",
+    "CovarianceProduct",
+    "DeflatedOperator",
+    "DenseOperator",
+    "DirectionsSketch",
+    "DotOperator",
     "Gram",
+    "LowPrecisionGram",
     "Moments",
     "Operator",
-    "Product",
-    "Triangle",
-    "apart",
+    "TriangularFactor",
 ]

@@ -13,13 +13,12 @@ from mercer.data.remote import ACROSS, Meeting
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import as_precise, fill
 from mercer.kernels.points import Points
-from mercer.linalg.gram import Strips, Symmetric
-from mercer.linalg.symmetric import Mirror
+from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlocks
 
 F = TypeVar("F", bound=Fold)
 
 
-class Apart(Strips):
+class DistributedGram(UpperBlocks):
     """The kernel matrix of rows that lie elsewhere: nothing of it, nor the rows, comes here.
 
     Every two chunks of rows meet once, where they lie. What comes here is a product's share for
@@ -30,22 +29,22 @@ class Apart(Strips):
         n = source.shape[0]
         self.kernel, self.source = kernel, source
         self.dtype, self.shape = np.dtype(dtype), (n, n)
-        self.kept = None
+        self.stored = None
 
     def fold(self, state: F) -> F:
         """Fold the matrix into a product; into all of it, as the product with all unit vectors."""
-        if isinstance(state, Mirror):
-            state.out[...] = self.fold(Symmetric(np.eye(self.shape[0]), self.dtype)).result
+        if isinstance(state, SymmetricFill):
+            state.out[...] = self.fold(SymmetricProduct(np.eye(self.shape[0]), self.dtype)).result
             return state
-        if not isinstance(state, Symmetric) or self.source.elsewhere is None:
+        if not isinstance(state, SymmetricProduct) or self.source.elsewhere is None:
             raise TypeError(f"{type(state).__name__} takes strips, and none come here.")
-        squared = None if state.roots is None else state.weighed
-        meeting = Product(self.kernel, self.dtype, squared)
+        squared = None if state.roots is None else state.weighted
+        meeting = PairProduct(self.kernel, self.dtype, squared)
         return self.source.elsewhere.pairs(self.source, meeting, state)
 
 
 @dataclass(frozen=True)
-class Product(Meeting):
+class PairProduct(Meeting):
     """The product with the kernel matrix, of the part where two chunks of rows meet.
 
     Attributes
@@ -53,19 +52,19 @@ class Product(Meeting):
     kernel : Kernel
     dtype : dtype
         Precision of the kernel's values.
-    weighed : bool or None
-        Whether squares are weighed; None where they are not summed.
+    weighted : bool or None
+        Whether squares are weighted; None where they are not summed.
     """
 
     kernel: Kernel
     dtype: Any
-    weighed: bool | None
+    weighted: bool | None
 
     def fold(self, y: Block, left: Any, right: Any) -> Fold:
-        return Facing(self, y, left, right)
+        return PairFold(self, y, left, right)
 
 
-class Facing(Fold):
+class PairFold(Fold):
     """K_xy V_y for rows x that come by, and K_xyᵀ V_x for the rows y that they meet.
 
     Added in float64, as `Symmetric` does.
@@ -73,7 +72,7 @@ class Facing(Fold):
 
     label = "kernel matrix"
 
-    def __init__(self, product: Product, y: Block, left: Any, right: Any) -> None:
+    def __init__(self, product: PairProduct, y: Block, left: Any, right: Any) -> None:
         self.product, self.y, self.left, self.right = product, y, left, right
         # Rows are not rounded to the precision of products: close ones would move.
         self.points = Points(as_precise(y.rows, _precision(y, product.dtype)), y.start)
@@ -96,12 +95,12 @@ class Facing(Fold):
             self.sums[0][here] += tile @ self.right[1][there]
             if not self.own:
                 self.sums[1][there] += (self.left[1][here].T @ tile).T
-            if self.product.weighed is not None:
+            if self.product.weighted is not None:
                 self._add_squares(tile, here, there)
 
     def _add_squares(self, tile: Array, here: slice, there: slice) -> None:
         tile = cast(tile, np.float64)
-        if self.product.weighed:
+        if self.product.weighted:
             tile = self.left[2][here] * tile * self.right[2][there].T
         self.square += (1.0 if self.own else 2.0) * float(np.einsum("ij,ij->", tile, tile))
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, to_numpy
 from mercer.data import Block, Fold
-from mercer.linalg.mean import Mean
+from mercer.linalg.centering import RunningMean
 
 
-class Directions(Fold):
+class DirectionsSketch(Fold):
     r"""Weight, mean, trace and a sketch B of `size` rows of the centred data A.
 
     .. math:: 0 \preceq A^T A - B^T B \preceq \Delta I
@@ -33,7 +33,7 @@ class Directions(Fold):
         self.d, self.size = d, size
         self.reference = reference
         self.center = center
-        self.middle = Mean(d, reference)
+        self.running = RunningMean(d, reference)
         self._trace = self._loss = 0.0
         self._sketch = like(np.zeros((0, d)), reference)
         # Rows that wait for others to make a group, and their weights.
@@ -59,11 +59,11 @@ class Directions(Fold):
         """Take in rows that weigh something."""
         weight, w = float(counts.sum()), like(counts, self.reference)
         if self.center:
-            rows, offset, left = self.middle.centre(rows, w, weight)
+            rows, offset, left = self.running.center(rows, w, weight)
             rows = rows - left / weight
             self._join(weight, offset)
         else:
-            self.middle.weight += weight
+            self.running.weight += weight
         self._absorb(rows * namespace(w).sqrt(w)[:, None])
 
     def _finish(self) -> None:
@@ -79,9 +79,9 @@ class Directions(Fold):
         self._finish()
         other._finish()
         if self.center:
-            self._join(other.weight, self.middle.offset_of(other.middle))
+            self._join(other.weight, self.running.offset_of(other.running))
         else:
-            self.middle.weight += other.weight
+            self.running.weight += other.weight
         lost = other._trace - _square_sum(other._sketch)
         self._absorb(other._sketch)
         self._trace += lost  # what the other's sketch no longer shows
@@ -93,10 +93,10 @@ class Directions(Fold):
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self._trace, self._loss])
         waiting = {"rows": self._rows, "weights": self._weights}
-        return {"sums": sums, "sketch": self._sketch, **waiting, **self.middle.arrays()}
+        return {"sums": sums, "sketch": self._sketch, **waiting, **self.running.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.middle.restore(arrays)
+        self.running.restore(arrays)
         self._trace, self._loss = (float(x) for x in arrays["sums"])
         self._sketch = like(to_numpy(arrays["sketch"]), self.reference)
         self._rows = like(to_numpy(arrays["rows"]), self.reference)
@@ -105,13 +105,13 @@ class Directions(Fold):
     @property
     def weight(self) -> float:
         """Weight of the rows."""
-        return self.middle.weight + float(self._weights.sum())
+        return self.running.weight + float(self._weights.sum())
 
     @property
     def mean(self) -> Vector:
         """Mean of the rows, on the host."""
         self._finish()
-        return self.middle.value
+        return self.running.value
 
     @property
     def trace(self) -> float:
@@ -133,8 +133,8 @@ class Directions(Fold):
         return to_numpy(self._sketch)
 
     def _join(self, weight: float, offset: Array) -> None:
-        before = self.middle.weight
-        apart = self.middle.joined(weight, offset)
+        before = self.running.weight
+        apart = self.running.update(weight, offset)
         if before > 0.0:
             self._absorb((math.sqrt(before * weight / (before + weight)) * apart)[None, :])
 

@@ -10,7 +10,12 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, cast, empty, held, like, namespace, to_numpy
 from mercer.arrays.rounding import LIKELY, confidence, drift
 from mercer.data import Block, Fold
-from mercer.linalg.mean import Mean, near_zero, seems_near_zero, total
+from mercer.linalg.centering import (
+    RunningMean,
+    near_zero,
+    seems_near_zero,
+    weighted_sum,
+)
 
 # Block means wait until there are this many: one product then serves them all, where
 # each alone would cost a pass over the d×d scatter.
@@ -54,7 +59,7 @@ class Moments(Fold):
         self.products = np.dtype(products)
         self.diagonal = diagonal
         self.center = center
-        self.middle = Mean(d, reference)
+        self.running = RunningMean(d, reference)
         self.longest = self.blocks = 0
         # What the products of every block amount to, column by column; and its square.
         self._amount, self._amount_squared = np.zeros(d), np.zeros(d)
@@ -78,7 +83,7 @@ class Moments(Fold):
         w = like(block.count, self.reference, self.products)
         square = self._as_they_are(rows, w, weight, block.weights is None)
         if square is None:
-            rows, offset, left = self.middle.centre(rows, w, weight, self._room(rows))
+            rows, offset, left = self.running.center(rows, w, weight, self._room(rows))
             self._wait(weight, offset, left)
             square = self._square(_weighed(rows, w, block.weights is None))
         self._scatter += square
@@ -93,16 +98,16 @@ class Moments(Fold):
         A few rows tell whether to try, the product and the sum of all whether it was right.
         """
         if not self.center:
-            self.middle.weight += weight
+            self.running.weight += weight
             return self._square(_weighed(rows, w, plain))
         if not seems_near_zero(rows[::64, :]):
             return None
-        left = total(w, rows)
+        left = weighted_sum(w, rows)
         square = self._square(_weighed(rows, w, plain))
         own = square if self.diagonal else namespace(square).linalg.diagonal(square)
         if not near_zero(left**2 / weight, cast(own, np.float64)):
             return None
-        self._wait(weight, self.middle.seen(0.0 * left, left, weight), left)
+        self._wait(weight, self.running.offset_from(0.0 * left, left, weight), left)
         return square
 
     def _add_sparse(self, block: Block, weight: float) -> None:
@@ -122,9 +127,9 @@ class Moments(Fold):
             mean = np.where(full, _row(rows, int(np.argmax(block.count))), 0.0)
             mean = mean + summed(entries - mean[at]) / weight
             left = summed(entries - mean[at]) - absent * mean
-            self._wait(weight, self.middle.seen(mean, left, weight), left)
+            self._wait(weight, self.running.offset_from(mean, left, weight), left)
         else:
-            self.middle.weight += weight
+            self.running.weight += weight
         self._scatter += summed((entries - mean[at]) ** 2) + absent * mean**2
 
     def merge(self, other: Self) -> None:
@@ -137,10 +142,10 @@ class Moments(Fold):
         self._amount_squared += other._amount_squared
         self._scatter += other._scatter
         if self.center:
-            offset = self.middle.offset_of(other.middle)
+            offset = self.running.offset_of(other.running)
             self._wait(other.weight, offset, 0.0 * offset)
         else:
-            self.middle.weight += other.weight
+            self.running.weight += other.weight
 
     def spawn(self) -> Self:
         return type(self)(
@@ -151,7 +156,7 @@ class Moments(Fold):
         sums = np.array([self.longest, self.blocks], np.float64)
         amounts = np.concatenate([self._amount, self._amount_squared])
         arrays = {"scatter": self._scatter, "sums": sums, "amounts": amounts}
-        arrays |= self.middle.arrays()
+        arrays |= self.running.arrays()
         if self._waiting:
             weights, *means = zip(*self._waiting, strict=True)
             arrays["waiting"] = np.array(weights)
@@ -161,7 +166,7 @@ class Moments(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self._waiting = []
-        self.middle.restore(arrays)
+        self.running.restore(arrays)
         self.longest, self.blocks = (int(x) for x in arrays["sums"])
         self._amount, self._amount_squared = to_numpy(arrays["amounts"]).reshape(2, -1).copy()
         self._scatter = like(to_numpy(arrays["scatter"]).copy(), self.reference)
@@ -170,19 +175,19 @@ class Moments(Fold):
                 like(to_numpy(arrays[f"waiting {x}"]), self.reference) for x in ("offsets", "left")
             )
             self._waiting = list(zip(map(float, arrays["waiting"]), *means, strict=True))
-            self.middle.base = like(to_numpy(arrays["base"]), self.reference)
+            self.running.base = like(to_numpy(arrays["base"]), self.reference)
 
     @property
     def weight(self) -> float:
         """Weight of the rows."""
         self.settle()
-        return self.middle.weight
+        return self.running.weight
 
     @property
     def mean(self) -> Vector:
         """Mean of the rows, on the host."""
         self.settle()
-        return self.middle.value
+        return self.running.value
 
     @property
     def scatter(self) -> Matrix:
@@ -259,10 +264,10 @@ class Moments(Fold):
         self._waiting = []
         weight = float(counts.sum())
         middle = xp.sum(w * offsets, axis=0) / weight
-        before = self.middle.weight
-        apart = self.middle.joined(weight, middle)
+        before = self.running.weight
+        apart = self.running.update(weight, middle)
         between = (offsets - middle) * xp.sqrt(w)
-        joint = math.sqrt(before * weight / self.middle.weight) * apart[None, :]
+        joint = math.sqrt(before * weight / self.running.weight) * apart[None, :]
         within = left / xp.sqrt(w)
         if self.diagonal:
             self._scatter += (

@@ -1,4 +1,4 @@
-"""What an operator is: a symmetric matrix known by its products."""
+"""Symmetric matrices that are known by their products."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer import progress
-from mercer.arrays import Array, Matrix, cast, squares
-from mercer.certificate import Figure
-from mercer.data import ArraySource, checkpoint
+from mercer.arrays import Array, Matrix, cast, orthogonalize, squares
+from mercer.linalg.bounds import Figure
 
 
 class Operator(ABC):
@@ -19,16 +17,16 @@ class Operator(ABC):
     Attributes
     ----------
     size : int
-        Rows of the matrix, and columns.
+        Number of rows and of columns.
     trace : float
-        Sum of its eigenvalues.
+        Sum of the eigenvalues.
     psd : bool
         Whether no eigenvalue is negative.
     dtype : numpy.dtype
-        The precision that products need to drive an iteration. `matmat` computes in the
-        precision of the vectors it is given, so that the last product can be float64.
+        The precision that suffices to drive an iteration. `matmat` computes in the precision of
+        the vectors it is passed, so that the last product can be float64.
     rounding : float
-        Bound on how far, in Frobenius norm, rounding can have moved the matrix.
+        Bound on how far rounding can have moved the matrix, in Frobenius norm.
     confidence : float
         Probability with which that bound holds.
     """
@@ -40,30 +38,29 @@ class Operator(ABC):
     rounding = 0.0
     confidence = 1.0
     block = 8
-    """Vectors that a product is best made with at once."""
-    look = 3
-    """Products between two looks at what an iteration has found: a look decomposes a matrix."""
+    """Number of vectors for which a product is most efficient."""
+    check_interval = 3
+    """Products between two checks of convergence; a check decomposes a small matrix."""
     square: Figure | None = None
     """Bound on the sum of the squared eigenvalues, where it is known."""
-    probe: np.dtype[Any] | None = np.dtype(np.float64)
-    """The precision of products that may be spent on bounds; None where they are too dear."""
-
-    hidden: float | None = None
-    """Bound on what the vectors an iteration began with do not see, where it is known."""
+    probe_dtype: np.dtype[Any] | None = np.dtype(np.float64)
+    """Precision of the products that bounds may cost; None where they are too expensive."""
+    unseen_bound: float | None = None
+    """Bound on the norm of the part that the start vectors do not see, where it is known."""
 
     @property
-    def floor(self) -> float:
-        """What rounding usually amounts to: eigenvalues below it are taken for zero."""
+    def noise_floor(self) -> float:
+        """What rounding usually amounts to; eigenvalues below it are taken for zero."""
         return self.rounding
 
     @property
-    def coarse(self) -> float:
-        """Bound on how far, in Frobenius norm, those products can be from the matrix."""
+    def product_error(self) -> float:
+        """Bound, in Frobenius norm, on the error of products in the precision `dtype`."""
         return self.rounding
 
     @property
     def reference(self) -> Array:
-        """An array that lives where the vectors must live."""
+        """An array on the device where the vectors must live."""
         return np.empty(0)
 
     @property
@@ -71,8 +68,12 @@ class Operator(ABC):
         """The largest rank that it can have."""
         return self.size
 
+    def figure(self, value: float) -> Figure:
+        """Return a bound that holds whenever the bound on rounding does."""
+        return Figure(value, "bound", self.confidence)
+
     def project(self, V: Array) -> Array:
-        """Return the part of V that lies where the operator is defined."""
+        """Project V onto the subspace in which the operator acts."""
         return V
 
     @abstractmethod
@@ -84,7 +85,7 @@ class Operator(ABC):
         """Return the matrix, on the host."""
 
 
-class Dense(Operator):
+class DenseOperator(Operator):
     """A matrix in memory."""
 
     def __init__(
@@ -105,10 +106,10 @@ class Dense(Operator):
         return self.matrix
 
 
-class Deflated(Operator):
-    """An operator where an orthonormal basis does not see it: (I − QQᵀ)A(I − QQᵀ).
+class DeflatedOperator(Operator):
+    """The part of an operator that an orthonormal basis does not see: (I − QQᵀ)A(I − QQᵀ).
 
-    Its products are with vectors that are orthogonal to the basis already.
+    Its products must be with vectors that are orthogonal to the basis.
     """
 
     def __init__(self, operator: Operator, basis: Array) -> None:
@@ -117,7 +118,7 @@ class Deflated(Operator):
         self.size, self.psd = operator.size, operator.psd
         self.trace = np.nan
         self.rounding = operator.rounding
-        self.probe = operator.probe
+        self.probe_dtype = operator.probe_dtype
 
     @property
     def reference(self) -> Array:
@@ -128,21 +129,10 @@ class Deflated(Operator):
         return self.size - int(self.basis.shape[1])
 
     def project(self, V: Array) -> Array:
-        return apart(self.basis.T, V)[0]
+        return orthogonalize(self.basis.T, V)[0]
 
     def matmat(self, V: Array) -> Array:
         return self.project(self.operator.matmat(V))
 
     def dense(self) -> Matrix:
         return self.matmat(self.project(np.eye(self.size)))  # type: ignore[no-any-return]
-
-
-def apart(rows: Array, W: Array) -> tuple[Array, Array]:
-    """Return what of W is orthogonal to orthonormal rows, and the overlaps; in threads."""
-    width = int(W.shape[1])
-    with progress.quiet(), checkpoint.aside():
-        part = ArraySource(rows).map(lambda block: block.rows @ W, width).collect()
-        less = ArraySource(W).map(
-            lambda block: block.rows - rows[:, block.start : block.stop].T @ part, width
-        )
-        return less.collect(), part

@@ -1,8 +1,8 @@
-"""Points whose span holds the axes, and what one pass over the rows tells of it.
+"""The span of landmarks in feature space, and the moments of one pass over the rows.
 
-A basis Y of m points spans a part of a kernel's space. With K_y = k(Y, Y) and TᵀK_yT = I the map
-f(x) = Tᵀh(x) gives orthonormal coordinates in it, h(x) = k(Y, x): what of Φ(x) lies in the span
-has the length of f(x).
+A basis Y of m points spans a subspace of feature space. With h(x) = k(Y, x), K_y = k(Y, Y) and
+TᵀK_yT = I, f(x) = Tᵀh(x) are orthonormal coordinates in it: the projection of Φ(x) on the span
+has the norm of f(x).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mercer.arrays import (
     to_numpy,
     whitened,
 )
-from mercer.data import Block, Fold, Seen, Source, StringSource, require_finite_rows
+from mercer.data import Block, FeatureMap, Fold, Seen, Source, StringSource, require_finite_rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import as_precise, fill, filled
 from mercer.kernels.feature_map import KernelMap
@@ -36,33 +36,33 @@ from mercer.kernels.points import Points
 from mercer.linalg import Moments
 from mercer.threads import serial_blas
 
-# Directions of the span below this share of its largest are left out: what is known of them
-# is rounding. Of float32 values more are.
+# Directions of the span below this share of the largest are dropped: they are known up to
+# rounding only. Float32 values lose more of them.
 _CUT = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-8}
-# Where K_y is no worse conditioned than this, its Cholesky decomposition serves.
+# If K_y is no worse conditioned than this, its Cholesky factor is the whitener.
 _GOOD = 1e6
-# Float32 kernel values that are off by more roundings than this, of some rows that are looked
-# at, are computed in float64: rows lie far apart beside the kernel's width.
-_MANY, _LOOKED_AT = 16.0, 64
-# So few rows take no longer in float64 than it takes to find out what float32 would cost.
+# Kernel values are computed in float64 if float32 is off by more unit roundoffs than this in a
+# sample of rows: these lie far apart compared with the width of the kernel.
+_MANY, _SAMPLE = 16.0, 64
+# So few rows take no longer in float64 than finding out what float32 would cost.
 _FEW_ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Basis:
-    """Points that axes are made of.
+    """The landmarks.
 
     Attributes
     ----------
     points : rows or None
-        The points; None where rows are a kernel matrix, of which `at` names columns.
+        The points; None if rows are a kernel matrix, of which `at` are columns.
     at : ndarray of int or None
-        Which rows they are; None where they are none of them.
+        Indices of the rows that the points are; None if they are not rows.
     counts : ndarray of shape (m,) or None
-        How many rows each stands for: one over the probability with which it was drawn. None
-        where points were not drawn.
+        Number of rows that each point represents: one over the probability with which it was
+        drawn. None for points that were not drawn.
     sizes : ndarray of shape (m,) or None
-        Rows of the cluster that each is the centre of; None of points that are not.
+        Number of rows of the cluster of which each point is the center; None for other points.
     """
 
     points: Any
@@ -78,32 +78,34 @@ class Basis:
 
 
 class Span:
-    """The span of a basis in a kernel's space.
+    """The span of a basis in feature space.
 
     Attributes
     ----------
     matrix : ndarray of shape (m, m)
         K_y, float64.
     dtype : dtype
-        Precision of kernel values: the rows', or float64 where float32 loses their digits, or
-        where there are few rows.
-    white : ndarray of shape (m, p)
-        T with TᵀK_yT = I, orthonormal axes of the span: from the Cholesky decomposition of K_y,
-        or where that is ill-conditioned from its eigenvectors, Uκ^{-1/2}, without those whose κ
-        is rounding.
-    parts : ndarray of int
-        Numbers of first axes for which the next two are known.
-    longest, spread : ndarray
-        ‖T‖₂² and ‖TTᵀ‖_F of that many first axes, or bounds on them.
+        Precision of kernel values: that of the rows, or float64 if float32 loses their digits or
+        if there are few rows.
+    whitener : ndarray of shape (m, p)
+        T with TᵀK_yT = I, orthonormal directions of the span: from the Cholesky factor of K_y or,
+        if that is ill-conditioned, from its eigenvectors, Uκ^{-1/2}, without those whose κ is
+        rounding.
+    ranks : ndarray of int
+        Numbers of leading directions for which the next two are known.
+    norm2, norm_fro : ndarray
+        ‖T‖₂² and ‖TTᵀ‖_F of that many leading directions, or bounds on them.
     """
 
     def __init__(
         self, kernel: Kernel | None, basis: Basis, source: Source, dtype: Any = None
     ) -> None:
         self.kernel, self.basis = kernel, basis
-        self.dtype = precision(source) if dtype is None else np.dtype(dtype)
+        self.dtype = kernel_dtype(source) if dtype is None else np.dtype(dtype)
         self.reference = source.reference
-        self.matrix = self._given(source) if kernel is None else between(kernel, basis.points)
+        self.matrix = (
+            self._precomputed(source) if kernel is None else kernel_matrix(kernel, basis.points)
+        )
         if not is_finite(self.matrix):
             raise ValueError(
                 f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
@@ -111,24 +113,24 @@ class Span:
             )
         if self.dtype == np.float32 and not self.suits_float32(source):
             self.dtype = np.dtype(np.float64)
-        self.white: Matrix
+        self.whitener: Matrix
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
 
     @property
     def size(self) -> int:
-        """Points of the basis."""
+        """Number of points."""
         return len(self.matrix)
 
     @property
     def rank(self) -> int:
-        """Directions that they span."""
-        return int(self.white.shape[1])
+        """Number of directions that they span."""
+        return int(self.whitener.shape[1])
 
     @cached_property
     def error(self) -> float:
-        """Bound on the error of K_y, in Frobenius norm: of its values, and in T."""
+        """Bound on the error of K_y, in Frobenius norm, including that of its whitener."""
         own, u = np.abs(np.diag(self.matrix)), float(np.finfo(np.float64).eps) / 2
         each: Any = 0.0
         if self.kernel is not None and self.size:
@@ -139,87 +141,106 @@ class Span:
         return u * (values + 16.0 * self.size * float(own.sum()))
 
     def _by_cholesky(self) -> bool:
-        """Find the axes by a triangular factor; False where that would lose digits."""
+        """Set the whitener from a triangular factor; False if that would lose digits."""
         if not self.size:
             return False
-        white = whitened(self.matrix)
-        if white is None:
+        whitener = whitened(self.matrix)
+        if whitener is None:
             return False
-        product = white @ white.T
-        longest = longest_column(product)
-        if not longest * longest_column(self.matrix) <= _GOOD:
+        product = whitener @ whitener.T
+        norm2 = longest_column(product)
+        if not norm2 * longest_column(self.matrix) <= _GOOD:
             return False
-        self.white = white
-        self.parts = np.array([self.size])
-        self.longest, self.spread = np.array([longest]), np.array([math.sqrt(squares(product))])
+        self.whitener = whitener
+        self.ranks = np.array([self.size])
+        self.norm2, self.norm_fro = np.array([norm2]), np.array([math.sqrt(squares(product))])
         return True
 
     def _by_eigenvectors(self) -> None:
         values, U = eigh((self.matrix + self.matrix.T) / 2)
-        # Where a kernel is indefinite, directions no longer than its negative ones tell nothing.
+        # For an indefinite kernel, directions no longer than its negative ones mean nothing.
         largest, lowest = np.max(values, initial=0.0), np.min(values, initial=0.0)
         least = max(_CUT[self.dtype] * largest, -lowest)
         there = int((values > least).sum())
         values, U = values[:there], U[:, :there]
-        self.white = U / np.sqrt(values)
-        self.parts = np.arange(1, len(values) + 1)
-        self.longest, self.spread = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
+        self.whitener = U / np.sqrt(values)
+        self.ranks = np.arange(1, len(values) + 1)
+        self.norm2, self.norm_fro = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
 
     def features(self, source: Source, dtype: Any = None) -> Source:
         """Return h(x) of every row, computed when it is read."""
-        kind = self.dtype if dtype is None else np.dtype(dtype)
+        return source.map(self.feature_map(source, dtype))
+
+    def feature_map(self, source: Source, dtype: Any = None) -> FeatureMap:
+        """Return the map h for rows of a source."""
+        dtype = self.dtype if dtype is None else np.dtype(dtype)
         if self.kernel is not None:
-            return KernelMap(self.kernel, self.basis.points).of(source, kind)
-        assert self.basis.at is not None  # columns of a kernel matrix
-        at = self.basis.at
-        return source.map(lambda block: cast(block.rows[:, at], kind), len(at), kind)
+            return KernelMap(self.kernel, self.basis.points).on(source, dtype)
+        assert self.basis.at is not None
+        return MatrixColumns(self.basis.at, dtype)
 
     def suits_float32(self, source: Source) -> bool:
-        """Tell whether float32 seems to keep the digits of the kernel, by some of the rows.
+        """Tell whether float32 seems to keep the digits of the kernel, from some of the rows.
 
-        It chooses the precision; what rounding costs is bounded for all rows (`roundings`).
+        This only chooses the precision; the cost of rounding is bounded for all rows.
         """
         if self.kernel is None or isinstance(source, StringSource) or not self.size:
             return True
         n = source.shape[0]
-        at = np.unique(np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(np.intp))
+        at = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
         block = Block(0, source.take(at), None)
-        near, exact = (
-            to_numpy(self.features(source, kind).f(block))  # type: ignore[attr-defined]
-            for kind in (np.float32, np.float64)
+        rounded, exact = (
+            to_numpy(self.feature_map(source, dtype)(block)) for dtype in (np.float32, np.float64)
         )
-        lengths = np.sqrt(np.abs(to_numpy(self.own(block, np.float64)))[:, None])
-        allowed = _MANY * float(np.finfo(np.float32).eps) * lengths
+        norms = np.sqrt(np.abs(to_numpy(self.diag(block, np.float64)))[:, None])
+        allowed = _MANY * float(np.finfo(np.float32).eps) * norms
         allowed = allowed * np.sqrt(np.abs(np.diag(self.matrix)))
-        return not bool(np.any(np.abs(near - exact) > allowed))
+        return not bool(np.any(np.abs(rounded - exact) > allowed))
 
-    def own(self, block: Block, dtype: Any = None) -> Array:
+    def diag(self, block: Block, dtype: Any = None) -> Array:
         """Return k(x, x) of the rows of a block."""
-        kind = self.dtype if dtype is None else np.dtype(dtype)
+        dtype = self.dtype if dtype is None else np.dtype(dtype)
         if self.kernel is None:
             at = np.arange(block.length)
-            return cast(block.rows[at, block.start + at], kind)
-        return self.kernel.on_itself(Points(as_precise(block.rows, kind), block.start))
+            return cast(block.rows[at, block.start + at], dtype)
+        return self.kernel.on_itself(Points(as_precise(block.rows, dtype), block.start))
 
     @cached_property
     def inverse(self) -> Matrix:
-        """The pseudo-inverse of K_y, by which a point of the span is written in the basis."""
-        return self.white @ self.white.T
+        """The pseudo-inverse of K_y."""
+        return self.whitener @ self.whitener.T
 
-    def _given(self, source: Source) -> Matrix:
+    def _precomputed(self, source: Source) -> Matrix:
         assert self.basis.at is not None
         rows = to_numpy(source.take(self.basis.at))
         return np.asarray(rows[:, self.basis.at], dtype=np.float64)
 
 
-def precision(source: Source) -> np.dtype[Any]:
+@dataclass(frozen=True)
+class MatrixColumns:
+    """Columns of rows that are kernel values: a feature map."""
+
+    at: np.ndarray[Any, Any]
+    dtype: np.dtype[Any]
+    extra_bytes = 0
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.at)
+
+    def __call__(self, block: Block) -> Array:
+        return cast(block.rows[:, self.at], self.dtype)
+
+
+def kernel_dtype(source: Source) -> np.dtype[Any]:
     """Return the precision of the kernel between rows and a basis."""
     few = source.shape[0] <= _FEW_ROWS
     return np.dtype(np.float64) if few else np.dtype(source.dtype)
 
 
-def between(kernel: Kernel, points: Any) -> Matrix:
-    """Return the kernel between points, float64."""
+def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
+    """Return the kernel matrix of points, float64."""
     y = Points(as_precise(points, np.float64))
     host = isinstance(points, list) or hasattr(points, "tocsr")
     out = empty((len(y), len(y)), np.empty(0) if host else points, np.float64)
@@ -228,94 +249,91 @@ def between(kernel: Kernel, points: Any) -> Matrix:
 
 
 class KernelMoments(Fold):
-    """Moments of h(x), and the sum of k(x, x): all that a basis asks of the rows.
+    """Moments of h(x), and the sum and maximum of k(x, x).
 
-    And what bounds the rounding of kernel values: the sum of w k(x,x) C², with C the roundings
-    of a row's, and the largest k(x,x) C².
+    Also what bounds the rounding of kernel values: the sum and maximum of w k(x,x) C², with C the
+    bound for each row in unit roundoffs (`Kernel.roundings`).
 
-    Kernel values come in the rows' precision, products of them are float64: the span divides
-    them by eigenvalues that may be tiny.
+    Kernel values are in the precision of the rows, their products in float64, because the span
+    divides them by eigenvalues that may be tiny. Rows with NaN or infinity are refused.
     """
 
-    label = "kernel to the basis"
+    label = "kernel to the landmarks"
 
-    def __init__(
-        self, span: Span, source: Source, *, center: bool, known: Source | None = None
-    ) -> None:
+    def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
         self.span, self.center, self.known = span, center, known
-        # Not the rows: sums are kept between batches, and pickled.
+        # Without the rows: the sums outlive them between batches, and are pickled.
         self.source = Seen(source, 0, 0.0)
         self.moments = Moments(span.size, source.reference, np.float64, center=center)
-        self.within = self.largest = self.noise = self.loudest = 0.0
+        self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
         self.nbytes = self.moments.nbytes
         self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
 
     def add(self, block: Block) -> None:
-        if self.span.kernel is None or self.known is not None:
-            self.take(block, self._features.f(block))  # type: ignore[attr-defined]
-            return
-        require_finite_rows(block, self.source)
-        x, kind = self._rows(block), self.span.dtype
-        h = filled(self.span.kernel.on, x, self._points, self.source.reference, kind)
-        self.take(block, h, x)
+        if self.known is not None:
+            self.add_features(block, self.known[block.start : block.stop, :])
+        elif self.span.kernel is None:
+            self.add_features(block, self.span.feature_map(self.source)(block))
+        else:
+            require_finite_rows(block, self.source)
+            x, dtype = self._rows(block), self.span.dtype
+            h = filled(self.span.kernel.on, x, self._points, self.source.reference, dtype)
+            self.add_features(block, h, x)
 
-    def take(self, block: Block, h: Array, x: Points | None = None) -> None:
-        """Add the rows of a block, whose kernels to the basis are known."""
+    def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
+        """Add the rows of a block whose kernels to the basis are known."""
         self.moments.add(Block(block.start, h, block.weights))
         kernel = self.span.kernel
         if kernel is None:
-            own, each = to_numpy(self.span.own(block)).astype(np.float64), 0.0
+            diag, errors = to_numpy(self.span.diag(block)).astype(np.float64), 0.0
         else:
             x = self._rows(block) if x is None else x
-            own = to_numpy(kernel.on_itself(x)).astype(np.float64)
+            diag = to_numpy(kernel.on_itself(x)).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                each = kernel.roundings(x, self._points, self.span.dtype)
-        self.within += float(block.count @ own)
-        noise = np.abs(own) * each**2
-        self.noise += float(block.count @ noise)
-        self.loudest = max(self.loudest, float(noise.max(initial=0.0)))
-        self.largest = max(self.largest, float(own.max(initial=0.0)))
+                errors = kernel.roundings(x, self._points, self.span.dtype)
+        self.diag_sum += float(block.count @ diag)
+        rounding = np.abs(diag) * errors**2
+        self.rounding_sum += float(block.count @ rounding)
+        self.rounding_max = max(self.rounding_max, float(rounding.max(initial=0.0)))
+        self.diag_max = max(self.diag_max, float(diag.max(initial=0.0)))
 
     def _rows(self, block: Block) -> Points:
         return Points(as_precise(block.rows, self.span.dtype), block.start)
 
     @cached_property
     def _points(self) -> Points:
-        """The points of the basis, where the rows live."""
+        """The points of the basis, on the device of the rows."""
         near = KernelMap(self.span.kernel, self.span.basis.points).near(self.source)
         return Points(as_precise(near, self.span.dtype))
 
-    @cached_property
-    def _features(self) -> Source:
-        return self.span.features(self.source) if self.known is None else self.known
-
     def merge(self, other: Self) -> None:
         self.moments.merge(other.moments)
-        self.within += other.within
-        self.noise += other.noise
-        self.loudest = max(self.loudest, other.loudest)
-        self.largest = max(self.largest, other.largest)
+        self.diag_sum += other.diag_sum
+        self.rounding_sum += other.rounding_sum
+        self.rounding_max = max(self.rounding_max, other.rounding_max)
+        self.diag_max = max(self.diag_max, other.diag_max)
 
     def spawn(self) -> Self:
         return type(self)(self.span, self.source, center=self.center, known=self.known)
 
     def arrays(self) -> dict[str, Array]:
-        sums = np.array([self.within, self.largest, self.noise, self.loudest])
+        sums = np.array([self.diag_sum, self.diag_max, self.rounding_sum, self.rounding_max])
         return {"own": sums, **self.moments.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.within, self.largest, *noise = (float(x) for x in arrays["own"])
-        if not noise:  # sums that were saved without it: what holds for any rows
-            noise = [self._most_noise * self.within, self._most_noise * self.largest]
-        self.noise, self.loudest = noise
+        self.diag_sum, self.diag_max, *rounding = (float(x) for x in arrays["own"])
+        if not rounding:  # saved without them: the bound for any rows
+            worst = self._worst_rounding
+            rounding = [worst * self.diag_sum, worst * self.diag_max]
+        self.rounding_sum, self.rounding_max = rounding
         self.moments.restore({k: v for k, v in arrays.items() if k != "own"})
 
     @property
-    def _most_noise(self) -> float:
-        """Squared roundings of a kernel value, whatever the row is."""
+    def _worst_rounding(self) -> float:
+        """Bound on the squared rounding of a kernel value, for any row."""
         if self.span.kernel is None:
             return 0.0
-        x = self._points  # strings of any length cost what those of the basis do
+        x = self._points  # strings of any length round as those of the basis do
         if not isinstance(x.rows, list):
             x = Points(np.full((1, self.source.shape[1]), np.inf))
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Operators of linear PCA: the covariance and the dot products of treated rows, never formed."""
+"""Operators of linear PCA: covariance and dot products of standardized rows, never formed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype
 from mercer.data import Block, Source
-from mercer.linalg import Adjoint, Centre, Moments, Product
+from mercer.linalg.centering import Centering
+from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
+from mercer.linalg.products import AdjointProduct, CovarianceProduct
 
 
-class Treated(Operator):
-    """An operator made of treated rows: less their mean, divided by their deviation.
+class StandardizedOperator(Operator):
+    """An operator made of standardized rows: centered, and divided by their deviations.
 
     Parameters
     ----------
     source : Source
         The rows.
     mean, deviation : ndarray
-        What is subtracted from each column, and what it is then divided by.
+        What is subtracted from each column, and what it is divided by.
     divisor : float
         The number c that the sum is divided by.
     variance : float
-        Total variance of the rows so treated.
+        Total variance of the standardized rows.
     """
 
     axis: int
-    """Whether it is as large as the rows are many (0) or as long (1)."""
+    """The axis of the rows whose length is the size of the operator."""
 
     def __init__(
         self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
@@ -50,7 +52,7 @@ class Treated(Operator):
         return min(self.source.shape)
 
 
-class Covariance(Treated):
+class CovarianceOperator(StandardizedOperator):
     r"""The covariance matrix :math:`\frac1c\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d, never formed.
 
     A product is one pass over the rows.
@@ -59,10 +61,10 @@ class Covariance(Treated):
     axis = 1
 
     def matmat(self, V: Array) -> Array:
-        kind = numpy_dtype(V)
+        dtype = numpy_dtype(V)
         scale = like(self.deviation, V)[:, None]
-        V = cast(V / scale, kind)
-        fold = Product(Centre(self.mean, kind, V), V, tuple(V.shape))
+        V = cast(V / scale, dtype)
+        fold = CovarianceProduct(Centering(self.mean, dtype, V), V, tuple(V.shape))
         return self.source.fold(fold).result / scale / self.divisor
 
     def dense(self) -> Matrix:
@@ -71,77 +73,77 @@ class Covariance(Treated):
         return scatter / np.outer(self.deviation, self.deviation)
 
 
-class Dots(Treated):
+class DotOperator(StandardizedOperator):
     r"""Dot products :math:`\frac1c\sqrt{w_iw_j}\,(x_i-\mu)^T(x_j-\mu)`, n×n, never formed.
 
-    The nonzero eigenvalues are those of `Covariance`; it is the smaller of the two where
-    there are fewer rows than columns. `lift` takes its eigenvectors to principal axes.
+    Its nonzero eigenvalues are those of `CovarianceOperator`; it is the smaller of the two where
+    there are fewer rows than columns. `lift` turns its eigenvectors into components.
     """
 
     axis = 0
 
     def columns(self, dtype: Any) -> Source | None:
-        """Return the treated columns as rows of a source: centred, divided, weighed."""
+        """Return the standardized, weighted columns as rows of a source; None if unreadable."""
         columns = self.source.transposed()
         if columns is None:
             return None
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
-        far, unit = bool(np.any(self.mean)), self.source.weights is None
+        center, weighted = bool(np.any(self.mean)), self.source.weights is not None
 
-        def treated(block: Block) -> Array:
+        def standardize(block: Block) -> Array:
             rows = block.dense(dtype)
-            rows = rows - mean[block.start : block.stop, :] if far else rows
+            rows = rows - mean[block.start : block.stop, :] if center else rows
             rows = rows if self.plain else rows / divide[block.start : block.stop, :]
-            return rows if unit else rows * roots
+            return rows * roots if weighted else rows
 
-        return columns.map(treated, self.size, dtype)
+        return columns.map(standardize, self.size, dtype)
 
     def lift(self, V: Array, *, exact: bool = False) -> Array:
-        """Return the product of the treated data's transpose with V, d×b, in V's precision.
+        """Return the product of the transposed standardized rows with V, d×b, in V's precision.
 
-        `exact` centres sparse columns before the product, a dense block at a time, where they
-        are otherwise centred after it.
+        `exact` centers sparse columns before the product, one dense block at a time; otherwise
+        they are centered after it.
         """
-        kind, width = numpy_dtype(V), int(V.shape[1])
-        divide = like(self.deviation, V, kind)[:, None]
+        dtype, width = numpy_dtype(V), int(V.shape[1])
+        divide = like(self.deviation, V, dtype)[:, None]
         if self.source.sparse and not exact:
-            # In C order: SciPy would copy it so for every block.
-            V = np.ascontiguousarray(self._weighed(self._centred(V)))
+            # C order: SciPy would copy V to it for every block.
+            V = np.ascontiguousarray(self._weight(self._center(V)))
             columns = self.source.transposed()
-            lifted = columns.map(lambda block: block.rows @ V, width, kind)  # type: ignore[union-attr]
+            lifted = columns.map(lambda block: block.rows @ V, width, dtype)  # type: ignore[union-attr]
             lifted = lifted.collect(label="product")
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)
-        columns = self.columns(kind)
+        columns = self.columns(dtype)
         if columns is not None:
-            # Column after column in memory, as axes are handed out.
-            out = empty((width, self.source.shape[1]), V, kind).T
+            # One column after the other in memory, as components are returned.
+            out = empty((width, self.source.shape[1]), V, dtype).T
             return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(
                 out, label="product"
             )
-        V = V * self._roots(kind)
-        fold = Adjoint(Centre(self.mean, kind, V), V, (self.source.shape[1], width))
-        return cast(self.source.fold(fold).result, kind) / divide
+        V = V * self._roots(dtype)
+        fold = AdjointProduct(Centering(self.mean, dtype, V), V, (self.source.shape[1], width))
+        return cast(self.source.fold(fold).result, dtype) / divide
 
     def matmat(self, V: Array) -> Array:
-        kind, width = numpy_dtype(V), int(V.shape[1])
+        dtype, width = numpy_dtype(V), int(V.shape[1])
         Y = self.lift(V)
         if not self.plain:
-            Y = Y / like(self.deviation, V, kind)[:, None]
+            Y = Y / like(self.deviation, V, dtype)[:, None]
         if self.source.sparse:
             rows = self.source.map(lambda block: block.rows @ Y, width, np.float64)
-            return self._centred(self._weighed(rows.collect(label="product"))) / self.divisor
-        centre = Centre(self.mean, kind, V)
-        extra = self.source.shape[1] * kind.itemsize
-        rows = self.source.map(lambda block: centre(block.rows) @ Y, width, np.float64, extra)
-        return self._weighed(rows.collect(label="product")) / self.divisor
+            return self._center(self._weight(rows.collect(label="product"))) / self.divisor
+        centering = Centering(self.mean, dtype, V)
+        extra = self.source.shape[1] * dtype.itemsize
+        rows = self.source.map(lambda block: centering(block.rows) @ Y, width, np.float64, extra)
+        return self._weight(rows.collect(label="product")) / self.divisor
 
     def dense(self) -> Matrix:
         return self.moments(np.float64).scatter / self.divisor
 
     def moments(self, products: Any) -> Moments:
-        """Return the dot products as the scatter of the treated columns, one pass over them."""
+        """Return the dot products as the scatter of the standardized columns, in one pass."""
         columns = self.columns(products)
         if columns is None:
             raise ValueError(
@@ -150,11 +152,11 @@ class Dots(Treated):
             )
         return columns.fold(Moments(self.size, self.reference, products, center=False))
 
-    def _weighed(self, V: Array) -> Array:
+    def _weight(self, V: Array) -> Array:
         return V if self.source.weights is None else V * self._roots(numpy_dtype(V))
 
-    def _centred(self, V: Array) -> Array:
-        """Return V less its part along √w: the products of sparse rows are centred so."""
+    def _center(self, V: Array) -> Array:
+        """Project out √w, which centers the products of sparse rows."""
         if not np.any(self.mean):
             return V
         u = self._roots(numpy_dtype(V)) / self.source.count**0.5
@@ -166,9 +168,9 @@ class Dots(Treated):
 
 
 def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:
-    """Bound the rounding of float64 products: γ times what the summed products amount to.
+    """Bound the rounding of float64 products: γ times the sum of the products' sizes.
 
-    Dense rows are centred first; sparse rows are not, so their mean counts too.
+    Dense rows are centered first; sparse rows are not, and their mean counts too.
     """
     amount = variance
     if source.sparse:

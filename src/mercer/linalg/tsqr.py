@@ -9,10 +9,10 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, like, namespace, to_numpy, triangle
 from mercer.data import Block, Fold
-from mercer.linalg.mean import Mean
+from mercer.linalg.centering import RunningMean
 
 
-class Triangle(Fold):
+class TriangularFactor(Fold):
     r"""Weight, mean and R with :math:`R^T R = \sum_i w_i (x_i-\mu)(x_i-\mu)^T`, by QR alone.
 
     The singular values of R are those of the centred rows to the accuracy of a full SVD.
@@ -28,7 +28,7 @@ class Triangle(Fold):
         self.d = d
         self.reference = reference
         self.center = center
-        self.middle = Mean(d, reference)
+        self.running = RunningMean(d, reference)
         self._factor = like(np.zeros((0, d)), reference)
         self._waiting: list[Array] = []
         self.row_bytes = 32 * d  # as float64, centred, stacked, and as LAPACK's own
@@ -41,11 +41,11 @@ class Triangle(Fold):
         rows = block.dense(np.float64)
         w = like(block.count, self.reference)
         if self.center:
-            rows, offset, left = self.middle.centre(rows, w, weight)
+            rows, offset, left = self.running.center(rows, w, weight)
             rows = rows - left / weight
             self._join(weight, offset)
         else:
-            self.middle.weight += weight
+            self.running.weight += weight
         if block.weights is not None:
             rows = rows * namespace(w).sqrt(w)[:, None]
         self._append(rows)
@@ -54,9 +54,9 @@ class Triangle(Fold):
         if other.weight == 0.0:
             return
         if self.center:
-            self._join(other.weight, self.middle.offset_of(other.middle))
+            self._join(other.weight, self.running.offset_of(other.running))
         else:
-            self.middle.weight += other.weight
+            self.running.weight += other.weight
         self._append(other._factor)
         for rows in other._waiting:
             self._append(rows)
@@ -66,25 +66,25 @@ class Triangle(Fold):
 
     def arrays(self) -> dict[str, Array]:
         waiting = {f"waiting {i}": rows for i, rows in enumerate(self._waiting)}
-        return {"factor": self._factor, **waiting, **self.middle.arrays()}
+        return {"factor": self._factor, **waiting, **self.running.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         names = [f"waiting {i}" for i in range(len(arrays))]
         self._waiting = [
             like(to_numpy(arrays[name]), self.reference) for name in names if name in arrays
         ]
-        self.middle.restore(arrays)
+        self.running.restore(arrays)
         self._factor = like(to_numpy(arrays["factor"]), self.reference)
 
     @property
     def weight(self) -> float:
         """Weight of the rows."""
-        return self.middle.weight
+        return self.running.weight
 
     @property
     def mean(self) -> Vector:
         """Mean of the rows, on the host."""
-        return self.middle.value
+        return self.running.value
 
     @property
     def factor(self) -> Matrix:
@@ -93,8 +93,8 @@ class Triangle(Fold):
         return to_numpy(self._factor)
 
     def _join(self, weight: float, offset: Array) -> None:
-        before = self.middle.weight
-        apart = self.middle.joined(weight, offset)
+        before = self.running.weight
+        apart = self.running.update(weight, offset)
         if before > 0.0:
             self._append((math.sqrt(before * weight / (before + weight)) * apart)[None, :])
 

@@ -1,13 +1,13 @@
 """Methods: a problem in, a projection out; one file each."""
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
-from mercer.methods.kernel.adaptive import Within
-from mercer.methods.kernel.basis import OnBasis
+from mercer.methods.kernel.adaptive import Adaptive
 from mercer.methods.kernel.cholesky import Cholesky
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.features import RandomFeatures
 from mercer.methods.kernel.greedy import Greedy
 from mercer.methods.kernel.improved import Improved
+from mercer.methods.kernel.landmark_method import OnBasis
 from mercer.methods.kernel.nystrom import Nystrom
 from mercer.methods.kernel.reduced import Reduced
 from mercer.methods.kernel.subset import Subset
@@ -23,6 +23,7 @@ from mercer.methods.sketch import Sketch
 
 __all__ = [
     "SVD",
+    "Adaptive",
     "Cholesky",
     "ConvergenceWarning",
     "Cost",
@@ -45,5 +46,4 @@ __all__ = [
     "SparseL1",
     "Streaming",
     "Subset",
-    "Within",
 ]

@@ -118,7 +118,7 @@ def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
 
 def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
     """Return one column: ‖Φ(x) − c‖² − yᵀ(2I − G)y."""
-    kernel, kind, where = projection.kernel, np.dtype(np.float64), source.reference
+    kernel, dtype, where = projection.kernel, np.dtype(np.float64), source.reference
     if kernel is None:
         raise ValueError(
             "kernel='precomputed' does not tell k(x, x) of rows, which their error takes. Fit "
@@ -126,17 +126,18 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
         )
     weights = coefficients(projection)
     twice = 2.0 * np.eye(weights.shape[1]) - lengths(projection)
-    A, mean, shares, fall = (
-        like(part, where, kind) for part in (weights, projection.mean, projection.shares, twice)
+    A, mean, mean_coef, fall = (
+        like(part, where, dtype) for part in (weights, projection.mean, projection.mean_coef, twice)
     )
-    features, xp = projection.features(source, kind), namespace(where)
+    features, xp = projection.map.on(source, dtype), namespace(where)
 
     def measure(block: Block) -> Array:
-        h = features.f(block)
+        h = features(block)
         y = (h - mean) @ A
-        own = kernel.on_itself(projection.map.points(block, kind))
-        apart = own - 2.0 * (h @ shares) + projection.height
-        left = apart - xp.sum((y @ fall) * y, axis=1)
+        diag = kernel.on_itself(projection.map.points(block, dtype))
+        squares = diag - 2.0 * (h @ mean_coef) + projection.mean_sq
+        left = squares - xp.sum((y @ fall) * y, axis=1)
         return projection.finite(left[:, None], block)
 
-    return source.map(measure, 1, kind, extra_bytes=2 * features.row_bytes)
+    extra = 2 * (source.row_bytes + features.width * dtype.itemsize)
+    return source.map(measure, 1, dtype, extra_bytes=extra)

@@ -11,7 +11,7 @@ from mercer.arrays import Array, Matrix, cast, like, orthonormalize
 from mercer.data import ArraySource, Source, as_source, check_weights
 from mercer.linalg import Gram
 from mercer.projection import KernelProjection
-from mercer.projection.expansion import best_in_span, combined
+from mercer.projection.expansion import best_in_span, row_expansion
 from mercer.projection.fourier import FourierProjection
 
 
@@ -76,8 +76,8 @@ def _over(fitted: FourierProjection, source: Source) -> KernelProjection:
         shift = None
     gram = Gram(fitted.kernel, source, center=fitted.centred)
     Q = gram.project(Q)
-    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.floor)
-    return combined(gram, values, vectors, fitted.certificate, shift)
+    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.noise_floor)
+    return row_expansion(gram, values, vectors, shift)
 
 
 def scores_over(fitted: FourierProjection, source: Source) -> tuple[Array, Matrix]:

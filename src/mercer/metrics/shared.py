@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Matrix, is_finite, like, to_numpy
 from mercer.data import as_source
 from mercer.kernels.base import Kernel
-from mercer.linalg.gram import Symmetric, strips_of
+from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
 from mercer.metrics.bases import in_one_frame, merged
 from mercer.metrics.models import coefficients, projection_of, width
 from mercer.projection import KernelProjection, LinearProjection
@@ -102,8 +102,8 @@ def _times(kernel: Kernel, basis: Any, U: Matrix) -> Matrix:
     """Return KU, K the kernel between all points of the basis: a strip at a time."""
     source = as_source(basis)
     V = like(U, source.reference)
-    strips = strips_of(kernel, source, np.float64, keep=False)
-    product = to_numpy(strips.fold(Symmetric(V, np.float64)).result)
+    strips = upper_blocks(kernel, source, np.float64, keep=False)
+    product = to_numpy(strips.fold(SymmetricProduct(V, np.float64)).result)
     if not is_finite(product):
         raise ValueError(
             f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, or "

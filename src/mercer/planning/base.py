@@ -111,7 +111,7 @@ class Plan:
         room = self.budget if get_config().memory is not None else machine_memory()
         if chosen.cost.memory <= room or self.reason != ASKED:
             return
-        instead = self.method.smaller(self.size, room) or self._instead(others, room)
+        instead = self.method.suggestion(self.size, room) or self._instead(others, room)
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.shape}, more than the memory budget of {format_bytes(room)}. "
@@ -123,7 +123,7 @@ class Plan:
         """Name other methods that fit; empty where none does."""
         fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
         if fitting:
-            solver = "eigen_solver" if self.size.square else "svd_solver"
+            solver = "eigen_solver" if self.size.kernel else "svd_solver"
             return f'{solver}="auto" would choose from {", ".join(fitting)}, which fit'
         return next((said for one in others if (said := in_room(one, self.size, room))), "")
 
@@ -168,7 +168,7 @@ def in_room(method: Method, size: Size, room: float) -> str:
     """Say how a method fits into so many bytes, with fewer points or the like; empty if not."""
     if method.cost(size).memory <= room:
         return f'method="{method.name}" fits'
-    found = method.shrunk(size, room)
+    found = method.shrink(size, room)
     return "" if found is None else f"method={found!r} fits"
 
 

@@ -10,6 +10,7 @@ from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
 from mercer.messages import counted
 from mercer.methods import (
+    Adaptive,
     Cholesky,
     Exact,
     Greedy,
@@ -24,10 +25,9 @@ from mercer.methods import (
     Sparse,
     SparseL1,
     Subset,
-    Within,
 )
 from mercer.methods.base import largest
-from mercer.methods.kernel.features import suits
+from mercer.methods.kernel.features import has_spectrum
 from mercer.planning.base import ASKED, Candidate, Plan, enough, in_room, reckoned
 from mercer.problem import KernelProblem, Problem
 
@@ -40,7 +40,7 @@ _NAMED: dict[str, type[Method]] = {
         Nystrom,
         Cholesky,
         Greedy,
-        Within,
+        Adaptive,
         Sketch,
         Hebbian,
         RandomFeatures,
@@ -68,7 +68,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
 
     Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
     float32, else computed anew for every product, unless that takes too long. Else on a basis.
-    Within a gap: what is cheapest of those and of a basis that grows.
+    Adaptive a gap: what is cheapest of those and of a basis that grows.
     """
     size, budget = _size(problem), get_config().budget
     if isinstance(method, str) and method in _NAMED:
@@ -109,10 +109,10 @@ def _size(problem: KernelProblem) -> Size:
         k=problem.rule.at_most(n, n),
         itemsize=problem.source.dtype.itemsize,
         gap=problem.gap,
-        square=True,
+        kernel=True,
         strings=len(shape) == 1,
         on_device=on_accelerator(problem.source.reference),
-        elsewhere=problem.source.elsewhere is not None and problem.kernel is not None,
+        remote=problem.source.elsewhere is not None and problem.kernel is not None,
     )
 
 
@@ -159,7 +159,7 @@ def _chosen(
         best = None
     bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
-    other: Method = Within(store=store) if size.gap is not None and bounded else Subset()
+    other: Method = Adaptive(store=store) if size.gap is not None and bounded else Subset()
     basis = reckoned(other, size, budget)
     if not basis.fits and isinstance(other, Subset):
         other = _smaller(size, budget)
@@ -196,7 +196,7 @@ def alternatives(problem: Problem) -> list[Method]:
     """Return methods that take less memory than others, for a refusal to name; the best first."""
     if not isinstance(problem, KernelProblem) or problem.kernel is None:
         return []
-    return [Subset(), *([RandomFeatures()] if suits(problem) else [])]
+    return [Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])]
 
 
 def _too_large(

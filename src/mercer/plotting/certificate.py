@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.certificate import Certificate, Figure, percent
+from mercer.certificate import Certificate, Figure
+from mercer.messages import percent
 from mercer.plotting.models import split
 from mercer.plotting.panels import (
     Axes,

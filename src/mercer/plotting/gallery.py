@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.certificate import percent
+from mercer.messages import percent
 from mercer.plotting.models import Slices, dense, shares, split
 from mercer.plotting.panels import (
     Axes,

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.certificate import percent
+from mercer.messages import percent
 from mercer.plotting.models import scores_of, shares
 from mercer.plotting.panels import Axes, Panels, Values, chosen, entitle, figure, given
 from mercer.plotting.points import BLUE, COLOURS, GREY, Labels, draw_key, draw_points, grouped

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mercer.certificate import percent
 from mercer.extras import extra
+from mercer.messages import percent
 
 Axes: TypeAlias = Any
 """A matplotlib Axes."""

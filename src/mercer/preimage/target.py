@@ -177,7 +177,7 @@ def as_axes(owner: Any, projection: KernelProjection, products: Matrix | None = 
     """Return what the points of a projection share; refuse those with no rows to return to."""
     kernel, basis = projection.kernel, _dense(owner, projection)
     assert kernel is not None  # _dense has refused it
-    weights = np.column_stack([to_numpy(projection.components), projection.shares])
+    weights = np.column_stack([to_numpy(projection.components), projection.mean_coef])
     y, weights = Points(basis), weights.astype(np.float64, copy=False)
     if products is None:
         products = _products(kernel, y, weights)

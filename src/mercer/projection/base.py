@@ -7,26 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from mercer.arrays import Array, Vector, is_finite
-from mercer.certificate import Certificate
 from mercer.data import Block, Source, not_finite, require_finite_rows
 
 
 @dataclass(frozen=True)
 class Projection(ABC):
-    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and what is known of it.
+    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and the variances along its components.
 
     Attributes
     ----------
     mean : ndarray of shape (m,)
         What is subtracted from each feature.
     components : array of shape (m, k)
-        One column an axis, float64.
+        One column per component, float64.
     eigenvalues : ndarray of shape (k,)
-        Variance along each axis.
+        Variance along each component.
     total_variance, rest : float
-        Variance of the data in all directions, and in those that no axis holds.
-    certificate : Certificate
-        How far from the best possible axes these can be.
+        Variance of the data in all directions, and outside the components.
     """
 
     mean: Vector
@@ -34,7 +31,6 @@ class Projection(ABC):
     eigenvalues: Vector
     total_variance: float
     rest: float
-    certificate: Certificate
 
     @property
     def depth(self) -> float:
@@ -46,7 +42,7 @@ class Projection(ABC):
 
     @abstractmethod
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
-        """Return the rows' coordinates along the axes, computed when they are read.
+        """Return the scores of rows, computed when they are read.
 
         Parameters
         ----------
@@ -55,12 +51,12 @@ class Projection(ABC):
         dtype : dtype, optional
             Precision to compute in; the rows' own by default.
         divide : ndarray of shape (k,), optional
-            What each coordinate is divided by (whitening).
+            Divisor of each score (whitening).
         """
 
     @abstractmethod
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: each row's squared distance from the axes' span."""
+        """Return one column: the squared distance of each row from the span of the components."""
 
 
 def finite_rows(result: Array, block: Block, source: Source) -> Array:

@@ -1,4 +1,4 @@
-"""Fourier features of rows, and the fitted map that ends in them."""
+"""Fourier features of rows, and the fitted map that rests on them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mercer.projection.base import Projection
 from mercer.projection.linear import LinearProjection
 
 _TURN = 2.0 * math.pi
-# Beyond these a whole number of turns is not known to a turn: waves take angles as they are.
+# Beyond this, float64 angles are not known to a turn, and are not reduced.
 _MANY_TURNS = 1e12
 
 
 @dataclass(frozen=True)
 class FourierMap:
-    r"""Rows as waves: :math:`z(x) = [a_i\cos\omega_i^T(x-s),\ a_i\sin\omega_i^T(x-s)]`.
+    r"""Fourier features :math:`z(x) = [a_i\cos\omega_i^T(x-s),\ a_i\sin\omega_i^T(x-s)]`.
 
     :math:`z(x)^Tz(y)` is an unbiased estimate of k(x, y), whatever the shift s (Rahimi & Recht
     2007, Random features for large-scale kernel machines).
@@ -44,51 +44,74 @@ class FourierMap:
         """Number of features."""
         return 2 * len(self.frequencies.amplitude)
 
+    def on(self, source: Source, dtype: Any = None) -> FourierFeatures:
+        """Return the map for rows of a source, on their device."""
+        dtype = source.dtype if dtype is None else np.dtype(dtype)
+        return FourierFeatures(self, source, dtype, self._near(source.reference))
+
     def of(self, source: Source, dtype: Any = None) -> Source:
         """Return z(x) of every row, computed when it is read."""
-        kind = source.dtype if dtype is None else np.dtype(dtype)
-        there = self._near(source.reference)
-
-        def waves(block: Block) -> Array:
-            require_finite_rows(block, source)
-            made = _waves(*there, block.rows, kind)
-            if not is_finite(made):
-                raise _too_far(made, block)
-            return made
-
-        d = 0 if source.sparse and self.shift is None else source.shape[1]
-        return source.map(waves, self.width, kind, self.row_bytes(d, kind))
+        return source.map(self.on(source, dtype))
 
     def row_bytes(self, d: int, dtype: Any) -> int:
-        """Return what a row needs beside itself and its features: itself and angles in float64."""
+        """Return what a row needs besides itself and its features: float64 rows and angles."""
         return 8 * d + (4 + int(np.dtype(dtype).itemsize)) * self.width
 
     def _near(self, reference: Array) -> tuple[Array, Array, Array]:
-        """Return ω, a and s where the rows live."""
+        """Return ω, a and s on the device of the rows."""
         drawn = self.frequencies
         shift = None if self.shift is None else like(self.shift, reference)
         return like(drawn.omega, reference), like(drawn.amplitude, reference), shift
 
     def __call__(self, rows: Any, dtype: Any) -> Array:
-        """Return z(x) of some rows, whatever they hold."""
+        """Return z(x) of some rows, without checks."""
         reference = np.empty(0) if hasattr(rows, "tocsr") else rows
         return _waves(*self._near(reference), rows, np.dtype(dtype))
 
 
-def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, kind: np.dtype[Any]) -> Array:
-    """Return cosines, and sines beside them.
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """A `FourierMap` for the rows of one source: a feature map."""
 
-    Angles are float64 whatever the rows: of one of 1e5 in float32 a wave would keep two digits.
-    What whole turns leave of them is then as good in float32, and a wave of it quicker.
+    map: FourierMap
+    source: Source
+    dtype: np.dtype[Any]
+    parameters: tuple[Array, Array, Array]
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.map.width
+
+    @property
+    def extra_bytes(self) -> int:
+        """Bytes needed for a row, besides the row itself and its features."""
+        sparse = self.source.sparse and self.map.shift is None
+        return self.map.row_bytes(0 if sparse else self.source.shape[1], self.dtype)
+
+    def __call__(self, block: Block) -> Array:
+        """Return z(x) of the rows of a block; refuse NaN, infinity and angles that overflow."""
+        require_finite_rows(block, self.source)
+        features = _waves(*self.parameters, block.rows, self.dtype)
+        if not is_finite(features):
+            raise _too_far(features, block)
+        return features
+
+
+def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, dtype: np.dtype[Any]) -> Array:
+    """Return cosines and sines, side by side.
+
+    Angles are float64 for any rows: a float32 angle of 1e5 would leave the features two digits.
+    After whole turns are subtracted, float32 is as good, and faster.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # judged by who asked
+    with np.errstate(over="ignore", invalid="ignore"):  # checked by the caller
         angles, xp = _angles(as_precise(rows, np.float64), omega, shift), namespace(omega)
-        if kind != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
-            angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), kind)
-        q, a = int(angles.shape[1]), cast(amplitude, kind)
-        out = empty((int(angles.shape[0]), 2 * q), omega, kind)
-        out[:, :q] = cast(xp.cos(angles), kind)
-        out[:, q:] = cast(xp.sin(angles), kind)
+        if dtype != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
+            angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), dtype)
+        q, a = int(angles.shape[1]), cast(amplitude, dtype)
+        out = empty((int(angles.shape[0]), 2 * q), omega, dtype)
+        out[:, :q] = cast(xp.cos(angles), dtype)
+        out[:, q:] = cast(xp.sin(angles), dtype)
         out[:, :q] *= a
         out[:, q:] *= a
     return out
@@ -98,12 +121,12 @@ def _angles(rows: Any, omega: Array, shift: Array) -> Array:
     """Return ωᵀ(x − s) of every row."""
     if shift is None:
         return rows @ omega
-    # Sparse rows are shifted where they lie far from zero: afterwards it would be too late.
+    # Sparse rows far from zero are shifted before the product: after it, digits are lost.
     return ((rows.toarray() if hasattr(rows, "tocsr") else rows) - shift) @ omega
 
 
-def _too_far(made: Array, block: Block) -> ValueError:
-    bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(made)).all(axis=1))
+def _too_far(features: Array, block: Block) -> ValueError:
+    bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(features)).all(axis=1))
     return ValueError(
         f"{len(bad)} rows, the first of them row {bad[0]}, are too far from zero for Fourier "
         f"features: their angles overflow. Scale the rows, or change the kernel's parameters."
@@ -117,11 +140,11 @@ class FourierProjection(Projection):
     Attributes
     ----------
     kernel : Kernel
-        What the features stand for.
+        The kernel that the features approximate.
     map : FourierMap
         The features z.
     centred : bool
-        Whether the axes are about their mean.
+        Whether the features are centered.
     """
 
     kernel: Kernel
@@ -142,7 +165,6 @@ class FourierProjection(Projection):
             eigenvalues=self.eigenvalues,
             total_variance=self.total_variance,
             rest=self.rest,
-            certificate=self.certificate,
             deviation=np.ones(len(self.mean)),
         )
 
@@ -150,17 +172,17 @@ class FourierProjection(Projection):
         return self.linear.scores(self.map.of(source, dtype), dtype, divide)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: each row's squared distance from the axes, among the features.
+        """Return one column: the squared distance of each row from the components, in features.
 
-        An estimate of that in the kernel's space.
+        An estimate of the distance in feature space.
         """
         return self.linear.residuals(self.map.of(source, dtype), dtype)
 
 
-class OfFeatures(Fold):
-    """Adds Fourier features of rows of d columns, float64, to a fold.
+class FeatureFold(Fold):
+    """Adds float64 Fourier features of rows of d columns to a fold.
 
-    Holds no rows, so that it can be kept between batches.
+    Holds no rows, and can be stored between batches.
     """
 
     def __init__(self, features: FourierMap, inner: Any, d: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
 from mercer.data import Block, Source
 from mercer.kernels.feature_map import rounded_mean
-from mercer.linalg.products import Centre
+from mercer.linalg.centering import Centering
 from mercer.projection.base import Projection, finite_rows
 
 # Sparse rows whose squared mean is so many times their variance lose digits when they are
@@ -41,7 +41,7 @@ class LinearProjection(Projection):
         weights = to_numpy(self.components) / self.deviation[:, None]
         weights = weights if divide is None else weights / divide
         V = like(weights, source.reference, kind)
-        centre = Centre(self.mean, kind, source.reference)
+        centre = Centering(self.mean, kind, source.reference)
         # What the mean lost when it was rounded to the rows' precision.
         rest = self.mean - to_numpy(centre.mean).astype(np.float64)
         shift = like(rest @ weights, source.reference, kind)

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from typing import Any
 
-from mercer import certificate
+from mercer import messages
 
 SHORT, LONG = 60, 1000
 # Marks that turn the direction of what stands around them.
@@ -64,7 +64,7 @@ def fixed(x: float, places: int) -> str:
 
 def percent(share: float, digits: int = 2) -> str:
     """Write a share, rounded down: ``95.13 %``."""
-    return "–" if not math.isfinite(share) else unbroken(certificate.percent(share, digits))
+    return "–" if not math.isfinite(share) else unbroken(messages.percent(share, digits))
 
 
 def unbroken(sentence: str) -> str:

@@ -6,15 +6,15 @@ from mercer.linalg.solvers.jacobi import jacobi
 from mercer.linalg.solvers.krylov import krylov
 from mercer.linalg.solvers.power import power
 from mercer.linalg.solvers.randomized import Randomized
-from mercer.linalg.solvers.spectrum import Enough, Solver, Spectrum, rayleigh_ritz, ritz_pairs
-from mercer.linalg.solvers.unseen import unseen
+from mercer.linalg.solvers.spectrum import Solver, Spectrum, StopRule, rayleigh_ritz, ritz_pairs
+from mercer.linalg.solvers.unseen import unseen_norm
 
 __all__ = [
     "SOLVERS",
-    "Enough",
     "Randomized",
     "Solver",
     "Spectrum",
+    "StopRule",
     "arpack",
     "dense",
     "jacobi",
@@ -22,7 +22,7 @@ __all__ = [
     "power",
     "rayleigh_ritz",
     "ritz_pairs",
-    "unseen",
+    "unseen_norm",
 ]
 
 SOLVERS: dict[str, Solver] = {

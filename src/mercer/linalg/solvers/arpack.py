@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, like, to_numpy
-from mercer.linalg import Operator
+from mercer.linalg.operator import Operator
 from mercer.linalg.solvers.dense import dense
 from mercer.linalg.solvers.krylov import krylov
-from mercer.linalg.solvers.spectrum import Spectrum, lengths, random_basis, rayleigh_ritz
+from mercer.linalg.solvers.spectrum import Spectrum, column_norms, random_basis, rayleigh_ritz
 
 
 def arpack(
@@ -27,7 +27,7 @@ def arpack(
 
     N, size = operator.size, operator.trace
     if not operator.psd:  # eigenvalues of both signs may cancel
-        size = float(lengths(to_numpy(operator.matmat(random_basis(operator, 1, rng))))[0])
+        size = float(column_norms(to_numpy(operator.matmat(random_basis(operator, 1, rng))))[0])
     if not size > 0:  # ARPACK cannot start on a zero matrix
         return rayleigh_ritz(operator, random_basis(operator, k, rng), k)
     if k >= N:  # ARPACK leaves one eigenvalue out; to find all is to decompose the matrix

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh, eigvalsh, lapack_threads, like
-from mercer.linalg import Operator
-from mercer.linalg.solvers.spectrum import Spectrum, lengths
+from mercer.linalg.operator import Operator
+from mercer.linalg.solvers.spectrum import Spectrum, column_norms
 
 _CHUNK = 256
 
@@ -104,7 +104,7 @@ def decomposed(operator: Operator, A: Matrix, k: int, values: Vector, V: Matrix)
     residuals = np.empty(k)
     for start in range(0, k, _CHUNK):  # not as large as A all at once
         part = slice(start, min(k, start + _CHUNK))
-        residuals[part] = lengths(A @ V[:, part] - V[:, part] * values[part])
+        residuals[part] = column_norms(A @ V[:, part] - V[:, part] * values[part])
     return Spectrum(
         values=values[:k],
         vectors=basis[:, :k],

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Matrix, Vector
-from mercer.linalg import Operator
+from mercer.linalg.operator import Operator
 from mercer.linalg.solvers.dense import decomposed
 from mercer.linalg.solvers.spectrum import Spectrum
 

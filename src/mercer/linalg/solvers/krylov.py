@@ -14,13 +14,21 @@ from mercer.arrays import (
     eigh,
     empty,
     like,
+    orthogonalize,
     orthonormalize,
     svd,
     to_numpy,
 )
 from mercer.config import get_config
-from mercer.linalg import Operator, apart
-from mercer.linalg.solvers.spectrum import Enough, Spectrum, Warm, lengths, random_basis, target
+from mercer.linalg.operator import Operator
+from mercer.linalg.solvers.spectrum import (
+    Spectrum,
+    StopRule,
+    WarmStart,
+    column_norms,
+    random_basis,
+    residual_target,
+)
 from mercer.threads import serial_blas
 
 _STEPS = 600
@@ -36,8 +44,8 @@ def krylov(
     *,
     tol: float,
     rng: np.random.Generator,
-    start: Spectrum | Warm | None = None,
-    enough: Enough | None = None,
+    start: Spectrum | WarmStart | None = None,
+    enough: StopRule | None = None,
 ) -> Spectrum:
     """Find the k largest eigenvalues by block Lanczos.
 
@@ -54,31 +62,33 @@ def _krylov(
     k: int,
     tol: float,
     rng: np.random.Generator,
-    start: Spectrum | Warm | None,
-    enough: Enough | None,
+    start: Spectrum | WarmStart | None,
+    enough: StopRule | None,
 ) -> Spectrum:
     # Float32 products of very large or very small rows would overflow or vanish.
     drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
-    if isinstance(start, Warm):
-        basis = Basis(operator, start.vectors, drive)
+    if isinstance(start, WarmStart):
+        basis = KrylovBasis(operator, start.vectors, drive)
         # As precise as the operator's own products: not to be taken for float64's.
         basis.known = start.product if drive == operator.dtype else None
-    elif start is not None and isinstance(start.state, Basis):
+    elif start is not None and isinstance(start.state, KrylovBasis):
         basis = start.state
     else:
         block = min(operator.size, operator.block, k + 8)
-        basis = Basis(operator, random_basis(operator, block, rng), drive)
+        basis = KrylovBasis(operator, random_basis(operator, block, rng), drive)
     spectrum = basis.grow(k, tol, rng, enough)
     if basis.dtype == np.float64:
         return spectrum
     # Where no products are to spare for bounds, much of what was searched serves them.
-    wide = min(operator.size, k + 8 if operator.probe is not None else min(basis.m, 4 * k + 256))
+    wide = min(
+        operator.size, k + 8 if operator.probe_dtype is not None else min(basis.m, 4 * k + 256)
+    )
     Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
-    sharp = Basis(operator, Q, np.float64, spectrum.products)
+    sharp = KrylovBasis(operator, Q, np.float64, spectrum.products)
     return replace(sharp.grow(k, tol, rng, enough), state=basis)
 
 
-class Basis:
+class KrylovBasis:
     """An orthonormal basis that grows by blocks, and the operator's compression to it.
 
     The vectors are rows of one array, so that every product with them is one GEMM. `H` is
@@ -103,7 +113,9 @@ class Basis:
         self.room, self.whole = 0, self.N
         self._sum = (0, 0.0)
 
-    def grow(self, k: int, tol: float, rng: np.random.Generator, enough: Enough | None) -> Spectrum:
+    def grow(
+        self, k: int, tol: float, rng: np.random.Generator, enough: StopRule | None
+    ) -> Spectrum:
         """Add blocks until k residuals are small enough."""
         met, late = False, 0
         self.room = self._room(k)
@@ -113,12 +125,17 @@ class Basis:
                     self._restart(k)
                 self.step(rng)
             full = self.m == self.N
-            if self.m >= k and (full or step % self.operator.look == 0 or self.m == self.width):
+            if self.m >= k and (
+                full or step % self.operator.check_interval == 0 or self.m == self.width
+            ):
                 found = self._spectrum(k)
                 # Float64 products are asked for what the data's own precision can give.
                 least = self.operator.dtype if tol == 0 else self.dtype
                 # No residual gets below the noise of products, which is well below its bound.
-                goal = target(found.values, tol, least, self.N) + _NOISE * self.operator.floor
+                goal = (
+                    residual_target(found.values, tol, least, self.N)
+                    + _NOISE * self.operator.noise_floor
+                )
                 met = full or bool(np.all(self._left(k) <= goal))
                 met = met and not self._hides(k)
                 met = met or self._noise(k)
@@ -137,9 +154,9 @@ class Basis:
     def _noise(self, k: int) -> bool:
         """Tell whether the matrix is nothing but rounding: eigenvalues of both signs may cancel."""
         if self.operator.psd:
-            return self.operator.trace <= self.operator.floor
+            return self.operator.trace <= self.operator.noise_floor
         reach = np.abs(self._ritz_pairs()[0]).max() + np.max(self._left(k), initial=0.0)
-        return bool(reach <= self.operator.floor)
+        return bool(reach <= self.operator.noise_floor)
 
     def _hides(self, k: int) -> bool:
         """Tell whether a fresh block may still find what the ones before it could not.
@@ -154,7 +171,7 @@ class Basis:
         if self.fresh:
             before, self._sum = self._sum, (k, float(ritz[:k].sum()))
             return before[0] != k or not np.isclose(before[1], self._sum[1], rtol=1e-10, atol=0.0)
-        reach = ritz + lengths(self.tail @ S[self.m - self.width :, :])
+        reach = ritz + column_norms(self.tail @ S[self.m - self.width :, :])
         return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
 
     @property
@@ -188,8 +205,8 @@ class Basis:
         self.products += self.width
         # The recurrence leaves parts along the last two blocks, and rounding along the rest:
         # without those parts one pass over the basis is enough.
-        W, first = apart(rows[near:, :], W)
-        W, part = apart(rows, W)
+        W, first = orthogonalize(rows[near:, :], W)
+        W, part = orthogonalize(rows, W)
         overlap = to_numpy(part).astype(np.float64)
         overlap[near:] += to_numpy(first)
         H = np.zeros((self.m, self.m))
@@ -226,7 +243,7 @@ class Basis:
             noise = like(weak, Q, self.dtype)[None, :]
             Q = Q * (1 - noise) + fill * noise
         for _ in range(1 + self.fresh):  # the second time for W's part, twice is enough
-            Q, _ = apart(self.rows[: self.m, :], Q)
+            Q, _ = orthogonalize(self.rows[: self.m, :], Q)
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
 
@@ -260,13 +277,13 @@ class Basis:
     def _left(self, k: int) -> Vector:
         """Return the residuals of the first k pairs, without what rounding may add."""
         _, S = self._ritz_pairs()
-        return lengths(self.tail @ S[self.m - self.width :, :k])
+        return column_norms(self.tail @ S[self.m - self.width :, :k])
 
     def _spectrum(self, k: int) -> Spectrum:
         ritz, S = self._ritz_pairs()
         apart = self.tail @ S[self.m - self.width :, :]
         coupling = apart.T @ apart
-        residuals = lengths(apart) + self.operator.rounding
+        residuals = column_norms(apart) + self.operator.rounding
         return Spectrum(
             values=ritz[:k],
             vectors=None,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Array, like, namespace
-from mercer.linalg import Operator
+from mercer.linalg.operator import Operator
 from mercer.linalg.solvers.spectrum import PRECISION, Spectrum, rayleigh_ritz
 
 _STEPS = 20_000

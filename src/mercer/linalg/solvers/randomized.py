@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.arrays import Array, like, orthonormalize, to_numpy
-from mercer.linalg import Operator
+from mercer.linalg.operator import Operator
 from mercer.linalg.solvers.spectrum import Spectrum, rayleigh_ritz
 
 

@@ -19,7 +19,7 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.linalg import Operator
+from mercer.linalg.operator import Operator
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Spectrum:
         )
 
 
-def settled(spectrum: Spectrum, k: int) -> Spectrum:
+def with_score_variances(spectrum: Spectrum, k: int) -> Spectrum:
     r"""Return the first k pairs as axes Xᵀu of A = XXᵀ whose variances are those of their scores.
 
     Ritz vectors u have uᵀAu = θ, the squared length of Xᵀu; the scores Au are longer than that
@@ -97,9 +97,9 @@ def settled(spectrum: Spectrum, k: int) -> Spectrum:
         return spectrum.head(k)
     kappa, Y = eigh(np.diag(values) + off)
     Z = Y / roots[:, None] * np.sqrt(kappa)
-    sizes = lengths(Z)
+    sizes = column_norms(Z)
     # Of (κ, Vz): AVz − κVz = V(Θ − κ)z + Rz.
-    inside = lengths((values[:, None] - kappa) * Z)
+    inside = column_norms((values[:, None] - kappa) * Z)
     beside = np.sqrt(np.maximum(np.einsum("ij,ij->j", Z, coupling[:k, :k] @ Z), 0.0))
     rounding = np.min(spectrum.residuals[:k] - np.sqrt(np.diag(coupling)[:k]))
     residuals = np.hypot(inside, beside) / sizes + max(float(rounding), 0.0)
@@ -112,14 +112,14 @@ def settled(spectrum: Spectrum, k: int) -> Spectrum:
 
 
 @dataclass(frozen=True)
-class Warm:
+class WarmStart:
     """Orthonormal vectors to begin with, and the operator's product with them."""
 
     vectors: Array
     product: Array
 
 
-Enough = Callable[[Spectrum], bool]
+StopRule = Callable[[Spectrum], bool]
 """Tells from a spectrum without vectors whether it is good enough."""
 
 
@@ -147,7 +147,7 @@ _CONVERGED = 1e-12
 PRECISION = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 1e-13}
 
 
-def target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
+def residual_target(values: Vector, tol: float, dtype: Any, size: int) -> Vector:
     """Return the residual that each eigenvalue must reach; n ε ‖A‖ is as good as LAPACK's."""
     largest = float(np.max(np.abs(values), initial=0.0))
     least = max(PRECISION[np.dtype(dtype)], size * float(np.finfo(np.float64).eps))
@@ -169,7 +169,7 @@ def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
     apart = AQ @ S - basis * like(ritz, Q)[None, :]
     apart = apart - basis @ (basis.T @ apart)
     coupling = to_numpy(apart.T @ apart)
-    residuals = lengths(to_numpy(apart)) + operator.rounding
+    residuals = column_norms(to_numpy(apart)) + operator.rounding
     return Spectrum(
         values=ritz[:k],
         vectors=basis[:, :k],
@@ -181,7 +181,7 @@ def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
     )
 
 
-def lengths(A: Matrix) -> Vector:
+def column_norms(A: Matrix) -> Vector:
     """Return the lengths of the columns, however small: their squares may underflow."""
     largest = float(np.abs(A).max(initial=0.0))
     if largest == 0.0:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from mercer.certificate import Axes
 from mercer.landmarks import Landmarks, PivotedCholesky
-from mercer.methods.kernel.basis import ready
-from mercer.methods.kernel.expansion import OverRows, over_rows
-from mercer.methods.kernel.landmark_fit import spanned
-from mercer.methods.kernel.products import best
-from mercer.problem import Problem
-from mercer.projection import KernelProjection
+from mercer.methods.kernel.expansion import OnRows, expand_over_rows
+from mercer.methods.kernel.landmark_fit import LandmarkFit
+from mercer.methods.kernel.products import best_axes
 
 
-class Cholesky(OverRows):
+class Cholesky(OnRows):
     r"""Eigenvectors of :math:`GG^T \approx K`, the incomplete Cholesky decomposition.
 
     With G over m pivots, eigenpairs (λ, w) of :math:`G^THG` give the eigenvectors
@@ -53,14 +51,11 @@ class Cholesky(OverRows):
     def rule(self) -> Landmarks:
         return PivotedCholesky(self.tol)
 
-    def fit(self, problem: Problem) -> KernelProjection:
-        self.require_form()
-        problem = ready(problem)
-        found = spanned(problem, self.basis(problem))
+    def solve(self, fit: LandmarkFit) -> Axes:
         if self.on == "basis":
-            return best(found)
-        xi, Z = found.pairs
-        k = found.chosen(xi)
-        values, axes = xi[:k], Z[:, :k]
+            return best_axes(fit)
+        values, components = fit.pairs
+        k = fit.choose(values)
+        values, components = values[:k], components[:, :k]
         # v = HGw/√λ is H K_xy z/√λ, with z of the pivots.
-        return over_rows(found, values, axes / (values * problem.divisor), found.shares)
+        return expand_over_rows(fit, values, components / (values * fit.divisor), fit.mean_coef)

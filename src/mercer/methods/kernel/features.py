@@ -10,24 +10,29 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.certificate import Axes
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Kernel, Sum
 from mercer.kernels.parameters import is_number, require
-from mercer.landmarks.objective import axes_asked
 from mercer.messages import counted
 from mercer.methods.base import Cost, Method, Size, Streaming, largest
-from mercer.methods.kernel.judged import affordable, judged, supposed, walks
-from mercer.methods.kernel.products import MORE
+from mercer.methods.kernel.feature_evidence import (
+    affordable,
+    estimate_by_features,
+    judge_features,
+    walk_cost,
+)
+from mercer.methods.kernel.products import EXTRA
 from mercer.methods.linear.covariance import Covariance
 from mercer.methods.linear.dot import Dot
 from mercer.methods.linear.iterative import Iterative
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
-from mercer.projection import Projection
-from mercer.projection.fourier import FourierMap, FourierProjection, OfFeatures
+from mercer.projection.fourier import FeatureFold, FourierMap, FourierProjection
 from mercer.rules import Count
 
-# Frequencies of no given number: so many, or so many for every axis.
+# Frequencies if q is None: at least this many, and this many per component.
 _LEAST, _EACH = 500, 4
 # Variances below this share of the largest are rounding.
 _ZERO = 1e-12
@@ -37,32 +42,32 @@ _OTHERS = 'method="exact", "subset" and "nystrom" take any kernel.'
 class RandomFeatures(Streaming):
     r"""Linear PCA of random Fourier features.
 
-    A kernel of x − y is the mean of waves, :math:`k(x,y) = E\,a^2\cos\omega^T(x-y)`. Of q
-    frequencies drawn from its spectrum the features
-    :math:`z(x) = [a_i\cos\omega_i^Tx,\ a_i\sin\omega_i^Tx]` have dot products that are unbiased
-    estimates of it, and a linear method finds their axes. For RBF, Laplacian, Matérn and rational
-    quadratic kernels, and sums, products, powers and positive multiples of them. The rows are
-    read in blocks and not kept; nothing is as large as the kernel matrix. Rows can come in
-    batches, where the linear method takes batches.
+    A shift-invariant kernel is a mean of cosines, :math:`k(x,y) = E\,a^2\cos\omega^T(x-y)`. With q
+    frequencies drawn from its spectrum, dot products of the features
+    :math:`z(x) = [a_i\cos\omega_i^Tx,\ a_i\sin\omega_i^Tx]` are unbiased estimates of the kernel,
+    and a linear method finds their components. For RBF, Laplacian, Matérn and rational quadratic
+    kernels, and sums, products, powers and positive multiples of them. The rows are read in blocks
+    and not kept; nothing is as large as the kernel matrix. Rows can come in batches if the linear
+    method takes batches.
 
-    Features do not lie in the kernel's space, so nothing bounds what they miss but products with
-    the kernel matrix. Where those are affordable the certificate judges the span that the scores
-    make over the rows; else its figures are the features' own, and said to be estimates. Variances
-    and their ratios, and what a share in `n_components` is of, are the features' in any case. A
-    `gap` sharpens that judgement; it does not raise q.
+    Features do not lie in feature space, and only products with the kernel matrix bound what they
+    miss. If those are affordable, the certificate judges the span of the scores over the rows;
+    otherwise its figures are those of the features, labelled as estimates. Variances, their ratios
+    and a share in `n_components` always refer to the features. A `gap` makes the judgement sharper;
+    it does not raise q.
 
     Parameters
     ----------
     q : int or None
-        Frequencies; each makes two features, a cosine and a sine. None: 500, or four for every
-        axis.
+        Number of frequencies; each gives two features, a cosine and a sine. None: 500, or four per
+        component.
     orthogonal : bool
-        Draw frequencies that are orthogonal, as many at a time as there are columns: still
-        unbiased, and of less variance. Not for `Laplacian(norm="l1")`.
+        Draw orthogonal frequencies, as many at a time as there are columns: still unbiased, with
+        less variance. Not for `Laplacian(norm="l1")`.
     linear : Method or None
-        The linear method that finds axes of the 2q features, such as `Covariance()`, `SVD()` or
-        `Iterative()`. None: `Covariance()`; `Dot()` where there are fewer rows than features;
-        `Iterative()` where neither fits the memory.
+        The linear method for the 2q features, such as `Covariance()`, `SVD()` or `Iterative()`.
+        None: `Covariance()`; `Dot()` if there are fewer rows than features; `Iterative()` if
+        neither fits in memory.
 
     References
     ----------
@@ -96,20 +101,20 @@ class RandomFeatures(Streaming):
     def cost(self, size: Size) -> Cost:
         self.check()
         q, n, d = self.frequencies(size.n, size.k), size.n, size.d
-        seen = self._size(size.n, size.k, size.itemsize)
-        linear = self._linear(seen)
-        kept = self._kept(linear, seen)
-        # Features that are not kept are not read by columns: few rows spare nothing.
-        cost = linear.cost(seen if kept else replace(seen, n=max(seen.n, seen.d)))
-        memory = cost.memory + 24.0 * d * q + (_bytes(seen) if kept else 0.0)
-        products = cost.products + 2.0 * n * d * q * (1 if kept else cost.passes + 1)
-        if affordable(n, d, size.axes):
-            products += walks(n, d, size.axes)
-            memory = max(memory, 16.0 * n * (d + 6 * (size.axes + MORE)))
+        features = self._size(size.n, size.k, size.itemsize)
+        linear = self._linear(features)
+        stored = self._stores(linear, features)
+        # Features that are not stored cannot be read by columns: few rows save nothing.
+        cost = linear.cost(features if stored else replace(features, n=max(n, features.d)))
+        memory = cost.memory + 24.0 * d * q + (_nbytes(features) if stored else 0.0)
+        products = cost.products + 2.0 * n * d * q * (1 if stored else cost.passes + 1)
+        if affordable(n, d, size.components):
+            products += walk_cost(n, d, size.components)
+            memory = max(memory, 16.0 * n * (d + 6 * (size.components + EXTRA)))
         return Cost(cost.passes + 1, products, cost.factor, memory)
 
     def frequencies(self, n: int, k: int | None) -> int:
-        """Return how many frequencies there are, for k axes of n rows; n axes are all there are."""
+        """Return the number of frequencies for k components of n rows."""
         few = 0 if k is None or k >= n else k
         return max(_LEAST, _EACH * few) if self.q is None else int(self.q)
 
@@ -123,33 +128,34 @@ class RandomFeatures(Streaming):
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"
         require(self, "linear", fine or self.linear is None, wanted)
 
-    def fit(self, problem: Problem) -> FourierProjection:
+    def fit(self, problem: Problem) -> Axes:
         self.check()
-        problem = _with_waves(problem)
-        problem.require_finite_rows()
-        problem = problem.moved(always=True)
-        features = self._drawn(problem)
-        seen = self._size(problem.sides[0], _asked(problem), problem.source.dtype.itemsize)
-        linear = self._linear(seen)
-        source = features.of(problem.source)
-        if self._kept(linear, seen):
+        problem = move_rows(_require_spectrum(problem), always=True)
+        map = self._draw(problem)
+        n, k = problem.shape[0], problem.n_components
+        features = self._size(n, k, problem.source.dtype.itemsize)
+        linear = self._linear(features)
+        source = map.of(problem.source)
+        if self._stores(linear, features):
             source = ArraySource(source.collect(label="features")).weighted(source.weights)
-        found = linear.fit(_among(problem, source, features))
-        return judged(problem, _fitted(problem, features, found))
+        axes = linear.fit(_linear_problem(problem, source, map))
+        projection = _fourier_projection(problem, map, axes)
+        return judge_features(problem, projection, converged=axes.evidence.converged)
 
-    def begin(self, problem: Problem) -> OfFeatures:
+    def begin(self, problem: Problem) -> FeatureFold:
         self.check()
-        problem, linear = _with_waves(problem), self._stream
-        features = self._drawn(problem)
+        problem, linear = _require_spectrum(problem), self._stream
+        map = self._draw(problem)
         d = 0 if problem.source.sparse else problem.source.shape[1]
-        source = problem.source.map(_gone, features.width, np.float64)
-        return OfFeatures(features, linear.begin(_among(problem, source, features)), d)
+        source = problem.source.map(_gone, map.width, np.float64)
+        return FeatureFold(map, linear.begin(_linear_problem(problem, source, map)), d)
 
-    def finish(self, problem: Problem, fold: Any) -> FourierProjection:
+    def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
         source = problem.source.map(_gone, fold.features.width)
-        found = self._stream.finish(_among(problem, source, fold.features), fold.inner)
-        return supposed(_fitted(problem, fold.features, found))
+        axes = self._stream.finish(_linear_problem(problem, source, fold.features), fold.inner)
+        projection = _fourier_projection(problem, fold.features, axes)
+        return estimate_by_features(projection, converged=axes.evidence.converged)
 
     @property
     def streams(self) -> bool:
@@ -159,41 +165,41 @@ class RandomFeatures(Streaming):
     @property
     def _stream(self) -> Streaming:
         linear = Covariance() if self.linear is None else self.linear
-        assert isinstance(linear, Streaming)  # partial_fit is not offered else
+        assert isinstance(linear, Streaming)  # else partial_fit is not offered
         return linear
 
-    def _drawn(self, problem: KernelProblem) -> FourierMap:
+    def _draw(self, problem: KernelProblem) -> FourierMap:
         """Draw the frequencies."""
-        kernel, d, asked = problem.kernel, problem.source.shape[1], axes_asked(problem)
+        kernel, d, k = problem.kernel, problem.source.shape[1], problem.n_leading
         assert kernel is not None
-        n = problem.sides[0]
-        q = self.frequencies(n, asked)
-        if asked is not None:
-            self.require_room(n, asked)
-        waves, constant = _parts(kernel)
+        n = problem.shape[0]
+        q = self.frequencies(n, k)
+        if k is not None:
+            self.check_size(n, k)
+        waves, constant = _split_constant(kernel)
         drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
             drawn = Frequencies.joined([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
-        return FourierMap(drawn)  # of rows that are moved already
+        return FourierMap(drawn)  # for rows that are moved already
 
     def label(self, size: Size) -> str:
         return f"{self.name} ({counted(self.frequencies(size.n, size.k), 'wave')})"
 
-    def shrunk(self, size: Size, room: float) -> Self | None:
+    def shrink(self, size: Size, room: float) -> Self | None:
         def fits(q: int) -> bool:
             try:
-                return self.changed(q=q).cost(size).memory <= room
-            except MemoryError:  # of a linear method that needs the features kept
+                return self.with_params(q=q).cost(size).memory <= room
+            except MemoryError:  # of a linear method that needs stored features
                 return False
 
         q = largest(fits, max(1, -(-(size.k or 1) // 2)), self.frequencies(size.n, size.k))
-        return None if q is None else self.changed(q=q)
+        return None if q is None else self.with_params(q=q)
 
     @property
-    def nearer(self) -> str:
+    def remedy(self) -> str:
         return 'A larger q comes nearer; method="auto" finds the way.'
 
-    def require_room(self, n: int, k: int) -> None:
+    def check_size(self, n: int, k: int) -> None:
         q = self.frequencies(n, k)
         if k > 2 * q:
             raise ValueError(
@@ -206,50 +212,46 @@ class RandomFeatures(Streaming):
         width = 2 * self.frequencies(n, k)
         return Size(n, width, None if k is None else min(k, n, width), itemsize)
 
-    def _linear(self, seen: Size) -> Method:
+    def _linear(self, size: Size) -> Method:
         """Return the linear method."""
         if self.linear is not None:
             return self.linear
         budget = get_config().budget
-        if seen.n < seen.d and self._kept(Dot(), seen) and Dot().cost(seen).memory <= budget / 2:
+        if size.n < size.d and self._stores(Dot(), size) and Dot().cost(size).memory <= budget / 2:
             return Dot()
-        return Covariance() if Covariance().cost(seen).memory <= budget else Iterative()
+        return Covariance() if Covariance().cost(size).memory <= budget else Iterative()
 
-    def _kept(self, linear: Method, seen: Size) -> bool:
-        """Tell whether the features are kept: where they are read often, and there is room."""
-        room = _bytes(seen) <= get_config().budget / 4
-        if isinstance(linear, Dot) and not room:
+    def _stores(self, linear: Method, size: Size) -> bool:
+        """Tell whether to store the features: if they are read often, and fit."""
+        fits = _nbytes(size) <= get_config().budget / 4
+        if isinstance(linear, Dot) and not fits:
             raise MemoryError(
-                f"{linear!r} reads features by columns, and to keep those of {seen.n} rows takes "
-                f"{format_bytes(int(_bytes(seen)))}. Use linear=Covariance() or Iterative(), or "
+                f"{linear!r} reads features by columns, and to keep those of {size.n} rows takes "
+                f"{format_bytes(int(_nbytes(size)))}. Use linear=Covariance() or Iterative(), or "
                 f"raise the budget with config_context(memory=...)."
             )
-        return room and linear.cost(seen).passes > 1
+        return fits and linear.cost(size).passes > 1
 
 
-def _bytes(seen: Size) -> float:
-    return float(seen.n) * seen.d * seen.itemsize
-
-
-def _asked(problem: KernelProblem) -> int | None:
-    return problem.rule.first_guess(*problem.sides)
+def _nbytes(size: Size) -> float:
+    return float(size.n) * size.d * size.itemsize
 
 
 def _gone(block: Any) -> Any:
     raise ValueError("The rows of earlier batches are gone.")
 
 
-def suits(problem: KernelProblem) -> bool:
+def has_spectrum(problem: KernelProblem) -> bool:
     """Tell whether the kernel of a problem has Fourier features."""
     try:
-        _with_waves(problem)
+        _require_spectrum(problem)
     except ValueError:
         return False
     return True
 
 
-def _with_waves(problem: Problem) -> KernelProblem:
-    """Return the problem, if its kernel has Fourier features; say what else to do if not."""
+def _require_spectrum(problem: Problem) -> KernelProblem:
+    """Return the problem; refuse a kernel without Fourier features."""
     assert isinstance(problem, KernelProblem)
     kernel, source = problem.kernel, problem.source
     if kernel is None:
@@ -266,37 +268,37 @@ def _with_waves(problem: Problem) -> KernelProblem:
     return problem
 
 
-def _parts(kernel: Kernel) -> tuple[Kernel, float]:
-    """Return what a kernel has of waves, and what it adds to them, which one feature holds."""
+def _split_constant(kernel: Kernel) -> tuple[Kernel, float]:
+    """Split a sum into its waves and its constant, which takes one feature."""
     if not isinstance(kernel, Sum):
         return kernel, 0.0
-    still = [term for term in kernel.terms if isinstance(term, Constant)]
+    constants = [term for term in kernel.terms if isinstance(term, Constant)]
     waves = [term for term in kernel.terms if not isinstance(term, Constant)]
-    if not still or not waves:
+    if not constants or not waves:
         return kernel, 0.0
-    return functools.reduce(operator.add, waves), float(sum(term.value for term in still))
+    return functools.reduce(operator.add, waves), float(sum(term.value for term in constants))
 
 
-def _among(problem: KernelProblem, source: Source, features: FourierMap) -> Problem:
-    """Return the linear problem of features."""
-    asked, limit = _asked(problem), min(problem.sides[0], features.width)
-    rule = problem.rule if asked is None else Count(min(asked, limit))
+def _linear_problem(problem: KernelProblem, source: Source, map: FourierMap) -> Problem:
+    """Return the linear problem of the features."""
+    k, limit = problem.n_components, min(problem.shape[0], map.width)
+    rule = problem.rule if k is None else Count(min(k, limit))
     return Problem(source, rule, center=problem.center, tol=problem.tol, rng=problem.rng)
 
 
-def _fitted(problem: KernelProblem, features: FourierMap, found: Projection) -> FourierProjection:
-    """Return the map, without axes whose variance is rounding."""
-    values = found.eigenvalues
+def _fourier_projection(problem: KernelProblem, map: FourierMap, axes: Axes) -> FourierProjection:
+    """Return the map, without components whose variance is rounding."""
+    linear = axes.projection
+    values = linear.eigenvalues
     k = int((values > _ZERO * np.max(values, initial=0.0)).sum())
     assert problem.kernel is not None
     return FourierProjection(
-        mean=found.mean,
-        components=found.components[:, :k],
+        mean=linear.mean,
+        components=linear.components[:, :k],
         eigenvalues=values[:k],
-        total_variance=found.total_variance,
-        rest=max(0.0, found.total_variance - float(values[:k].sum())),
-        certificate=found.certificate,
+        total_variance=linear.total_variance,
+        rest=max(0.0, linear.total_variance - float(values[:k].sum())),
         kernel=problem.kernel,
-        map=replace(features, shift=problem.shift),
+        map=replace(map, shift=problem.shift),
         centred=problem.center,
     )

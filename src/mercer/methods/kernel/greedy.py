@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from mercer.certificate import Axes
 from mercer.landmarks import Landmarks, PivotedCholesky
-from mercer.methods.kernel.basis import OnBasis, ready
-from mercer.methods.kernel.landmark_fit import spanned
-from mercer.methods.kernel.products import best
-from mercer.problem import Problem
-from mercer.projection import KernelProjection
+from mercer.methods.kernel.landmark_fit import LandmarkFit
+from mercer.methods.kernel.landmark_method import LandmarkMethod
+from mercer.methods.kernel.products import best_axes
 
 
-class Greedy(OnBasis):
+class Greedy(LandmarkMethod):
     r"""The best axes in the span of rows that are added one by one: the worst represented next.
 
     The row next added is the one farthest from the span of those before,
@@ -48,6 +47,5 @@ class Greedy(OnBasis):
     def rule(self) -> Landmarks:
         return PivotedCholesky(self.tol)
 
-    def fit(self, problem: Problem) -> KernelProjection:
-        problem = ready(problem)
-        return best(spanned(problem, self.basis(problem)))
+    def solve(self, fit: LandmarkFit) -> Axes:
+        return best_axes(fit)

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.methods.kernel.basis import OnBasis, ready
-from mercer.methods.kernel.landmark_fit import DRAWN, spanned, with_notes
-from mercer.problem import Problem
-from mercer.projection import KernelProjection
+from mercer.certificate import Axes
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit
+from mercer.methods.kernel.landmark_method import LandmarkMethod
 
 
-class Improved(OnBasis):
+class Improved(LandmarkMethod):
     r"""The eigenproblem of `Subset`, with scores :math:`\kappa^{-1/2}Z^T(h_x - \bar h)`.
 
     Every score has the same variance: useful before a classifier. The operator
@@ -22,9 +21,9 @@ class Improved(OnBasis):
     Parameters
     ----------
     n_basis : int, float or None
-        Points of the basis; below 1, their share of the rows. None: as many as are given, or
-        1000, or four for every axis.
-    select : str, Landmarks, points or numbers of rows
+        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
+        `select`, or 1000, or four per component.
+    select : str, Landmarks, points or indices of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
 
     Examples
@@ -40,16 +39,13 @@ class Improved(OnBasis):
 
     name = "improved"
 
-    def fit(self, problem: Problem) -> KernelProjection:
-        problem = ready(problem)
-        found = spanned(problem, self.basis(problem))
-        xi, Z = found.pairs
-        k = found.chosen(xi)
-        values, axes = xi[:k], Z[:, :k]
-        certificate = with_notes(
-            found.certificate(values, axes, found.sample(k, DRAWN)),
-            "Scores have unit length: the certificate is about the span of the components.",
+    def solve(self, fit: LandmarkFit) -> Axes:
+        values, components = fit.pairs
+        k = fit.choose(values)
+        values, components = values[:k], components[:, :k]
+        evidence = fit.evidence(values, components, fit.sample(k, SAMPLE_ROWS)).annotated(
+            "Scores have unit length: the certificate is about the span of the components."
         )
-        scale = 1.0 / np.sqrt(values * found.divisor)
-        projection = found.projection(values, axes * scale, certificate)
-        return replace(projection, overlaps=np.diag(scale**2))
+        scale = 1.0 / np.sqrt(values * fit.divisor)
+        projection = fit.projection(values, components * scale)
+        return Axes(replace(projection, overlaps=np.diag(scale**2)), evidence)

@@ -7,36 +7,34 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Vector
-from mercer.methods.kernel.basis import ready
-from mercer.methods.kernel.expansion import OverRows, over_rows
-from mercer.methods.kernel.landmark_fit import DRAWN, Spanned, spanned
-from mercer.methods.kernel.reduced import weighed_axes
-from mercer.problem import Problem
-from mercer.projection import KernelProjection
+from mercer.certificate import Axes
+from mercer.methods.kernel.expansion import OnRows, expand_over_rows
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit
+from mercer.methods.kernel.reduced import weighted_components
 
 
-class Nystrom(OverRows):
-    r"""Eigenvectors of the basis, extended to all rows.
+class Nystrom(OnRows):
+    r"""Eigenvectors of the landmarks, extended to all rows.
 
-    From eigenpairs (λ, u) of the q×q matrix :math:`\Omega^{1/2}\tilde K_y\Omega^{1/2}`, centred
-    with the mean of the basis, :math:`\hat\lambda = \lambda` and
-    :math:`\hat u = \tilde K_{xy}\Omega^{1/2}u/\lambda`, where Ω counts how many rows each point
-    stands for: one over the probability it was drawn with, or the rows of its cluster. Drawn with
+    From eigenpairs (λ, u) of the q×q matrix :math:`\Omega^{1/2}\tilde K_y\Omega^{1/2}`, centered
+    at the mean of the landmarks, :math:`\hat\lambda = \lambda` and
+    :math:`\hat u = \tilde K_{xy}\Omega^{1/2}u/\lambda`, where Ω counts the rows that each point
+    represents: one over the probability with which it was drawn, or the rows of its cluster. For
     equal chances that is n/q, the printed form :math:`\hat\lambda = (n/q)\lambda_q`,
     :math:`\hat u = \sqrt{q/n}\,K_{xy}u_q/\lambda_q`.
 
     Parameters
     ----------
     n_basis : int, float or None
-        Points of the basis; below 1, their share of the rows. None: as many as are given, or
-        1000, or four for every axis.
-    select : str, Landmarks, points or numbers of rows
+        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
+        `select`, or 1000, or four per component.
+    select : str, Landmarks, points or indices of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
     weigh : bool
-        Count points by the chances they were drawn with, or by their clusters. False: n/q for
-        all, as printed, which is wrong for chances that differ.
+        Weight points by the chances with which they were drawn, or by their clusters. False: n/q
+        for all, as printed, which is wrong for chances that differ.
     on : {"rows", "basis"}
-        What new rows are compared to: all rows, as in the sources; or the basis alone.
+        What new rows are compared with: all rows, as in the sources; or the landmarks alone.
 
     Examples
     --------
@@ -61,23 +59,19 @@ class Nystrom(OverRows):
         super().__init__(n_basis, select)
         self.weigh, self.on = weigh, on
 
-    def fit(self, problem: Problem) -> KernelProjection:
-        self.require_form()
-        problem = ready(problem)
-        found = spanned(problem, self.basis(problem))
-        counts = self._counts(found)
-        shares = counts / counts.sum() * problem.center
-        values, axes = weighed_axes(found.span.matrix, counts, shares, problem.divisor)
-        k = found.chosen(values)
-        values, axes = values[:k], axes[:, :k]
+    def solve(self, fit: LandmarkFit) -> Axes:
+        counts, divisor = self._counts(fit), fit.divisor
+        mean_coef = counts / counts.sum() * fit.problem.center
+        values, components = weighted_components(fit.span.matrix, counts, mean_coef, divisor)
+        k = fit.choose(values)
+        values, components = values[:k], components[:, :k]
         if self.on == "basis":
-            certificate = found.certificate(values, axes, found.sample(k, DRAWN))
-            return found.projection(values, axes, certificate, shares=shares)
-        # α of every row: û/√λ̂, and û is the basis's scores over √λ̂.
-        return over_rows(found, values, axes / (values * problem.divisor), shares)
+            return fit.axes(values, components, fit.sample(k, SAMPLE_ROWS), mean_coef)
+        # α of every row: û/√λ̂, and û is the scores of the rows over √λ̂.
+        return expand_over_rows(fit, values, components / (values * divisor), mean_coef)
 
-    def _counts(self, found: Spanned) -> Vector:
-        m, basis, weight = found.span.size, found.span.basis, found.seen.weight
+    def _counts(self, fit: LandmarkFit) -> Vector:
+        m, basis, weight = fit.span.size, fit.span.basis, fit.moments.weight
         if basis.counts is not None and self.weigh:
             return basis.counts
         if basis.sizes is not None and self.weigh:

@@ -1,4 +1,4 @@
-"""What rows and products with the kernel matrix tell of axes in the span of a basis."""
+"""Evidence about components in the span of landmarks from products with the kernel matrix."""
 
 from __future__ import annotations
 
@@ -10,203 +10,204 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, like, orthonormalize
 from mercer.arrays.rounding import summed
-from mercer.certificate import Certificate, Figure, spacing_of, weakest
+from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate.spectral import spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource
 from mercer.kernels.evaluate import as_precise
 from mercer.kernels.points import Points
-from mercer.landmarks.objective import axes_asked
-from mercer.linalg import Coarse, Gram
+from mercer.linalg import Gram, LowPrecisionGram
+from mercer.linalg.bounds import least_certain
 from mercer.linalg.solvers import Spectrum, krylov
-from mercer.linalg.solvers.spectrum import Warm, lengths
-from mercer.methods.base import certify, within_gap
-from mercer.methods.kernel.exact import Exact, in_memory, positive, projected
+from mercer.linalg.solvers.spectrum import WarmStart, column_norms
+from mercer.methods.kernel.exact import Exact, count_positive, exact_axes, rows_in_memory
 from mercer.methods.kernel.expansion import score_residuals
-from mercer.methods.kernel.landmark_fit import AFFORDABLE, DRAWN, Spanned
-from mercer.methods.kernel.sampled import Sample, pairs_needed
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit
+from mercer.methods.kernel.residual_sample import ResidualSample, pairs_needed
+from mercer.methods.solving import within_gap
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 
-# Axes beyond those wanted that products with the kernel matrix start from.
-MORE = 24
+# Components beyond those wanted from which products with the kernel matrix start.
+EXTRA = 24
 
 
-def best(found: Spanned, rows: int = DRAWN) -> KernelProjection:
-    """Return the best axes in the span, judged as closely as the gap asks for.
+def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
+    """Return the best components in the span, judged as closely as the gap requires.
 
-    By a sample of so many rows; where a gap is asked for and missed by more rows, then by one
-    product with the kernel matrix, where it is affordable.
+    By a sample of rows; if the required gap is missed, by a larger sample; then, if affordable, by
+    one product with the kernel matrix.
     """
-    xi, Z = found.pairs
-    k, gap = found.chosen(xi), found.problem.gap
-    sample = found.sample(k, rows)
-    certificate = found.certificate(xi[:k], Z[:, :k], sample)
-    if gap is not None and certificate.gap > gap:
-        sample, certificate = sharper(found, k, gap, sample, certificate)
-    fitted = found.projection(xi[:k], Z[:, :k], certificate)
-    if gap is None or certificate.gap <= gap or not rows or not _affordable(found):
-        return fitted
-    return by_products(found, fitted, "none", sample, go_on=False)
+    values, components = fit.pairs
+    k, gap = fit.choose(values), fit.problem.gap
+    values, components = values[:k], components[:, :k]
+    sample = fit.sample(k, rows)
+    axes = fit.axes(values, components, sample)
+    if gap is None or axes.evidence.gap <= gap:
+        return axes
+    sample, evidence = sharpen(fit, k, gap, sample, axes.evidence)
+    axes = replace(axes, evidence=evidence)
+    if evidence.gap <= gap or not rows or not _affordable(fit):
+        return axes
+    return judge_by_products(fit, axes, "none", sample, improve=False)
 
 
-def _affordable(found: Spanned) -> bool:
-    shape = found.problem.source.shape
+def _affordable(fit: LandmarkFit) -> bool:
+    shape = fit.problem.source.shape
     n, d = shape[0], shape[1] if len(shape) > 1 else 1
-    fits = 16.0 * n * (d + 2 * MORE) <= get_config().budget / 2
-    return found.bounded and fits and float(n) * n * d <= AFFORDABLE
+    fits = 16.0 * n * (d + 2 * EXTRA) <= get_config().budget / 2
+    return fit.bounded and fits and float(n) * n * d <= AFFORDABLE
 
 
-def sharper(
-    found: Spanned, k: int, gap: float, sample: Sample | None, certificate: Certificate
-) -> tuple[Sample | None, Certificate]:
-    """Draw as many rows as the bound at 99.9 % needs, where that is no more than a quarter."""
-    xi, Z = found.pairs
+def sharpen(
+    fit: LandmarkFit, k: int, gap: float, sample: ResidualSample | None, evidence: Evidence
+) -> tuple[ResidualSample | None, Evidence]:
+    """Draw as many rows as the bound at 99.9 % needs, if that is at most a quarter of them."""
+    values, components = fit.pairs
     if sample is None or not len(sample.shares):
-        return sample, certificate
-    inside, held = float(xi[:k].sum()), found.captured(Z[:, :k])
-    allowed = held / (1.0 - gap) - max(inside, found.inside(k))
-    mean = (allowed / (found.beyond * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
+        return sample, evidence
+    explained = fit.explained(components[:, :k])
+    allowed = explained / (1.0 - gap) - max(float(values[:k].sum()), fit.inside(k))
+    mean = (allowed / (fit.outside * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
     if mean <= 1.5 * float(np.mean(sample.shares)):
-        return sample, certificate
+        return sample, evidence
     rows = int(3.0 * 2.0 * pairs_needed(mean) / max(sample.accepted, 1e-12))
-    if not DRAWN < rows <= found.problem.source.shape[0] // 4:
-        return sample, certificate
-    sample = found.sample(k, rows)
-    return sample, found.certificate(xi[:k], Z[:, :k], sample)
+    if not SAMPLE_ROWS < rows <= fit.problem.source.shape[0] // 4:
+        return sample, evidence
+    sample = fit.sample(k, rows)
+    return sample, fit.evidence(values[:k], components[:, :k], sample)
 
 
-def by_products(
-    found: Spanned,
-    fitted: KernelProjection,
+def judge_by_products(
+    fit: LandmarkFit,
+    axes: Axes,
     store: str,
-    sample: Sample | None,
+    sample: ResidualSample | None,
     *,
-    go_on: bool = True,
-) -> KernelProjection:
-    """Judge the axes of a basis by a product with the kernel matrix; go on to better ones."""
-    problem = found.problem
-    k = len(fitted.eigenvalues)
-    xi, Z = found.pairs
-    wide = min(k + MORE, max(k, int((xi > 1e-9 * xi[0]).sum())))
-    Q, R = _eigenvectors(problem, found, Z[:, :wide])
-    held, kept = _precise(found, in_memory(problem), Exact("krylov", store).kept)
-    gram = Gram(held.kernel, held.source, center=held.center, store=kept, along=Q)
-    operator = Coarse(gram, _hidden(found, wide, sample))
-    start = Warm(Q, gram.first)
-    variance = float(fitted.certificate.captured) * float(found.total)
-    certificate: Certificate | None = None
+    improve: bool = True,
+) -> Axes:
+    """Judge components by a product with the kernel matrix; if need be, go on to better ones."""
+    problem, k = fit.problem, len(axes.evidence.eigenvalues)
+    values, components = fit.pairs
+    wide = min(k + EXTRA, max(k, int((values > 1e-9 * values[0]).sum())))
+    Q, R = _score_basis(problem, fit, components[:, :wide])
+    loaded, stored = _precise(fit, rows_in_memory(problem), Exact("krylov", store).stored)
+    gram = Gram(loaded.kernel, loaded.source, center=loaded.center, store=stored, along=Q)
+    operator = LowPrecisionGram(gram, _unseen(fit, wide, sample))
+    start = WarmStart(Q, gram.first)
+    judged: Evidence | None = None
     gap, gaps = problem.gap or 0.0, []
 
-    def enough(seen: Spectrum) -> bool:
-        """The axes of the basis, or those found by now, are within the gap."""
-        nonlocal certificate
-        now = certify(operator, seen, k, problem.rng, probe=False)
-        certificate = _judged(now, gram, variance, fitted)
-        if certificate.gap <= gap:
+    def enough(spectrum: Spectrum) -> bool:
+        """The components of the landmarks, or the current ones, are within the gap."""
+        nonlocal judged
+        current = spectral_evidence(operator, spectrum, k, problem.rng, probe=False)
+        judged = _about_landmarks(current, axes.evidence)
+        if judged.gap <= gap:
             return True
-        certificate = None
-        gaps.append(float(now.gap))
-        if not go_on:
+        judged = None
+        gaps.append(float(current.gap))
+        if not improve:
             return True
         if len(gaps) > 3 and gaps[-1] > 0.95 * gaps[-4]:
-            return True  # more products would tell no more
-        return within_gap(replace(problem, source=held.source), operator, seen)
+            return True  # more products would not help
+        return within_gap(replace(problem, source=loaded.source), operator, spectrum)
 
     spectrum = krylov(operator, k, tol=problem.tol, rng=problem.rng, start=start, enough=enough)
-    if certificate is None and go_on:
-        k = positive(operator, spectrum, k)
-        judged = certify(operator, spectrum, k, problem.rng)
-        return projected(held, gram, spectrum, k, judged)
-    if certificate is None:  # the gap was missed: say by how much
-        now = certify(operator, spectrum, k, problem.rng, probe=False)
-        certificate = _judged(now, gram, variance, fitted)
-    residuals = score_residuals(Q, gram.first, R, xi[:wide])[:k] + operator.rounding
-    residuals += _rounding_of_scores(found, gram, xi[:k], Z[:, :k])
-    spacing = spacing_of(xi[:k], xi[k:])
-    certificate = replace(certificate, residuals=residuals, spacing=spacing, quotients=False)
+    if judged is None and improve:
+        k = count_positive(operator, spectrum, k)
+        evidence = spectral_evidence(operator, spectrum, k, problem.rng)
+        return exact_axes(loaded, gram, spectrum, k, evidence)
+    if judged is None:  # the gap was missed: say by how much
+        current = spectral_evidence(operator, spectrum, k, problem.rng, probe=False)
+        judged = _about_landmarks(current, axes.evidence)
+    residuals = score_residuals(Q, gram.first, R, values[:wide])[:k] + operator.rounding
+    residuals += _score_rounding(fit, gram, values[:k], components[:, :k])
+    spacing = spacing_of(values[:k], values[k:])
+    judged = replace(judged, residuals=residuals, spacing=spacing, rayleigh=False)
     total = max(gram.trace, 0.0)
-    rest = max(0.0, total - float(xi[:k].sum()))
-    return replace(fitted, certificate=certificate, total_variance=total, rest=rest)
+    rest = max(0.0, total - float(values[:k].sum()))
+    assert isinstance(axes.projection, KernelProjection)
+    return Axes(replace(axes.projection, total_variance=total, rest=rest), judged)
 
 
-def _precise(found: Spanned, problem: KernelProblem, kept: Any) -> tuple[KernelProblem, Any]:
-    """Return the problem and what is kept of its matrix, in float64 where float32 loses digits."""
+def _about_landmarks(current: Evidence, before: Evidence) -> Evidence:
+    """Return what products say about the components of the landmarks."""
+    certain = least_certain(before.explained, current.explained)
+    return replace(
+        current,
+        explained=Figure(float(before.explained), **certain),
+        eigenvalues=before.eigenvalues,
+        notes=("Components in the span of a basis, judged by products with the kernel matrix.",),
+    )
+
+
+def _precise(fit: LandmarkFit, problem: KernelProblem, stored: Any) -> tuple[KernelProblem, Any]:
+    """Return the problem, and the precision of its stored matrix: float64 if float32 is lossy."""
     source = problem.source
-    coarse = np.dtype(source.dtype if kept is None else kept) == np.float32
+    coarse = np.dtype(source.dtype if stored is None else stored) == np.float32
     strings = isinstance(source, StringSource)
-    # Float64 rows are not rounded, only what is kept of their kernel.
-    suits = source.dtype == np.float64 or found.span.suits_float32(found.problem.source)
-    if strings or not coarse or (suits and _within_reach(found)):
-        return problem, kept
+    # Float64 rows are not rounded, only their stored kernel values.
+    suits = source.dtype == np.float64 or fit.span.suits_float32(fit.problem.source)
+    if strings or not coarse or (suits and _float32_suffices(fit)):
+        return problem, stored
     n = source.shape[0]
-    if kept is not None:
-        kept = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
+    if stored is not None:
+        stored = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
     if source.dtype == np.float32 and source.elsewhere is not None:
         rows = source.map(lambda block: cast(block.rows, np.float64), source.shape[1], np.float64)
         problem = replace(problem, source=rows)
     elif source.dtype == np.float32:
         rows = ArraySource(cast(source.collect(), np.float64)).weighted(source.weights)
         problem = replace(problem, source=rows)
-    return problem, kept
+    return problem, stored
 
 
-def _within_reach(found: Spanned) -> bool:
-    """Tell whether float32 products would leave most of the gap that is asked for.
+def _float32_suffices(fit: LandmarkFit) -> bool:
+    """Tell whether the rounding of float32 products would leave most of the required gap.
 
-    By the roundings of kernel values between points of the basis.
+    Judged by the roundings of kernel values between landmarks.
     """
-    problem, span = found.problem, found.span
+    problem, span = fit.problem, fit.span
     assert problem.kernel is not None
     y, n = Points(as_precise(span.basis.points, np.float64)), problem.source.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        values = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
-    roundings = values + summed(n, np.float32, problem.source.reference)
-    coarse = float(np.finfo(np.float32).eps) * roundings * found.own
-    k = axes_asked(problem) or found.span.rank
-    held = float(found.pairs[0][:k].sum())
-    return math.sqrt(k) * coarse <= (problem.gap or 0.0) * held / 4
+        errors = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
+    errors += summed(n, np.float32, problem.source.reference)
+    rounding = float(np.finfo(np.float32).eps) * errors * fit.diag_total
+    k = problem.n_leading or fit.span.rank
+    explained = float(fit.pairs[0][:k].sum())
+    return math.sqrt(k) * rounding <= (problem.gap or 0.0) * explained / 4
 
 
-def _rounding_of_scores(found: Spanned, gram: Gram, values: Vector, Z: Matrix) -> Vector:
-    """Return what rounding of scores v = HZ adds to ‖Kv − λv‖/‖v‖: 2 λ₁ ‖δv‖/‖v‖.
+def _score_rounding(fit: LandmarkFit, gram: Gram, values: Vector, Z: Matrix) -> Vector:
+    """Return what the rounding of scores v = HZ adds to ‖Kv − λv‖/‖v‖: 2 λ₁ ‖δv‖/‖v‖.
 
     A row of H is off by no more than the kernel values of its row of K, which has all points.
     """
-    among = math.sqrt(float(np.trace(found.span.matrix)) / gram.amount)
+    among = math.sqrt(float(np.trace(fit.span.matrix)) / gram.amount)
     sizes = np.sqrt(np.maximum(values, 1e-300) / gram.divisor)
-    return np.asarray(values[0] * gram.rounding * among * lengths(Z) / sizes)
+    return np.asarray(values[0] * gram.rounding * among * column_norms(Z) / sizes)
 
 
-def _judged(now: Certificate, gram: Gram, variance: float, fitted: KernelProjection) -> Certificate:
-    """Return what products say of the basis's axes, which hold this variance."""
-    confidence = fitted.certificate.captured.confidence
-    captured = Figure(variance / (gram.trace + gram.coarse), "bound", confidence)
-    note = "Components in the span of a basis, judged by products with the kernel matrix."
-    return replace(
-        now,
-        captured=Figure(float(captured), **weakest(captured, now.captured)),
-        eigenvalues=fitted.eigenvalues,
-        notes=(note,),
-    )
-
-
-def _hidden(found: Spanned, wide: int, sample: Sample | None) -> Figure | None:
-    """Bound what the best axes of a basis do not see: ξ_{ℓ+1} + ‖E‖_F."""
+def _unseen(fit: LandmarkFit, wide: int, sample: ResidualSample | None) -> Figure | None:
+    """Bound what the leading components of the landmarks do not see: ξ_{ℓ+1} + ‖E‖_F."""
     if sample is None:
         return None
-    xi = found.pairs[0]
-    next_one = float(xi[wide]) if wide < len(xi) else 0.0
-    norm = sample.norm(found.beyond)
-    return Figure(next_one + float(norm), "bound", norm.confidence)
+    values, norm = fit.pairs[0], sample.norm(fit.outside)
+    following = float(values[wide]) if wide < len(values) else 0.0
+    return norm.like(following + float(norm))
 
 
-def _eigenvectors(problem: KernelProblem, found: Spanned, axes: Matrix) -> tuple[Array, Matrix]:
-    """Return Q and R of the components' scores over the rows, each times √w."""
+def _score_basis(
+    problem: KernelProblem, fit: LandmarkFit, components: Matrix
+) -> tuple[Array, Matrix]:
+    """Return Q and R of the scores over the rows, weighted by √w."""
     source = problem.source
-    A = like(axes, source.reference)
-    mean = like(found.seen.mean * problem.center, source.reference)
-    features = found.span.features(source, np.float64)
-    rows = features.map(lambda block: (block.rows - mean) @ A, axes.shape[1]).collect()
+    A = like(components, source.reference)
+    mean = like(fit.moments.mean * problem.center, source.reference)
+    features = fit.span.features(source, np.float64)
+    rows = features.map(lambda block: (block.rows - mean) @ A, components.shape[1]).collect()
     if source.weights is not None:
         rows = rows * like(np.sqrt(source.weights), rows)[:, None]
     return orthonormalize(cast(rows, np.float64))

@@ -1,17 +1,16 @@
-"""Kernel PCA of the basis alone (washizawa §6.1, "RKp")."""
+"""Kernel PCA of the landmarks alone (washizawa §6.1, "RKp")."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
-from mercer.methods.kernel.basis import OnBasis, ready
-from mercer.methods.kernel.landmark_fit import DRAWN, spanned
-from mercer.problem import Problem
-from mercer.projection import KernelProjection
+from mercer.certificate import Axes
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit
+from mercer.methods.kernel.landmark_method import LandmarkMethod
 
 
-class Reduced(OnBasis):
+class Reduced(LandmarkMethod):
     r"""Exact kernel PCA of the points of a basis, as if there were no other rows.
 
     :math:`\tilde K_y v = \lambda v`, :math:`\alpha = v/\sqrt\lambda`, centred by the mean of the
@@ -21,9 +20,9 @@ class Reduced(OnBasis):
     Parameters
     ----------
     n_basis : int, float or None
-        Points of the basis; below 1, their share of the rows. None: as many as are given, or
-        1000, or four for every axis.
-    select : str, Landmarks, points or numbers of rows
+        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
+        `select`, or 1000, or four per component.
+    select : str, Landmarks, points or indices of rows
         How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
 
     Examples
@@ -38,32 +37,28 @@ class Reduced(OnBasis):
 
     name = "reduced"
 
-    def fit(self, problem: Problem) -> KernelProjection:
-        problem = ready(problem)
-        found = spanned(problem, self.basis(problem))
-        counts, m = found.span.basis.counts, found.span.size
-        divisor = problem.divisor
-        if problem.source.weights is None or counts is None:
+    def solve(self, fit: LandmarkFit) -> Axes:
+        counts, m, divisor = fit.span.basis.counts, fit.span.size, fit.divisor
+        if fit.problem.source.weights is None or counts is None:
             counts, divisor = np.ones(m), m - 1.0
-        shares = counts / counts.sum() * problem.center
-        values, axes = weighed_axes(found.span.matrix, counts, shares, divisor)
-        k = found.chosen(values)
-        values, axes = values[:k], axes[:, :k]
-        certificate = found.certificate(values, axes, found.sample(k, DRAWN))
-        return found.projection(values, axes, certificate, shares=shares)
+        mean_coef = counts / counts.sum() * fit.problem.center
+        values, components = weighted_components(fit.span.matrix, counts, mean_coef, divisor)
+        k = fit.choose(values)
+        sample = fit.sample(k, SAMPLE_ROWS)
+        return fit.axes(values[:k], components[:, :k], sample, mean_coef)
 
 
-def weighed_axes(
-    K: Matrix, counts: Vector, shares: Vector, divisor: float
+def weighted_components(
+    K: Matrix, counts: Vector, mean_coef: Vector, divisor: float
 ) -> tuple[Vector, Matrix]:
-    """Return variances and axes of points that count so often, about the mean by these shares."""
-    less = K @ shares
-    centred = K - less - less[:, None] + float(shares @ less)
+    """Return variances and components of weighted points, about a weighted mean of them."""
+    mean = K @ mean_coef
+    centered = K - mean - mean[:, None] + float(mean_coef @ mean)
     root = np.sqrt(counts)
-    values, V = eigh(root[:, None] * centred * root)
+    values, V = eigh(root[:, None] * centered * root)
     rounding = float(np.finfo(np.float64).eps) * len(K) * float(counts @ np.abs(np.diag(K)))
-    there = values > max(1e-12 * float(np.max(values, initial=0.0)), rounding)
-    values, V = values[there], V[:, there]
-    axes = root[:, None] * V / np.sqrt(values)
-    # Axes are differences from the mean: what they weigh in all is taken off it.
-    return values / max(divisor, 1.0), axes - np.outer(shares, axes.sum(axis=0))
+    large = values > max(1e-12 * float(np.max(values, initial=0.0)), rounding)
+    values, V = values[large], V[:, large]
+    coef = root[:, None] * V / np.sqrt(values)
+    # Components are combinations of differences from the mean.
+    return values / max(divisor, 1.0), coef - np.outer(mean_coef, coef.sum(axis=0))

@@ -1,4 +1,4 @@
-"""Axes in a kernel's space from a sketch of the kernel matrix (marukatat Alg. 6)."""
+"""Kernel PCA from a sketch of the kernel matrix (marukatat Alg. 6)."""
 
 from __future__ import annotations
 
@@ -8,74 +8,73 @@ from functools import cached_property
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
-from mercer.certificate import Certificate, Figure, spacing_of
-from mercer.landmarks.objective import axes_asked
+from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate.spectral import spectral_evidence
 from mercer.linalg import Gram
-from mercer.linalg.gram import strip_rows
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
-from mercer.linalg.solvers.spectrum import lengths
-from mercer.methods.base import Cost, Size, certify
+from mercer.linalg.solvers.spectrum import column_norms
+from mercer.linalg.upper_blocks import upper_block_rows
+from mercer.methods.base import Cost, Size
 from mercer.methods.kernel.exact import (
     Exact,
-    in_memory,
-    positive,
-    projected,
-    require_finite_kernel,
+    count_positive,
+    exact_axes,
+    require_finite_gram,
+    rows_in_memory,
 )
 from mercer.methods.kernel.expansion import likely_optimum
-from mercer.methods.kernel.landmark_fit import with_notes
-from mercer.methods.linear.polish import changed
+from mercer.methods.linear.sketch import NOT_POLISHED, polish_note
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
-from mercer.projection.expansion import facing, held_by
+from mercer.projection.expansion import span_variance, weighted_signs
 from mercer.sketches import Drawn, FeatureGrouping, RandomMap, SketchMap
 from mercer.sketches.drawn import Same
 from mercer.sketches.images import ImageMap
 
 # Singular values of a sketch below this share of the largest are rounding.
 _RANK = 1e-12
-# Vectors of a sketch that are there at once, at most.
+# Copies of the sketch that are in memory at once, at most.
 _COPIES = 8
 _INSTEAD = "Take Gaussian, Hashing, SparseSign or Hadamard."
 
 
-def fitted(
+def fit_kernel_sketch(
     problem: KernelProblem, sketch: SketchMap, rng: np.random.Generator | None, *, polish: bool
-) -> KernelProjection | None:
-    """Return axes from a sketch; None where it has too few for the rule to tell."""
-    problem.require_finite_rows()
-    problem = in_memory(problem)
-    drawn = _drawn(sketch, problem.sides[0], rng)
+) -> Axes | None:
+    """Return components from a sketch; None if it has too few for the rule to decide."""
+    problem = rows_in_memory(problem)
+    drawn = _draw(sketch, problem.shape[0], rng)
     if isinstance(drawn, Same):  # Z is the matrix itself
-        whole = Exact("dense").fit(problem)
+        axes = Exact("dense").fit(problem)
         note = "The sketch has as many columns as there are rows: it is the matrix itself."
-        return replace(whole, certificate=with_notes(whole.certificate, note))
-    require_columns(sketch, drawn.q, axes_asked(problem) or 0)
-    return (_polished if polish else _plain)(_twice(problem, drawn))
+        return replace(axes, evidence=axes.evidence.annotated(note))
+    require_columns(sketch, drawn.q, problem.n_leading or 0)
+    products = _multiply_twice(problem, drawn)
+    return _polish(products) if polish else _unpolished(products)
 
 
-def cost(size: Size, q: int, *, polish: bool) -> Cost:
-    """Say what `fitted` needs with a sketch of q columns."""
+def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
+    """Return the cost of a sketch of q columns."""
     if q >= size.n:
         return Exact("dense").cost(size)
     n, passes = float(size.n), 3 if polish else 2
     products = passes * (n * n * size.d + 2.0 * n * n * q) + 12.0 * n * q * q
-    return Cost(passes, products, 12.0 * q**3, memory(size, q))
+    return Cost(passes, products, 12.0 * q**3, kernel_sketch_memory(size, q))
 
 
-def memory(size: Size, q: int) -> float:
-    """Return the bytes of vectors, strips of the kernel matrix, and rows in float64."""
+def kernel_sketch_memory(size: Size, q: int) -> float:
+    """Return the bytes of vectors, blocks of the kernel matrix, and float64 rows."""
     if q >= size.n:
         return Exact("dense").cost(size).memory
     vectors = 8.0 * size.n * q * _COPIES + 64.0 * q * q
-    if size.elsewhere:
+    if size.remote:
         return vectors
-    strips = 4 * 8.0 * size.n * strip_rows(size.n, 8, on_device=size.on_device)
-    return vectors + strips + 20.0 * size.n * size.d
+    blocks = 4 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
+    return vectors + blocks + 20.0 * size.n * size.d
 
 
 def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
-    """Refuse a sketch that has fewer columns than there are to be axes."""
+    """Refuse a sketch with fewer columns than components."""
     if wanted > q:
         raise ValueError(
             f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
@@ -84,7 +83,7 @@ def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
 
 
 def require_kernel_map(sketch: SketchMap | None) -> None:
-    """Refuse maps that mean nothing to kernels between rows."""
+    """Refuse maps that mean nothing for kernels between rows."""
     if isinstance(sketch, ImageMap):
         raise ValueError(
             f"{sketch!r} makes images smaller, and what is sketched here is the kernel between a "
@@ -98,8 +97,8 @@ def require_kernel_map(sketch: SketchMap | None) -> None:
         )
 
 
-def _drawn(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> Drawn:
-    """Return the map of n kernel values, one to every row."""
+def _draw(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> Drawn:
+    """Return the map of n kernel values, one with every row."""
     require_kernel_map(sketch)
     if isinstance(sketch, RandomMap) and not sketch.identity and sketch.q > n:
         raise ValueError(
@@ -110,25 +109,25 @@ def _drawn(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class Twice:
-    r"""What two products with the kernel matrix A tell: Z = AW, and A times its left vectors.
+class SketchProducts:
+    r"""Two products with the kernel matrix A: Z = AW, and A times the left vectors of Z.
 
-    The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its
-    singular values, Zu/√λ its left vectors.
+    The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its singular
+    values, Zu/√λ its left vectors.
 
     Attributes
     ----------
     problem : KernelProblem
     gram : Gram
-        The matrix, centred, weighed and divided: K̃/c.
+        The centered, weighted matrix K̃/c.
     roots : ndarray of shape (p,)
-        √λ of all that are more than rounding.
+        √λ of all that are above rounding.
     left : array of shape (n, p)
         Zu/√λ, orthonormal.
     product : array of shape (n, p)
-        A Zu/√λ: in proportion to the eigenvectors of A that Algorithm 6 returns.
+        A Zu/√λ, proportional to the eigenvectors of A that Algorithm 6 returns.
     whole : bool
-        Whether the sketch has shown all eigenvalues but zeros.
+        Whether the sketch has shown all nonzero eigenvalues.
     """
 
     problem: KernelProblem
@@ -146,27 +145,27 @@ class Twice:
 
     @cached_property
     def above(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Which eigenvalues are positive: √λ has lost the sign, uᵀZᵀAZu has it."""
-        there = self.roots > _least(self.gram, self.roots)
-        return np.flatnonzero(there & (np.diag(self.inner) > 0.0))
+        """Indices of the positive eigenvalues: √λ has lost the sign, uᵀZᵀAZu has it."""
+        large = self.roots > _least(self.gram, self.roots)
+        return np.flatnonzero(large & (np.diag(self.inner) > 0.0))
 
     @cached_property
     def values(self) -> Vector:
         """√λ of those."""
         return self.roots[self.above]
 
-    def axes(self, k: int) -> Array:
-        """Return the first k eigenvectors of positive eigenvalues, of unit length."""
+    def eigenvectors(self, k: int) -> Array:
+        """Return the first k unit eigenvectors of positive eigenvalues."""
         Y = self.product[:, like(self.above[:k], self.gram.reference)]
-        sizes = lengths(to_numpy(Y))
+        sizes = column_norms(to_numpy(Y))
         return Y / like(np.where(sizes > 0, sizes, 1.0), Y)
 
 
-def _twice(problem: KernelProblem, drawn: Drawn) -> Twice:
+def _multiply_twice(problem: KernelProblem, drawn: Drawn) -> SketchProducts:
     """Walk all pairs of rows twice."""
     source = problem.source
     W = drawn.matrix()
-    # In float64: what is left of float32 values when their mean is taken off may be rounding.
+    # In float64: centered float32 values may be nothing but rounding.
     gram = Gram(
         problem.kernel,
         source,
@@ -175,7 +174,7 @@ def _twice(problem: KernelProblem, drawn: Drawn) -> Twice:
         dtype=np.float64,
         scaled=True,
     )
-    require_finite_kernel(problem, gram)
+    require_finite_gram(problem, gram)
     free, most = _ranks(W, to_numpy(gram.unit), center=problem.center)
     del W
     Q, R = orthonormalize(gram.first)
@@ -185,112 +184,111 @@ def _twice(problem: KernelProblem, drawn: Drawn) -> Twice:
     left = Q @ like(turn[:, :p], Q)
     del Q
     whole = p < free or p >= most
-    return Twice(problem, gram, roots[:p], left, gram.matmat(left), whole)
+    return SketchProducts(problem, gram, roots[:p], left, gram.matmat(left), whole)
 
 
 def _ranks(W: Matrix, unit: Matrix, *, center: bool) -> tuple[int, int]:
     """Return how many eigenvalues a map can show, and how many there can be.
 
-    Some maps send nothing to some of their columns; rows of no weight count for nothing.
+    Some maps leave columns empty; rows of zero weight do not count.
     """
-    there = unit > 0
-    seen = unit.T @ W
-    values, _ = eigh((W * there).T @ W - center * (seen.T @ seen))
-    return int((values > _RANK * values[0]).sum()), int(there.sum()) - center
+    weighted = unit > 0
+    along = unit.T @ W
+    values, _ = eigh((W * weighted).T @ W - center * (along.T @ along))
+    return int((values > _RANK * values[0]).sum()), int(weighted.sum()) - center
 
 
 def _least(gram: Gram, values: Vector) -> float:
-    """Return what eigenvalues are no more than rounding below."""
-    return max(_RANK * float(np.max(np.abs(values), initial=0.0)), gram.floor)
+    """Return the eigenvalue below which all are rounding."""
+    return max(_RANK * float(np.max(np.abs(values), initial=0.0)), gram.noise_floor)
 
 
-def _chosen(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) -> int | None:
-    """Return how many axes of these variances to keep; None where there are too few.
+def _choose(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) -> int | None:
+    """Return the number of components of these variances; None if there are too few.
 
-    Where the sketch has shown all, the other eigenvalues are zero.
+    If the sketch has shown all eigenvalues, the others are zero.
     """
-    there, asked = int((values > _least(gram, values)).sum()), axes_asked(problem)
-    if asked is not None:
-        return None if there < asked and not whole else min(there, asked)
-    if problem.rule.first_guess(*problem.sides) is not None:
-        return there
+    rank, wanted = int((values > _least(gram, values)).sum()), problem.n_leading
+    if wanted is not None:
+        return None if rank < wanted and not whole else min(rank, wanted)
+    if problem.n_components is not None:
+        return rank
     others = problem.limit - len(values) if whole else 0
-    found = problem.choose(np.pad(values, (0, others)), gram.trace)
-    return None if found is None else min(found, there)
+    chosen = problem.choose(np.pad(values, (0, others)), gram.trace)
+    return None if chosen is None else min(chosen, rank)
 
 
-def _polished(found: Twice) -> KernelProjection | None:
-    """Return the best axes of the span, by a third product."""
-    problem, gram, before, whole = found.problem, found.gram, found.values, found.whole
-    sizes = lengths(to_numpy(found.product))
-    Y = found.product / like(np.where(sizes > 0, sizes, 1.0), gram.reference)
-    overlaps = to_numpy(Y.T @ Y)[np.ix_(found.above, found.above)]
-    del found  # its vectors
-    Y = orthonormalize(Y)[0]
-    spectrum = _ritz(gram, Y, len(sizes))
-    k = _chosen(problem, gram, spectrum.values, whole=whole)
+def _polish(products: SketchProducts) -> Axes | None:
+    """Return the best components of the span, by a third product."""
+    problem, gram, before = products.problem, products.gram, products.values
+    whole, positive = products.whole, products.above
+    norms = column_norms(to_numpy(products.product))
+    Y = products.product / like(np.where(norms > 0, norms, 1.0), gram.reference)
+    overlaps = to_numpy(Y.T @ Y)[np.ix_(positive, positive)]
+    del products  # its vectors
+    spectrum = _ritz(gram, orthonormalize(Y)[0], len(norms))
+    k = _choose(problem, gram, spectrum.values, whole=whole)
     if k is None:
         return None
-    k = positive(gram, spectrum, k)
-    certificate = certify(gram, spectrum, k, problem.rng, probe=problem.gap is not None)
-    certificate = replace(certificate, negative=_below(gram, spectrum))
+    k = count_positive(gram, spectrum, k)
+    evidence = spectral_evidence(gram, spectrum, k, problem.rng, probe=problem.gap is not None)
+    evidence = replace(evidence, negative=_negative(gram, spectrum))
     if gram.psd:
         assert spectrum.coupling is not None
-        beside = np.sqrt(np.diag(spectrum.coupling)[:k])
-        sizes = np.hypot(spectrum.values[:k], beside)
-        certificate = replace(certificate, captured=_held(gram, spectrum.values[:k], sizes))
+        outside = np.sqrt(np.diag(spectrum.coupling)[:k])
+        norms = np.hypot(spectrum.values[:k], outside)
+        evidence = replace(evidence, explained=_explained(gram, spectrum.values[:k], norms))
     both = min(k, len(before))
-    note = changed(before[:both], spectrum.values[:both], overlaps[:both, :both])
-    return projected(problem, gram, spectrum, k, with_notes(certificate, note))
+    note = polish_note(before[:both], spectrum.values[:both], overlaps[:both, :both])
+    return exact_axes(problem, gram, spectrum, k, evidence.annotated(note))
 
 
-def _plain(found: Twice) -> KernelProjection | None:
-    """Return the axes as Algorithm 6 has them: the variances are the sketch's."""
-    problem, gram, values = found.problem, found.gram, found.values
-    k = _chosen(problem, gram, values, whole=found.whole)
+def _unpolished(products: SketchProducts) -> Axes | None:
+    """Return the components of Algorithm 6, with the variances of the sketch."""
+    problem, gram, values = products.problem, products.gram, products.values
+    k = _choose(problem, gram, values, whole=products.whole)
     if k is None:
         return None
-    V = found.axes(k)
-    V = V * facing(V, gram.roots)
-    nothing = np.full(k, np.nan)
-    certificate = _judged(found, k)
-    projection = projected(problem, gram, Spectrum(values[:k], V, nothing), k, certificate)
-    return replace(projection, overlaps=_overlaps(found, V, values[:k]))
+    V = products.eigenvectors(k)
+    V = V * weighted_signs(V, gram.roots)
+    spectrum = Spectrum(values[:k], V, np.full(k, np.nan))
+    axes = exact_axes(problem, gram, spectrum, k, _evidence(products, k))
+    assert isinstance(axes.projection, KernelProjection)
+    overlaps = _overlaps(products, V, values[:k])
+    return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
 
 
-def _judged(found: Twice, k: int) -> Certificate:
-    """Say what axes that no product was made with hold: no less than those they came from.
+def _evidence(products: SketchProducts, k: int) -> Evidence:
+    """Judge components without another product: they explain no less than those they came from.
 
-    Of a positive semi-definite A the span of AU holds no less than the span of U: for any j,
-    by Cauchy and Schwarz, tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). Of others tr UᵀAU
-    is an estimate.
+    For a positive semi-definite A, the span of AU explains no less than the span of U: for any j,
+    by Cauchy–Schwarz, tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). For others tr UᵀAU is an
+    estimate.
     """
-    gram, values = found.gram, found.values
-    spectrum = _ritz(gram, found.left, k, found.product)
-    certificate = certify(gram, spectrum, k, found.problem.rng, probe=False)
-    at = found.above[:k]
-    captured = _share(gram, float(np.diag(found.inner)[at].sum()), "estimate")
+    gram, values = products.gram, products.values
+    spectrum = _ritz(gram, products.left, k, products.product)
+    evidence = spectral_evidence(gram, spectrum, k, products.problem.rng, probe=False)
+    at = products.above[:k]
+    explained = Figure(float(np.diag(products.inner)[at].sum()), "estimate")
     if gram.psd:
-        theta, S = eigh(found.inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
-        captured = _held(gram, theta, lengths(to_numpy(found.product)[:, at] @ S))
-    upper, total = certificate.optimum_upper, gram.trace
+        theta, S = eigh(products.inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
+        explained = _explained(gram, theta, column_norms(to_numpy(products.product)[:, at] @ S))
     assert spectrum.ritz is not None
-    likely = likely_optimum(spectrum, spectrum.ritz[k:], k) / total if total > 0 else 0.0
+    likely = likely_optimum(spectrum, spectrum.ritz[k:], k)
     return replace(
-        certificate,
-        captured=captured,
+        evidence,
+        explained=explained,
         residuals=np.full(k, np.nan),
         eigenvalues=values[:k],
         spacing=spacing_of(values[:k], values[k:]),
-        likely=max(float(captured), min(likely, float(upper))),
-        ratio=None,
-        notes=("Components from a sketch, not polished: variances are the sketch's.",),
-        negative=_below(gram, spectrum),
+        likely=max(float(explained), min(likely, float(evidence.optimum))),
+        notes=(NOT_POLISHED,),
+        negative=_negative(gram, spectrum),
     )
 
 
 def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
-    """Return what the span of Q holds; refuse what float64 cannot square."""
+    """Return the Ritz pairs of the span of Q; refuse values that float64 cannot square."""
     with np.errstate(over="ignore", invalid="ignore"):
         if product is None:
             spectrum = rayleigh_ritz(gram, Q, k)
@@ -305,35 +303,29 @@ def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
     return spectrum
 
 
-def _held(gram: Gram, values: Vector, sizes: Vector) -> Figure:
-    """Bound the share in the span of axes, of these inner products and lengths of AV.
+def _explained(gram: Gram, values: Vector, norms: Vector) -> Figure:
+    """Bound the variance in the span of components with these inner products and norms of AV.
 
-    In units of the largest: squares may overflow.
+    In units of the largest value, because squares may overflow.
     """
     unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    return _share(gram, unit * held_by(values / unit, (sizes / unit) ** 2, gram.rounding / unit))
+    rounding = gram.rounding / unit
+    return Figure(unit * span_variance(values / unit, (norms / unit) ** 2, rounding))
 
 
-def _share(gram: Gram, held: float, kind: str = "bound") -> Figure:
-    """Return a variance as a share of the most that the total can be."""
-    most = gram.trace + gram.rounding
-    share = held / most if most > 0 else 0.0
-    return Figure(min(share, 1.0) if gram.psd else share, kind)
-
-
-def _below(gram: Gram, spectrum: Spectrum) -> Vector:
-    """Return the negative Ritz values, the least first: eigenvalues are no less negative."""
+def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
+    """Return the negative Ritz values, lowest first: the eigenvalues are no less negative."""
     assert spectrum.ritz is not None
     ritz = spectrum.ritz
     return np.zeros(0) if gram.psd else np.sort(ritz[ritz < -_least(gram, ritz)])
 
 
-def _overlaps(found: Twice, V: Array, values: Vector) -> Matrix:
-    """Estimate the inner products of axes, VᵀAV over the roots of variances.
+def _overlaps(products: SketchProducts, V: Array, values: Vector) -> Matrix:
+    """Estimate the inner products of components, VᵀAV over the roots of variances.
 
-    By A ≈ Y(UᵀY)†Yᵀ, Y = AU: what the second product tells of it.
+    By A ≈ Y(UᵀY)†Yᵀ with Y = AU, from the second product.
     """
-    m, S = eigh(found.inner)
+    m, S = eigh(products.inner)
     there = np.abs(m) > 1e-10 * np.max(np.abs(m), initial=0.0)
-    seen = to_numpy(V.T @ found.product) @ S[:, there]
+    seen = to_numpy(V.T @ products.product) @ S[:, there]
     return np.asarray((seen / m[there]) @ seen.T / np.sqrt(np.outer(values, values)))

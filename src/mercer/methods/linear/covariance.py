@@ -7,25 +7,29 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import eigh, like, to_numpy
+from mercer.certificate import Axes
+from mercer.certificate.spectral import spectral_evidence
 from mercer.data import Block
-from mercer.linalg import Dense, Moments
+from mercer.linalg import DenseOperator, Moments
 from mercer.linalg.solvers import Solver
-from mercer.methods.base import FLOOR, Cost, Size, Streaming, certify, find_solver, solve
+from mercer.methods.base import FLOOR, Cost, Size, Streaming
+from mercer.methods.linear.base import linear_axes
 from mercer.methods.linear.svd import SVD
+from mercer.methods.preparation import column_deviation, require_finite_sums
+from mercer.methods.solving import find_solver, solve
 from mercer.problem import Problem
-from mercer.projection import Projection
 from mercer.threads import serial_blas
 
-# Rows looked at before the first pass: so many in so many places.
-_LOOK, _PLACES = 16, 16
+# Rows sampled before the first pass: this many at this many places.
+_ROWS, _PLACES = 16, 16
 
 
 class Covariance(Streaming):
     r"""Eigenvectors of :math:`C = \frac{1}{W-1}\sum_i w_i (x_i-\mu)(x_i-\mu)^T`, d×d.
 
-    One pass over the rows, n d² operations and d² memory. Where axes are asked for that
-    products in the data's precision lose, a second pass finds them: with float64 products
-    for float32 data, with a triangular factor for float64 data.
+    One pass over the rows, n d² operations and d² memory. If products in the precision of the data
+    lose some of the components, a second pass finds them: with float64 products for float32 data,
+    with a triangular factor for float64 data.
 
     Parameters
     ----------
@@ -48,43 +52,45 @@ class Covariance(Streaming):
         self.solver = solver
 
     def cost(self, size: Size) -> Cost:
-        d, k = size.d, size.axes
+        d, k = size.d, size.components
         factor = 4 / 3 * d**3 + 2 * d * d * k if 4 * k < d else 4 * d**3
         return Cost(1, float(size.n) * d * d, factor, 40.0 * d * d)
 
-    def fit(self, problem: Problem) -> Projection:
+    def fit(self, problem: Problem) -> Axes:
         source, single, double = problem.source, np.dtype(np.float32), np.dtype(np.float64)
         if source.dtype == single and not _seems_deep(problem):
             fold = source.fold(self._moments(problem, single))
-            if not self._coarse(problem, fold):
-                found = self.finish(problem, fold)
-                if found.depth >= FLOOR[single]:
-                    return found
-        found = self.finish(problem, source.fold(self.begin(problem)))
-        if source.dtype == double and found.depth < FLOOR[double]:
+            if not self._too_coarse(problem, fold):
+                axes = self.finish(problem, fold)
+                if axes.projection.depth >= FLOOR[single]:
+                    return axes
+        axes = self.finish(problem, source.fold(self.begin(problem)))
+        if source.dtype == double and axes.projection.depth < FLOOR[double]:
             return SVD().fit(problem)
-        return found
+        return axes
 
     def begin(self, problem: Problem) -> Moments:
         return self._moments(problem, np.float64)
 
-    def finish(self, problem: Problem, fold: Any) -> Projection:
+    def finish(self, problem: Problem, fold: Any) -> Axes:
         scatter, mean = fold.scatter, fold.mean
-        problem.require_finite(mean, scatter)
-        deviation = problem.deviation(np.diag(scatter), mean)
+        require_finite_sums(problem.source, mean, scatter)
+        deviation = column_deviation(problem, np.diag(scatter), mean)
         C = scatter / problem.divisor
         if problem.scale:
             C = C / np.outer(deviation, deviation)
         error, confidence = fold.error(deviation)
-        operator = Dense(C, rounding=error / problem.divisor, confidence=confidence)
+        operator = DenseOperator(C, rounding=error / problem.divisor, confidence=confidence)
         spectrum, k = solve(problem, operator, find_solver(self.solver))
-        axes = like(to_numpy(spectrum.vectors[:, :k]), problem.source.reference)
-        certificate = certify(operator, spectrum, k, problem.rng)
+        vectors = like(to_numpy(spectrum.vectors[:, :k]), problem.source.reference)
+        evidence = spectral_evidence(operator, spectrum, k, problem.rng)
         values = spectrum.values[:k]
-        return problem.projection(mean, deviation, axes, values, operator.trace, certificate)
+        return linear_axes(
+            problem, mean, deviation, vectors, values, evidence, total=operator.trace
+        )
 
-    def _coarse(self, problem: Problem, fold: Moments) -> bool:
-        """Tell whether a column varies by so little that products this coarse may miss it."""
+    def _too_coarse(self, problem: Problem, fold: Moments) -> bool:
+        """Tell whether a column varies by so little that these products may miss it."""
         variance = np.diag(fold.scatter) / problem.divisor
         eps = float(np.finfo(fold.products).eps)
         return bool(np.any((variance != 0.0) & (variance <= (8 * eps * fold.mean) ** 2)))
@@ -95,16 +101,15 @@ class Covariance(Streaming):
 
 
 def _seems_deep(problem: Problem) -> bool:
-    """Tell from a few rows whether float32 products will lose an axis that is wanted.
+    """Guess from a few rows whether float32 products will lose a component that is wanted.
 
-    Only a guess, to spare a pass: what the pass finds is judged by itself.
+    A guess that saves a pass: the result of the pass is judged by itself.
     """
-    source, (n, d) = problem.source, problem.source.shape
-    k = problem.rule.first_guess(n, d)
-    if k is None or not 0 < k < _LOOK * _PLACES // 2 or n < 16 * _LOOK * _PLACES:
+    source, n, k = problem.source, problem.source.shape[0], problem.n_components
+    if k is None or not 0 < k < _ROWS * _PLACES // 2 or n < 16 * _ROWS * _PLACES:
         return False
-    starts = np.linspace(0, n - _LOOK, _PLACES).astype(int)
-    blocks = [Block(0, source.read(i, i + _LOOK), None).dense(np.float64) for i in starts]
+    starts = np.linspace(0, n - _ROWS, _PLACES).astype(int)
+    blocks = [Block(0, source.read(i, i + _ROWS), None).dense(np.float64) for i in starts]
     rows = np.concatenate([to_numpy(block) for block in blocks])
     rows -= rows.mean(axis=0) if problem.center else 0.0
     with serial_blas(), np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Streaming axes in little memory, with a bound on what the stream lost."""
+"""PCA of a stream in little memory, with a bound on what the stream lost."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import eigh, like
-from mercer.certificate import Certificate, Figure, spacing_of
-from mercer.linalg import Directions
+from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.config import get_config
+from mercer.linalg import DirectionsSketch
 from mercer.methods.base import Cost, Size, Streaming
+from mercer.methods.linear.base import linear_axes
+from mercer.methods.preparation import require_finite_sums
 from mercer.problem import Problem
-from mercer.projection import Projection
 
 
 class FrequentDirections(Streaming):
-    r"""Axes of a sketch of `size` rows that follows a stream of any length.
+    r"""Components of a sketch of `size` rows that follows a stream of any length.
 
-    For rows so wide that a d×d matrix does not fit. What the sketch B lost is known:
+    For rows so wide that a d×d matrix does not fit in memory. The loss of the sketch B is known:
     :math:`B^TB \preceq A^TA \preceq B^TB + \Delta I`, so the certificate is a bound. Block size and
     threads do not change the sketch; the batches of `partial_fit` and the chunks of a Dask array
-    do, since each has a sketch of its own before they are merged.
+    do, because each is sketched on its own before the sketches are merged.
 
     Parameters
     ----------
     size : int or None
-        Rows of the sketch; by default as many as half of the memory budget holds.
+        Number of rows of the sketch; by default as many as fit in half of the memory budget.
 
     Examples
     --------
@@ -45,37 +47,33 @@ class FrequentDirections(Streaming):
         self.size = size
 
     def rows(self, d: int, k: int) -> int:
-        """Return how many rows the sketch has."""
-        if self.size is not None:
-            if self.size < k:
-                raise ValueError(f"size={self.size} rows cannot hold n_components={k}.")
-            return self.size
-        from mercer.config import get_config
-
-        return max(k + 1, min(d, get_config().budget // 2 // (64 * d)))
+        """Return the number of rows of the sketch."""
+        if self.size is None:
+            return max(k + 1, min(d, get_config().budget // 2 // (64 * d)))
+        if self.size < k:
+            raise ValueError(f"size={self.size} rows cannot hold n_components={k}.")
+        return self.size
 
     def cost(self, size: Size) -> Cost:
-        rows = self.rows(size.d, size.axes)
+        rows = self.rows(size.d, size.components)
         work = 8.0 * size.n * size.d * rows
         return Cost(1, work, 10.0 * size.n * rows**2, 64.0 * rows * size.d)
 
-    def begin(self, problem: Problem) -> Directions:
-        n, d = problem.source.shape
-        wanted = problem.rule.first_guess(n, d) or 1
-        source = problem.source
-        rows = self.rows(d, min(wanted, problem.limit))
-        return Directions(d, rows, source.reference, center=problem.center)
+    def begin(self, problem: Problem) -> DirectionsSketch:
+        source, d = problem.source, problem.source.shape[1]
+        rows = self.rows(d, min(problem.n_components or 1, problem.limit))
+        return DirectionsSketch(d, rows, source.reference, center=problem.center)
 
-    def fit(self, problem: Problem) -> Projection:
+    def fit(self, problem: Problem) -> Axes:
         return self.finish(problem, problem.source.fold(self.begin(problem)))
 
-    def finish(self, problem: Problem, fold: Any) -> Projection:
+    def finish(self, problem: Problem, fold: Any) -> Axes:
         if problem.scale:
             raise ValueError(
                 "scale=True needs every column's deviation before the first row; "
                 "frequent directions sees each row once. Scale the rows first."
             )
-        problem.require_finite(fold.mean, np.array(fold.trace))
+        require_finite_sums(problem.source, fold.mean, np.array(fold.trace))
         B, divisor = fold.sketch, problem.divisor
         values, U = eigh(B @ B.T / divisor)
         total = fold.trace / divisor
@@ -85,25 +83,22 @@ class FrequentDirections(Streaming):
         k = min(problem.limit, fold.size) if chosen is None else chosen
         rank = min(rank, k)
         roots = np.sqrt(values[:rank] * divisor)
-        # Axes beyond the sketch's rank hold nothing; they must still be orthonormal.
+        # Components beyond the rank of the sketch have no variance, but must be orthonormal.
         spans = np.hstack([B.T @ (U[:, :rank] / roots), np.eye(fold.d, k)])
-        axes = np.linalg.qr(spans)[0][:, :k]
-        # Every shrinking step rounds the sketch by what LAPACK rounds a matrix of its size.
+        vectors = like(np.linalg.qr(spans)[0][:, :k], problem.source.reference)
+        # Every shrinking step rounds the sketch as LAPACK rounds a matrix of its size.
         rounding = float(np.finfo(np.float64).eps) * (sum(problem.source.shape) + 8.0) * total
-        lost = fold.loss / divisor + rounding
-        found = float(values[:k].sum())
-        held, best = max(0.0, found - k * rounding), found + k * lost
-        share = 1.0 / total if total > 0 else 0.0
-        certificate = Certificate(
-            captured=Figure(held * share),
-            optimum_upper=Figure(min(1.0, best * share)),
-            residuals=np.full(k, lost),
-            quotients=False,
+        lost, explained = fold.loss / divisor + rounding, float(values[:k].sum())
+        evidence = Evidence(
+            explained=Figure(max(0.0, explained - k * rounding)),
+            bounds=(Figure(explained + k * lost),),
+            total=(Figure(max(0.0, total - rounding)), Figure(total + rounding)),
             eigenvalues=values[:k],
+            residuals=np.full(k, lost),
             spacing=spacing_of(values[:k], values[k:]),
             notes=(f"Rows were seen once, in a sketch of {fold.size} rows.",),
+            rayleigh=False,
         )
-        reference = problem.source.reference
-        return problem.projection(
-            fold.mean, np.ones(fold.d), like(axes, reference), values[:k], total, certificate
+        return linear_axes(
+            problem, fold.mean, np.ones(fold.d), vectors, values[:k], evidence, total=total
         )

@@ -1,4 +1,4 @@
-"""The singular value decomposition of the centred rows, however many there are."""
+"""The singular value decomposition of the centered rows, however many there are."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, like, orthonormalize, svd
-from mercer.certificate import Certificate
-from mercer.linalg import Dense, Dots, Triangle
+from mercer.certificate import Axes, Evidence
+from mercer.certificate.spectral import lifted_evidence, spectral_evidence
+from mercer.linalg import DenseOperator, DotOperator, TriangularFactor
 from mercer.linalg.solvers import Spectrum
-from mercer.linalg.solvers.spectrum import lengths
-from mercer.methods.base import Cost, Size, Streaming, certify, lifted_certificate
+from mercer.linalg.solvers.spectrum import column_norms
+from mercer.methods.base import Cost, Size, Streaming
+from mercer.methods.linear.base import linear_axes
+from mercer.methods.preparation import (
+    column_deviation,
+    levelled_statistics,
+    require_finite_sums,
+)
 from mercer.problem import Problem
-from mercer.projection import Projection
 
 
 class SVD(Streaming):
-    """Singular vectors of the centred rows, by way of their triangular factor.
+    """Singular vectors of the centered rows, from their triangular factor.
 
-    The data are never squared, so axes of any size keep the digits that a full SVD gives
-    them. Tall data: one pass of QR (TSQR), then the SVD of a d×d triangle. Wide data: the
-    same over blocks of columns, an n×n triangle, and the axes orthonormalised by QR.
+    The data are never squared, so components of any size keep the digits that a full SVD gives
+    them. Tall data: one pass of QR (TSQR), then the SVD of a d×d triangle. Wide data: the same
+    over blocks of columns, an n×n triangle, and components orthonormalized by QR.
 
     Examples
     --------
@@ -35,68 +41,73 @@ class SVD(Streaming):
     for_kernels = False
 
     def cost(self, size: Size) -> Cost:
-        side, k = size.side, size.axes
+        side, k = size.side, size.components
         passes, lift = (1, 0.0) if size.d <= size.n else (3, 4.0 * size.n * size.d * k)
         factor = 2.0 * size.n * size.d * side + 20.0 * side**3
         memory = 80.0 * side * side + (24.0 * size.d * k if lift else 0.0)
         return Cost(passes, lift, factor, memory)
 
-    def fit(self, problem: Problem) -> Projection:
+    def fit(self, problem: Problem) -> Axes:
         n, d = problem.source.shape
         if d <= n or not problem.source.by_columns:
             return self.finish(problem, problem.source.fold(self.begin(problem)))
-        problem = problem.levelled()
-        mean, deviation, variance = problem.standard
-        gram = Dots(problem.source, mean, deviation, problem.divisor, variance)
-        columns = gram.columns(np.float64)
-        assert columns is not None
-        fold = columns.fold(Triangle(n, gram.reference, center=False))
-        R = self._finite(problem, fold.factor)
-        U, values, rest, certificate = _decomposed(problem, R)
-        axes, _ = orthonormalize(gram.lift(like(U, gram.reference), exact=True))
+        problem, columns = levelled_statistics(problem)
+        mean, deviation = columns.mean, columns.deviation
+        dots = DotOperator(problem.source, mean, deviation, problem.divisor, columns.variance)
+        standardized = dots.columns(np.float64)
+        assert standardized is not None
+        fold = standardized.fold(TriangularFactor(n, dots.reference, center=False))
+        R = _finite(problem, fold.factor)
+        U, values, rest, evidence = _decompose(problem, R)
+        vectors, _ = orthonormalize(dots.lift(like(U, dots.reference), exact=True))
         total = float((R**2).sum()) / problem.divisor
-        certificate = lifted_certificate(certificate, total, n)
-        return problem.projection(mean, deviation, axes, values, total, certificate, rest)
+        evidence = lifted_evidence(evidence, total, n)
+        return linear_axes(
+            problem, mean, deviation, vectors, values, evidence, total=total, rest=rest
+        )
 
-    def begin(self, problem: Problem) -> Triangle:
+    def begin(self, problem: Problem) -> TriangularFactor:
         source = problem.source
-        return Triangle(source.shape[1], source.reference, center=problem.center)
+        return TriangularFactor(source.shape[1], source.reference, center=problem.center)
 
-    def finish(self, problem: Problem, fold: Any) -> Projection:
-        problem.require_finite(fold.mean, fold.factor)
+    def finish(self, problem: Problem, fold: Any) -> Axes:
+        require_finite_sums(problem.source, fold.mean, fold.factor)
         with np.errstate(over="ignore"):
             squares = (fold.factor**2).sum(axis=0)
-        deviation = problem.deviation(squares, fold.mean)
-        R = self._finite(problem, fold.factor / deviation)
-        V, values, rest, certificate = _decomposed(problem, R)
-        axes: Array = like(V, problem.source.reference)
+        deviation = column_deviation(problem, squares, fold.mean)
+        R = _finite(problem, fold.factor / deviation)
+        V, values, rest, evidence = _decompose(problem, R)
+        vectors: Array = like(V, problem.source.reference)
         total = float((R**2).sum()) / problem.divisor
-        return problem.projection(fold.mean, deviation, axes, values, total, certificate, rest)
-
-    def _finite(self, problem: Problem, R: Matrix) -> Matrix:
-        """Return the triangle; refuse one that NaN or infinity in the rows has spoilt."""
-        with np.errstate(over="ignore"):
-            total = float((R**2).sum()) / problem.divisor
-        if not np.isfinite(total):
-            problem.require_finite(np.array(total))
-        return R
+        return linear_axes(
+            problem, fold.mean, deviation, vectors, values, evidence, total=total, rest=rest
+        )
 
 
-def _decomposed(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Certificate]:
-    """Return right singular vectors of a triangle, variances, what is left, a certificate."""
+def _finite(problem: Problem, R: Matrix) -> Matrix:
+    """Return the triangle; refuse one that NaN or infinity in the rows has spoilt."""
+    with np.errstate(over="ignore"):
+        total = float((R**2).sum()) / problem.divisor
+    if not np.isfinite(total):
+        require_finite_sums(problem.source, np.array(total))
+    return R
+
+
+def _decompose(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, float, Evidence]:
+    """Return right singular vectors of a triangle, variances, the remaining one, and evidence."""
     missing = problem.limit - len(R)
-    if missing > 0:  # fewer rows count than there are
+    if missing > 0:  # rows of zero weight
         R = np.pad(R, ((0, missing), (0, 0)))
     _, s, Vt = svd(R)
     values = s**2 / problem.divisor
     total = float(values.sum())
     k = problem.choose(values, total)
-    assert k is not None  # the whole spectrum is there
+    assert k is not None  # the spectrum is complete
     V = Vt.T
-    residuals = lengths(R.T @ (R @ V) / problem.divisor - V * values)
+    residuals = column_norms(R.T @ (R @ V) / problem.divisor - V * values)
     eps = float(np.finfo(np.float64).eps)
     rounding = eps * (sum(problem.source.shape) ** 0.5 + len(s)) * total
     spectrum = Spectrum(values, V, residuals + rounding, complete=True)
-    operator = Dense(np.diag(values), rounding=rounding)
-    certificate = certify(operator, spectrum, k, problem.rng)
-    return V[:, :k], values[:k], float(values[k:].sum()), certificate
+    operator = DenseOperator(np.diag(values), rounding=rounding)
+    evidence = spectral_evidence(operator, spectrum, k, problem.rng)
+    return V[:, :k], values[:k], float(values[k:].sum()), evidence

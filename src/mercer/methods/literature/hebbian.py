@@ -10,20 +10,19 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Matrix, Vector, like, to_numpy
-from mercer.certificate import Certificate, Figure
+from mercer.certificate import Axes, Evidence, Figure
 from mercer.kernels.parameters import is_number, require, whole
 from mercer.landmarks import Landmarks, as_landmarks
-from mercer.landmarks.objective import axes_asked
 from mercer.linalg import Gram
-from mercer.linalg.gram import strip_rows
 from mercer.linalg.solvers import Spectrum
 from mercer.linalg.span import Span
+from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.messages import counted
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.kernel.basis import OnBasis, ready
-from mercer.methods.kernel.exact import in_memory, projected, require_finite_kernel
-from mercer.methods.kernel.expansion import judged_sums
-from mercer.methods.kernel.landmark_fit import DRAWN, Spanned, spanned, with_notes
+from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
+from mercer.methods.kernel.expansion import expansion_evidence
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.landmark_method import OnBasis, prepare
 from mercer.methods.literature.learner import KINDS, Gain, Learner, principal
 from mercer.methods.literature.lessons import Learning, Lessons, OfRows, OfSpan, fits, start
 from mercer.problem import KernelProblem, Problem
@@ -143,12 +142,12 @@ class Hebbian(OnBasis, Streaming):
         return f"{self.name} (all rows)" if self.keeps_rows else super().label(size)
 
     @property
-    def nearer(self) -> str:
-        return 'method="exact" is faster.' if self.keeps_rows else super().nearer
+    def remedy(self) -> str:
+        return 'method="exact" is faster.' if self.keeps_rows else super().remedy
 
     def cost(self, size: Size) -> Cost:
         n, passes = size.n, min(_PASSES, self.passes(size.n))
-        r = min(size.axes, _ALL) if size.k is None else size.k
+        r = min(size.components, _ALL) if size.k is None else size.k
         each = {"kha": 8.0, "et": 12.0, "smd": 30.0}.get(self.gain, 30.0)
         if not self.keeps_rows:
             cost = super().cost(size)
@@ -160,7 +159,9 @@ class Hebbian(OnBasis, Streaming):
             )
         kept = fits(n * n)
         walks = 4 if kept else passes + 6
-        held = 16.0 * n * n if kept else 4 * 8.0 * n * strip_rows(n, 8, on_device=size.on_device)
+        held = (
+            16.0 * n * n if kept else 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
+        )
         vectors = 8.0 * n * (8 * r + 16 + size.d)
         work = 2.0 * walks * n * n * size.d + passes * each * n * n * r
         return Cost(passes, work, 0.0, held + vectors)
@@ -171,18 +172,17 @@ class Hebbian(OnBasis, Streaming):
             return min(max(_FEWEST, _STEPS // n), _MOST)
         return int(self.max_passes)
 
-    def fit(self, problem: Problem) -> KernelProjection:
+    def fit(self, problem: Problem) -> Axes:
         rule = self._checked()
         if not self.keeps_rows:
-            problem = ready(problem)
-            span = OfSpan(spanned(problem, self.basis(problem)))
+            problem = prepare(problem)
+            span = OfSpan(fit_landmarks(problem, self.basis(problem)))
             learner, converged, passes = self._learnt(problem, span, rule)
-            return self._placed(span, learner, converged, _over_rows(passes), DRAWN)
+            return self._placed(span, learner, converged, _over_rows(passes), SAMPLE_ROWS)
         assert isinstance(problem, KernelProblem)
-        problem.require_finite_rows()
-        problem = in_memory(problem)
+        problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
-        require_finite_kernel(problem, gram)
+        require_finite_gram(problem, gram)
         if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
             raise ValueError(
                 f"The variance in the kernel's space is {gram.trace:.1e}: its square, which "
@@ -197,15 +197,15 @@ class Hebbian(OnBasis, Streaming):
         assert isinstance(problem, KernelProblem)
         self._checked()
         span = Span(problem.kernel, self.basis(problem), problem.source)
-        asked = axes_asked(problem)
+        asked = problem.n_leading
         r = span.rank if asked is None else min(asked, span.rank)
         self._require_few(problem, r)
         learner = Learner.begin(start(problem.rng, r, span.rank))
         return Learning(span, problem.source, center=problem.center, learner=learner)
 
-    def finish(self, problem: Problem, fold: Any) -> KernelProjection:
+    def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
-        rule, span = self._checked(), OfSpan(Spanned(problem, fold.span, fold))
+        rule, span = self._checked(), OfSpan(LandmarkFit(problem, fold.span, fold))
         learner = fold.learner
         if not span.nothing:
             fold.learn(span, rule)
@@ -238,7 +238,7 @@ class Hebbian(OnBasis, Streaming):
 
         Where the rule must see variances first, some axes, and then twice as many.
         """
-        asked, limit = problem.rule.first_guess(*problem.sides), lessons.limit
+        asked, limit = problem.n_components, lessons.limit
         r = min(limit, _SOME if asked is None else asked)
         self._require_few(problem, r)
         if lessons.nothing:
@@ -251,7 +251,7 @@ class Hebbian(OnBasis, Streaming):
                 return learner, converged, passes
             G, M = learner.A @ learner.V.T, lessons.covariances(learner)
             values, _ = principal(G, M, turned=self.polish)
-            if problem.rule.choose(values, lessons.total, *problem.seen) is not None:
+            if problem.rule.choose(values, lessons.total, *problem.counts) is not None:
                 return learner, converged, passes
             r = min(limit, 2 * r)
             self._require_few(problem, r)
@@ -274,12 +274,12 @@ class Hebbian(OnBasis, Streaming):
 
     def _still(self, problem: KernelProblem, learner: Learner, lessons: Lessons) -> bool:
         """Tell whether the axes stand still: as many as the rule chooses."""
-        asked = problem.rule.first_guess(*problem.sides)
+        asked = problem.n_components
 
         def keep(values: Vector) -> int:
             chosen = asked
             if asked is None:
-                chosen = problem.rule.choose(values, lessons.total, *problem.seen)
+                chosen = problem.rule.choose(values, lessons.total, *problem.counts)
             return len(values) if chosen is None else chosen
 
         def covariances() -> Matrix:
@@ -291,7 +291,7 @@ class Hebbian(OnBasis, Streaming):
         return lessons.best(values[: keep(values)])
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
-        if r > _ALL and r != problem.rule.first_guess(*problem.sides):
+        if r > _ALL and r != problem.n_components:
             raise ValueError(
                 f"{problem.rule!r} asks for {r} components or more: Hebbian learns a given number "
                 f"of them, and so many are more than it can tell apart. Give n_components; "
@@ -312,14 +312,14 @@ class Hebbian(OnBasis, Streaming):
         learner: Learner,
         converged: bool,
         passes: int,
-    ) -> KernelProjection:
+    ) -> Axes:
         """Return the map of axes over all rows, and what products with the matrix say of them."""
         gram, operator = rows.gram, rows.operator
         M = rows.covariances(learner)
         values, S = principal(learner.A @ learner.V.T, M, turned=self.polish)
-        least = max(1e-12 * float(np.max(values, initial=0.0)), gram.floor)
+        least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
         there = int((values > least).sum())
-        asked = axes_asked(problem)
+        asked = problem.n_leading
         k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)
         k = there if k is None else min(k, there)
         A = learner.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows of no weight have no part
@@ -327,38 +327,43 @@ class Hebbian(OnBasis, Streaming):
         notes = ("Components are sums over all rows.", note)
         if k == 0:
             none = np.zeros(0)
-            found = Certificate(Figure(0.0), Figure(0.0), none, none, none, notes=notes)
-            return projected(problem, gram, Spectrum(none, like(A, gram.reference), none), 0, found)
-        found, overlaps = judged_sums(
+            total = Figure(max(gram.trace, 0.0))
+            evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
+            spectrum = Spectrum(none, like(A, gram.reference), none)
+            return exact_axes(problem, gram, spectrum, 0, evidence)
+        evidence, overlaps = expansion_evidence(
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
-        if converged and not found.converged:
-            found = with_notes(found, _OTHERS)
-        values = found.eigenvalues
+        if converged and not evidence.converged:
+            evidence = evidence.annotated(_OTHERS)
+        values = evidence.eigenvalues
         vectors = like(A * np.sqrt(values), gram.reference)
-        projection = projected(problem, gram, Spectrum(values, vectors, found.residuals), k, found)
+        spectrum = Spectrum(values, vectors, evidence.residuals)
+        axes = exact_axes(problem, gram, spectrum, k, evidence)
         weighed = to_numpy(gram.roots) * A
-        turned = np.sign(np.einsum("ij,ij->j", to_numpy(projection.components), weighed))
-        return replace(projection, overlaps=overlaps * np.outer(turned, turned))
+        turned = np.sign(np.einsum("ij,ij->j", to_numpy(axes.projection.components), weighed))
+        assert isinstance(axes.projection, KernelProjection)
+        overlaps = overlaps * np.outer(turned, turned)
+        return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
 
     def _placed(
         self, span: OfSpan, learner: Learner, converged: bool, after: str, rows: int
-    ) -> KernelProjection:
+    ) -> Axes:
         """Return the map of axes in the span."""
         found, W = span.found, learner.A
         values, S = principal(W @ W.T, span.covariances(learner), turned=self.polish)
-        k = found.chosen(values) if len(values) else 0
+        k = found.choose(values) if len(values) else 0
         converged = converged and span.best(values[:k])
-        axes = found.span.white @ (W.T @ S[:, :k])
-        certificate = found.certificate(values[:k], axes, found.sample(k, rows))
-        certificate = with_notes(certificate, self._report(learner, converged, after))
-        certificate = replace(certificate, converged=converged)
-        projection = found.projection(values[:k], axes, certificate)
-        if self.polish:
-            return projection
-        A = to_numpy(projection.components)
-        at = found.span.basis.at if found.problem.kernel is None else slice(None)
-        return replace(projection, overlaps=A[at].T @ found.span.matrix @ A[at])
+        components = found.span.whitener @ (W.T @ S[:, :k])
+        evidence = found.evidence(values[:k], components, found.sample(k, rows))
+        evidence = evidence.annotated(self._report(learner, converged, after))
+        evidence = replace(evidence, converged=converged)
+        projection = found.projection(values[:k], components)
+        if not self.polish:
+            A = to_numpy(projection.components)
+            at = found.span.basis.at if found.problem.kernel is None else slice(None)
+            projection = replace(projection, overlaps=A[at].T @ found.span.matrix @ A[at])
+        return Axes(projection, evidence)
 
     def _report(self, learner: Learner, converged: bool, after: str) -> str:
         """Say how the learning went."""

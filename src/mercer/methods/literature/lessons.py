@@ -15,11 +15,11 @@ from mercer.config import get_config
 from mercer.data import Block
 from mercer.kernels.points import Points
 from mercer.landmarks.columns import Columns
-from mercer.linalg import Dense, Gram, Operator
-from mercer.linalg.gram import strip_rows
+from mercer.linalg import DenseOperator, Gram, Operator
 from mercer.linalg.span import KernelMoments, Span
+from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.kernel.expansion import BETTER
-from mercer.methods.kernel.landmark_fit import Spanned
+from mercer.methods.kernel.landmark_fit import LandmarkFit
 from mercer.methods.literature.learner import Gain, Learner, principal
 from mercer.problem import KernelProblem
 
@@ -98,21 +98,21 @@ class OfRows(Lessons):
         self.operator: Operator = gram
         self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
         self.total, self.limit = gram.trace, min(gram.rank, len(self.visited))
-        self.least = (1.0 - _LEFT) * gram.trace - gram.floor
-        self.chunk = strip_rows(gram.size, 8)
+        self.least = (1.0 - _LEFT) * gram.trace - gram.noise_floor
+        self.chunk = upper_block_rows(gram.size, 8)
         # Negative eigenvalues make the sum of all smaller than what the positive ones hold.
         self.size = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
         self._rows = self._kept() if fits(gram.size**2) else self._computed(problem)
 
     def _kept(self) -> Callable[[Rows], tuple[Matrix, Rows]]:
         K = self.gram.dense()
-        self.operator = Dense(K, psd=self.gram.psd, rounding=self.gram.rounding)
+        self.operator = DenseOperator(K, psd=self.gram.psd, rounding=self.gram.rounding)
         return lambda at: (K, at)
 
     def _computed(self, problem: KernelProblem) -> Callable[[Rows], tuple[Matrix, Rows]]:
         gram, columns = self.gram, Columns(problem, np.float64)
         roots = to_numpy(gram.roots)[:, 0]
-        means, height = gram.means * problem.center, gram.height * problem.center
+        means, height = gram.means * problem.center, gram.mean_square * problem.center
 
         def rows(at: Rows) -> tuple[Matrix, Rows]:
             K = columns.collect(at).T
@@ -124,7 +124,7 @@ class OfRows(Lessons):
 
     @property
     def nothing(self) -> bool:
-        return self.size <= self.gram.floor
+        return self.size <= self.gram.noise_floor
 
     def begun(self, rng: np.random.Generator, r: int, before: Learner | None) -> Learner:
         known = np.zeros((0, self.gram.size)) if before is None else before.A
@@ -162,18 +162,18 @@ class OfRows(Lessons):
 class OfSpan(Lessons):
     """Rows by their orthonormal coordinates in the span of a basis, about their mean."""
 
-    def __init__(self, found: Spanned) -> None:
+    def __init__(self, found: LandmarkFit) -> None:
         self.found, source = found, found.problem.source
-        T = found.span.white
+        T = found.span.whitener
         self.covariance: Matrix = np.asarray(T.T @ found.covariance @ T)
         weights = source.weights
         self.visits = n = source.shape[0]
         self.visited = np.arange(n) if weights is None else np.flatnonzero(weights)
         self.counts = np.ones(n) if weights is None else weights
-        self.total, self.limit = float(found.total), found.span.rank
+        self.total, self.limit = found.total_upper, found.span.rank
         self.size = float(np.trace(self.covariance))
         self.least = (1.0 - _LEFT) * self.size
-        self.chunk = strip_rows(found.span.size, 8)
+        self.chunk = upper_block_rows(found.span.size, 8)
         self._known: Matrix | None = None
 
     @property
@@ -219,10 +219,10 @@ class OfSpan(Lessons):
 
     def white(self, h: Array, counts: Vector) -> Matrix:
         """Return coordinates of rows, so that their squares add up to the covariance."""
-        mean = self.found.seen.mean * self.found.problem.center
+        mean = self.found.moments.mean * self.found.problem.center
         roots = np.sqrt(counts / max(self.found.divisor, 1e-300))
         return (
-            np.asarray((to_numpy(h).astype(np.float64) - mean) @ self.found.span.white)
+            np.asarray((to_numpy(h).astype(np.float64) - mean) @ self.found.span.whitener)
             * roots[:, None]
         )
 
@@ -233,7 +233,7 @@ class OfSpan(Lessons):
             self._known = self.white(features.collect(), self.counts)
         if self._known is not None:
             return self._known[at]
-        h = features.f(Block(0, source.take(at), None))  # type: ignore[attr-defined]
+        h = self.found.span.feature_map(source)(Block(0, source.take(at), None))
         return self.white(h, self.counts[at])
 
 
@@ -259,8 +259,8 @@ class Learning(KernelMoments):
         self.learner = learner
         self.rows: dict[int, Matrix] = {}
 
-    def take(self, block: Block, h: Array, x: Points | None = None) -> None:
-        super().take(block, h, x)
+    def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
+        super().add_features(block, h, x)
         self.rows[block.start] = np.column_stack([to_numpy(h).astype(np.float64), block.count])
 
     def merge(self, other: Self) -> None:

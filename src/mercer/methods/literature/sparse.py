@@ -9,19 +9,25 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, is_finite, like
+from mercer.certificate import Axes
 from mercer.config import get_config
 from mercer.data import as_source
 from mercer.kernels.parameters import not_negative, positive, require, whole
 from mercer.landmarks import Given
 from mercer.landmarks.base import taken
-from mercer.landmarks.objective import axes_asked
 from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
 from mercer.methods.base import ConvergenceWarning, Cost, Size, largest
-from mercer.methods.kernel.basis import OnBasis, given, ready, require_room, size_of, weighing
-from mercer.methods.kernel.landmark_fit import DRAWN, Spanned, overflowed, spanned, with_notes
-from mercer.methods.kernel.reduced import weighed_axes
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.landmark_method import (
+    OnBasis,
+    basis_size,
+    prepare,
+    require_points,
+    weighted_rows,
+)
+from mercer.methods.kernel.reduced import weighted_components
 from mercer.methods.literature.noise_model import UPDATES, Fit, NoiseModel, model_of
 from mercer.methods.literature.noise_search import highest, sought
 from mercer.problem import KernelProblem, Problem
@@ -154,69 +160,70 @@ class Sparse(OnBasis):
             products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
         return Cost(2, products, _STEPS * float(p) ** 3, memory)
 
-    def shrunk(self, size: Size, room: float) -> Self | None:
+    def shrink(self, size: Size, room: float) -> Self | None:
         if self.pool is None:
-            return super().shrunk(size, room)
+            return super().shrink(size, room)
         pool = largest(
-            lambda pool: self.changed(pool=pool).cost(size).memory <= room,
+            lambda pool: self.with_params(pool=pool).cost(size).memory <= room,
             self.points(size.n, size.k),
             self.candidates(size.n, size.k),
         )
-        return None if pool is None else self.changed(pool=pool)
+        return None if pool is None else self.with_params(pool=pool)
 
-    def smaller(self, size: Size, room: float) -> str | None:
-        found = self.shrunk(size, room)
+    def suggestion(self, size: Size, room: float) -> str | None:
+        found = self.shrink(size, room)
         if self.pool is None or found is None:
-            return super().smaller(size, room)
+            return super().suggestion(size, room)
         return f"method={found!r} fits"
 
     @property
-    def nearer(self) -> str:
+    def remedy(self) -> str:
         if self.sigma2 is None:
-            return super().nearer
+            return super().remedy
         return 'A smaller sigma2 comes nearer; method="auto" finds the way.'
 
     def points(self, n: int, k: int | None) -> int:
         if self.n_basis is not None:
-            return size_of(self.n_basis, n)
+            return basis_size(self.n_basis, n)
         p = self.candidates(n, k)
         return p if self.sigma2 is not None else min(p, _usual(n, k))
 
     def candidates(self, n: int, k: int | None) -> int:
         """Return how many candidates there are, of n rows and for k axes."""
         if isinstance(self.rule, Given):
-            return given(self.rule)
+            return len(self.rule)
         if self.pool is not None:
             whole(self, "pool")
             return min(n, int(self.pool))
-        least = _usual(n, k) if self.n_basis is None else size_of(self.n_basis, n)
+        least = _usual(n, k) if self.n_basis is None else basis_size(self.n_basis, n)
         room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _HELD))
         return min(n, max(least, min(_MOST, room)))
 
-    def fit(self, problem: Problem) -> KernelProjection:
+    def fit(self, problem: Problem) -> Axes:
         self._check()
-        problem = ready(problem)
+        problem = prepare(problem)
         basis = self.basis(problem)
         with serial_blas():
             model, among = modelled(problem, basis)
             fit = None if model is None else self._fitted(problem, model)
         if fit is None:  # no row differs from the mean
-            return _projected(spanned(problem, _part(problem, basis, [0])), np.ones(1), fit, ())
-        found = spanned(problem, _part(problem, basis, among[fit.kept]))
+            only = fit_landmarks(problem, _part(problem, basis, [0]))
+            return _sparse_axes(only, np.ones(1), fit, ())
+        landmarks = fit_landmarks(problem, _part(problem, basis, among[fit.kept]))
         notes = self._notes(problem, basis, fit)
-        return _projected(found, fit.weights[fit.kept], fit, notes)
+        return _sparse_axes(landmarks, fit.weights[fit.kept], fit, notes)
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, weights, rule = weighing(problem), problem.source.weights, self.rule
-        wanted = problem.rule.first_guess(*problem.sides)
+        n, weights, rule = weighted_rows(problem), problem.source.weights, self.rule
+        wanted = problem.n_components
         if isinstance(rule, Given):
             basis = rule.select(problem)
-            require_room(axes_asked(problem), len(basis))
+            require_points(problem.n_leading, len(basis))
             return basis
         p, m = self.candidates(n, wanted), self.points(n, wanted)
         require(self, "pool", m <= p, f"at least the {m} points to be left")
-        require_room(axes_asked(problem), m)
+        require_points(problem.n_leading, m)
         if p == n:
             return taken(problem, np.arange(n) if weights is None else np.flatnonzero(weights > 0))
         rule.check(problem)
@@ -243,8 +250,8 @@ class Sparse(OnBasis):
             "tol": float(self.tol),
         }
         if self.sigma2 is None:
-            k = problem.rule.first_guess(*problem.sides)
-            return sought(model, self.points(weighing(problem), k), **how)
+            k = problem.n_components
+            return sought(model, self.points(weighted_rows(problem), k), **how)
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
             raise ValueError(
@@ -252,7 +259,7 @@ class Sparse(OnBasis):
                 f"none of them is above {most:.4g}. Take less, or give n_basis instead."
             )
         fit = highest(model.of(float(self.sigma2) / model.unit), **how)
-        left, wanted = len(fit.kept), axes_asked(problem)
+        left, wanted = len(fit.kept), problem.n_leading
         if wanted is not None and wanted > left:
             raise ValueError(
                 f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and {wanted} "
@@ -271,7 +278,7 @@ class Sparse(OnBasis):
             f"Of {those} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
             f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
-        wanted = None if self.n_basis is None else size_of(self.n_basis, weighing(problem))
+        wanted = None if self.n_basis is None else basis_size(self.n_basis, weighted_rows(problem))
         if wanted is not None and wanted != m:
             said = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
             notes.append(said)
@@ -299,7 +306,7 @@ def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, A
     where the rows are all the same.
     """
     source, span = problem.source, Span(problem.kernel, basis, problem.source)
-    white = like(span.white, source.reference)
+    white = like(span.whitener, source.reference)
     rank = span.rank
     # Coordinates are summed, not kernels: a direction's digits are lost when it is divided later.
     seen = (
@@ -308,8 +315,11 @@ def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, A
         .fold(Moments(rank, source.reference, np.float64, center=problem.center))
     )
     if not is_finite(seen.scatter):
-        raise overflowed(problem)
-    points = span.matrix @ span.white - seen.mean * problem.center
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+            f"kernel's parameters."
+        )
+    points = span.matrix @ span.whitener - seen.mean * problem.center
     among = _different(points, np.abs(np.diag(span.matrix)))
     if not len(among):
         return None, among
@@ -331,20 +341,21 @@ def _part(problem: KernelProblem, basis: Basis, those: Any) -> Basis:
     return Basis(as_source(basis.points).take(those))
 
 
-def _projected(
-    found: Spanned, weights: Vector, fit: Fit | None, notes: tuple[str, ...]
-) -> SparseProjection:
-    """Return the axes of the weighed points: about the mean's projection on their span."""
-    shares = found.shares * found.problem.center
-    _, axes = weighed_axes(found.span.matrix, weights, shares, 1.0)
-    values = np.einsum("ij,ij->j", axes, found.covariance @ axes)
-    k = found.chosen(values)
-    values, axes = values[:k], axes[:, :k]
-    certificate = with_notes(found.certificate(values, axes, found.sample(k, DRAWN)), *notes)
-    plain = found.projection(values, axes, certificate)
-    return SparseProjection(
+def _sparse_axes(
+    found: LandmarkFit, weights: Vector, fit: Fit | None, notes: tuple[str, ...]
+) -> Axes:
+    """Return the components of weighted points, about the mean's projection on their span."""
+    mean_coef = found.mean_coef * found.problem.center
+    _, components = weighted_components(found.span.matrix, weights, mean_coef, 1.0)
+    values = np.einsum("ij,ij->j", components, found.covariance @ components)
+    k = found.choose(values)
+    values, components = values[:k], components[:, :k]
+    evidence = found.evidence(values, components, found.sample(k, SAMPLE_ROWS)).annotated(*notes)
+    plain = found.projection(values, components)
+    projection = SparseProjection(
         **{part.name: getattr(plain, part.name) for part in fields(plain)},
         weights=weights,
         noise=0.0 if fit is None else fit.noise,
         likelihood=0.0 if fit is None else fit.likelihood,
     )
+    return Axes(projection, evidence)

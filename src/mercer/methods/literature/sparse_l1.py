@@ -9,24 +9,17 @@ import numpy as np
 import scipy.linalg
 
 from mercer.arrays import Matrix, Vector, is_finite
+from mercer.certificate import Axes
 from mercer.config import get_config
 from mercer.kernels.parameters import require, whole
 from mercer.landmarks.base import pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
-from mercer.landmarks.objective import axes_asked, centred
+from mercer.landmarks.objective import centred
 from mercer.methods.base import Cost, Method, Size, largest
-from mercer.methods.kernel.basis import ready
-from mercer.methods.kernel.landmark_fit import (
-    AFFORDABLE,
-    DRAWN,
-    Spanned,
-    overflowed,
-    spanned,
-    with_notes,
-)
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.landmark_method import prepare
 from mercer.problem import KernelProblem, Problem
-from mercer.projection import KernelProjection
 
 # Of so many drawn with equal chances the best is among the best 5 % of all, in 95 of 100 cases.
 _DRAWN = 59
@@ -91,14 +84,14 @@ class SparseL1(Method):
         self.candidates, self.normalize = candidates, normalize
 
     def cost(self, size: Size) -> Cost:
-        n, d, k = size.n, size.d, size.axes
+        n, d, k = size.n, size.d, size.components
         looked = self.looked(n, d, k)
         products = 2.0 * n * k * looked * (d + k / 2.0) + 2.0 * n * k * (d + k)
         memory = footprint(n, k) + 64.0 * k * k + 2.0 * 2**25
         return Cost(k * -(-looked // AHEAD) + 1, products, 12.0 * k**3, memory)
 
-    def smaller(self, size: Size, room: float) -> str | None:
-        k = largest(lambda k: self.cost(replace(size, k=k)).memory <= room, 1, size.axes)
+    def suggestion(self, size: Size, room: float) -> str | None:
+        k = largest(lambda k: self.cost(replace(size, k=k)).memory <= room, 1, size.components)
         return None if k is None else f"n_components={k} fits"
 
     def looked(self, n: int, d: int, k: int) -> int:
@@ -108,22 +101,22 @@ class SparseL1(Method):
             return min(n, int(self.candidates))
         return n if 2.0 * n * n * k * (d + k / 2.0) <= AFFORDABLE else min(n, _DRAWN)
 
-    def fit(self, problem: Problem) -> KernelProjection:
+    def fit(self, problem: Problem) -> Axes:
         require(self, "normalize", self.normalize in _NORMS, f"one of {', '.join(_NORMS)}")
-        problem = ready(problem)
-        shape, asked = problem.source.shape, axes_asked(problem)
+        problem = prepare(problem)
+        shape, asked = problem.source.shape, problem.n_leading
         n, d = shape[0], shape[1] if len(shape) > 1 else _STRING
         looked = self.looked(n, d, n if asked is None else asked)
         pursuit = Pursuit(problem, _most(n) if asked is None else asked, looked, self.normalize)
         while not pursuit.enough() and pursuit.grow():
             pass
         at = pursuit.factor.at
-        found = spanned(problem, taken(problem, at or pool(problem, 1)))
-        axes = _orthonormal(found, pursuit.factor)
-        values = np.einsum("ij,ij->j", axes, found.covariance @ axes)
-        certificate = found.certificate(values, axes, found.sample(len(values), DRAWN))
-        certificate = with_notes(certificate, _note(looked, n, self.normalize))
-        return found.projection(values, axes, certificate)
+        fit = fit_landmarks(problem, taken(problem, at or pool(problem, 1)))
+        components = _orthonormal(fit, pursuit.factor)
+        values = np.einsum("ij,ij->j", components, fit.covariance @ components)
+        axes = fit.axes(values, components, fit.sample(len(values), SAMPLE_ROWS))
+        note = _note(looked, n, self.normalize)
+        return replace(axes, evidence=axes.evidence.annotated(note))
 
 
 class Pursuit:
@@ -154,10 +147,10 @@ class Pursuit:
         if not self.factor.room:
             return True
         rule, divisor = self.problem.rule, self.problem.divisor
-        if rule.first_guess(*self.problem.sides) is not None or not self.values:
+        if rule.first_guess(*self.problem.shape) is not None or not self.values:
             return False
         shown = np.array(self.values) / divisor
-        found = rule.choose(shown, self.total / divisor, *self.problem.seen)
+        found = rule.choose(shown, self.total / divisor, *self.problem.counts)
         return found is not None and found <= len(shown)
 
     def grow(self) -> bool:
@@ -192,7 +185,10 @@ class Pursuit:
         """Return how much the functions of rows vary, divided by their norms; 0 if they do not."""
         varies = _scatter(self.problem, self.factor.residual(at))
         if not is_finite(varies):
-            raise overflowed(self.problem)
+            raise ValueError(
+                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
+                f"change the kernel's parameters."
+            )
         varies[(varies <= self.least) | ~self.told(at)] = 0.0
         return np.asarray(varies / self.norms(at) ** 2)
 
@@ -232,7 +228,7 @@ def _scatter(problem: KernelProblem, columns: Matrix) -> Vector:
     return np.asarray(np.einsum("ij,ij->j", columns, columns))
 
 
-def _orthonormal(found: Spanned, factor: Factor) -> Matrix:
+def _orthonormal(found: LandmarkFit, factor: Factor) -> Matrix:
     """Return the axes in the rows taken: L⁻ᵀ with K_y = LLᵀ, an upper triangle."""
     size = factor.size
     if not size:

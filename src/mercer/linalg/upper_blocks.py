@@ -1,0 +1,204 @@
+"""The upper blocks of a symmetric kernel matrix: every pair of rows once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import (
+    Array,
+    Matrix,
+    cast,
+    empty,
+    like,
+    on_accelerator,
+    squares,
+    to_numpy,
+)
+from mercer.config import get_config
+from mercer.data import Block, Fold, Source
+from mercer.data.remote import Paired
+from mercer.kernels import Kernel
+from mercer.kernels.evaluate import as_precise, fill, filled
+from mercer.kernels.points import Points
+
+# Bytes of a block: enough for an efficient matrix product on the host, and on a device.
+_BLOCK_BYTES, _DEVICE_BYTES = 32 * 2**20, 4 * 2**30
+# At least this many blocks, for the workers to share, of no fewer rows than these.
+_BLOCKS, _BLOCK_ROWS = 8, 64
+# Rows of a block that are squared at a time.
+_SQUARED = 64
+# Columns of a block that one matrix product makes on the host; on a device, all of them.
+_ACROSS = 4096
+
+
+def upper_block_rows(n: int, itemsize: int, *, on_device: bool = False) -> int:
+    """Return the number of rows of a block of an n×n matrix; several blocks fit the budget."""
+    room = min(_DEVICE_BYTES if on_device else _BLOCK_BYTES, get_config().budget // 16)
+    return max(1, min(n, room // (n * itemsize), max(_BLOCK_ROWS, -(-n // _BLOCKS))))
+
+
+class UpperBlocks(Source):
+    """The rows of a kernel matrix, each from the diagonal on.
+
+    The block that starts at row i holds k(x_i, x_j) for j ≥ i. Blocks are computed when they are
+    read, and stored if `keep` is set.
+    """
+
+    def __init__(self, kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> None:
+        n = source.shape[0]
+        self.kernel, self.source = kernel, source
+        self.dtype, self.shape = np.dtype(dtype), (n, n)
+        self.parallel = source.parallel
+        self.on_device = on_accelerator(source.reference)
+        self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
+        self.stored: dict[int, Array] | None = {} if keep else None
+        # Rows keep their own precision: rounding would move close rows.
+        self.points = Points(as_precise(source.whole(), np.result_type(self.dtype, source.dtype)))
+
+    @property
+    def reference(self) -> Array:
+        return self.source.reference
+
+    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
+        return self.rows
+
+    def read(self, start: int, stop: int) -> Array:
+        if self.stored is not None and start in self.stored:
+            return self.stored[start]
+        with np.errstate(invalid="ignore", over="ignore"):  # checked after the last block
+            block = self._compute(start, stop)
+        if self.stored is not None:
+            self.stored[start] = block
+        return block
+
+    def _compute(self, start: int, stop: int) -> Array:
+        n = self.shape[0]
+        x = self.points.part(slice(start, stop))
+        if self.on_device:
+            y = self.points.part(slice(start, n))
+            return filled(self.kernel.on, x, y, self.reference, self.dtype)
+        block = empty((stop - start, n - start), self.reference, self.dtype)
+        for first in range(start, n, _ACROSS):
+            y = self.points.part(slice(first, min(first + _ACROSS, n)))
+            fill(self.kernel.on, x, y, block[:, first - start : first - start + len(y)])
+        return block
+
+
+class PrecomputedBlocks(UpperBlocks):
+    """The upper blocks of a precomputed kernel matrix."""
+
+    def __init__(self, matrix: Array, dtype: Any) -> None:
+        n = int(matrix.shape[0])
+        self.matrix, self.dtype, self.shape = matrix, np.dtype(dtype), (n, n)
+        self.parallel = isinstance(matrix, np.ndarray)
+        self.on_device = on_accelerator(matrix)
+        self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
+        self.stored = None
+
+    @property
+    def reference(self) -> Array:
+        return empty((0,), self.matrix, np.float64)
+
+    def _compute(self, start: int, stop: int) -> Array:
+        return cast(self.matrix[start:stop, start:], self.dtype)
+
+
+def upper_blocks(kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> UpperBlocks:
+    """Return the upper blocks of a kernel matrix; those of remote rows are computed remotely."""
+    if source.elsewhere is None:
+        return UpperBlocks(kernel, source, dtype, keep=keep)
+    from mercer.linalg.distributed_gram import DistributedGram
+
+    return DistributedGram(kernel, source, dtype)
+
+
+class SymmetricProduct(Paired):
+    """The product of a symmetric matrix, folded from its upper blocks, with the columns of V.
+
+    Blocks are multiplied in their own precision and added in float64. `square` is the sum of the
+    squares of the matrix, weighted by `roots` on both sides.
+    """
+
+    label = "kernel matrix"
+
+    def __init__(
+        self, V: Array, dtype: Any, roots: Array = None, *, weighted: bool = False
+    ) -> None:
+        self.V, self.dtype, self.roots, self.weighted = cast(V, dtype), dtype, roots, weighted
+        self.inputs = (self.V,)
+        self.rough = np.dtype(dtype) == np.float32
+        self.result = like(np.zeros(V.shape), V)
+        self.square = 0.0
+        self.nbytes = 8 * math.prod(V.shape)
+
+    def add(self, block: Block) -> None:
+        upper, rows = block.rows, block.length
+        here, beyond = slice(block.start, block.stop), slice(block.stop, None)
+        self.result[here, :] += upper @ self.V[block.start :, :]
+        self.result[beyond, :] += (self.V[here, :].T @ upper[:, rows:]).T  # twice as fast
+        if self.roots is not None:
+            self._add_squares(upper, block.start, rows)
+
+    def _add_squares(self, upper: Array, start: int, rows: int) -> None:
+        """Add the squares of √w K √w; those right of the diagonal block count twice."""
+        if not self.weighted and on_accelerator(upper):
+            self.square += 2.0 * squares(upper) - squares(upper[:, :rows])
+            return
+        for first in range(0, rows, _SQUARED):  # float64 copies of a few rows at a time
+            some = slice(first, min(first + _SQUARED, rows))
+            part = cast(upper[some, :], np.float64)
+            if self.weighted:
+                left = self.roots[start + some.start : start + some.stop, :]
+                part = left * part * self.roots[start:, :].T
+            self.square += 2.0 * squares(part) - squares(part[:, :rows])
+
+    def merge(self, other: Self) -> None:
+        self.result += other.result
+        self.square += other.square
+
+    def spawn(self) -> Self:
+        return type(self)(self.V, self.dtype, self.roots, weighted=self.weighted)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"result": self.result, "square": np.asarray(self.square)}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
+        self.square = float(arrays["square"])
+
+    def beside(self, start: int, stop: int) -> tuple[int, Array, Array]:
+        roots = None if self.roots is None else self.roots[start:stop, :]
+        return start, self.V[start:stop, :], roots
+
+    def gather(self, start: int, stop: int, sums: dict[str, Array]) -> None:
+        self.result[start:stop, :] += sums["own"]
+        self.square += float(sums.get("square", 0.0))
+
+
+class SymmetricFill(Fold):
+    """Writes upper blocks to both sides of the diagonal of a matrix."""
+
+    label = "kernel matrix"
+
+    def __init__(self, out: Matrix) -> None:
+        self.out = out
+
+    def add(self, block: Block) -> None:
+        upper = to_numpy(block.rows)
+        self.out[block.start : block.stop, block.start :] = upper
+        self.out[block.start :, block.start : block.stop] = upper.T
+
+    def merge(self, other: Self) -> None:
+        pass  # both write into the same matrix
+
+    def spawn(self) -> Self:
+        return type(self)(self.out)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"out": self.out}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.out[...] = to_numpy(arrays["out"])

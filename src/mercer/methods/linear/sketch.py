@@ -1,0 +1,327 @@
+"""Linear PCA from a sketch of the rows (marukatat Alg. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    like,
+    namespace,
+    numpy_dtype,
+    orthonormalize,
+    to_numpy,
+)
+from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate.spectral import spectral_evidence
+from mercer.config import get_config
+from mercer.data import Block, Fold, Source
+from mercer.linalg import Centering, CovarianceOperator, Moments
+from mercer.linalg.products import SummedProduct
+from mercer.linalg.solvers import rayleigh_ritz
+from mercer.methods.base import FLOOR, Cost, Size
+from mercer.methods.linear.base import INVISIBLE, linear_axes, refine_by_scores
+from mercer.methods.linear.svd import SVD
+from mercer.methods.preparation import (
+    ColumnStatistics,
+    column_statistics,
+    level,
+    require_finite_sums,
+    statistics_of,
+)
+from mercer.problem import Problem
+from mercer.sketches import Drawn, SketchMap
+
+NOT_POLISHED = "Components from a sketch, not polished: variances are those of the sketch."
+# Components beyond those wanted, for the polish to choose from.
+_MORE = 8
+# Eigenvalues of a sketch below this share of the largest are rounding.
+_RANK = 1e-12
+
+
+def linear_sketch_cost(size: Size, q: int, *, polish: bool, dense: bool) -> Cost:
+    """Return the cost of a sketch of q columns; `dense` if it is a matrix product."""
+    p = _component_count(size.n, size.d, q, size.k)
+    entries = float(size.n * size.d if size.nnz is None else size.nnz)
+    sketching = 2.0 * entries * q if dense else 0.0
+    lift = 2.0 * entries * p * (3 if polish else 1)
+    work = 2 * sketching + float(size.n) * q * q + lift
+    sparse_work, dense_work = (0.0, work) if size.nnz is None else (work, 0.0)
+    memory = _memory(size.d, q, p)
+    return Cost(3 if polish else 2, dense_work, 4 / 3 * q**3, memory, sparse_work)
+
+
+def linear_sketch_memory(n: int, d: int, q: int, k: int | None) -> float:
+    """Return the bytes of a sketch of q columns, of its map, and of the components."""
+    return _memory(d, q, _component_count(n, d, q, k))
+
+
+def fit_linear_sketch(
+    problem: Problem, sketch: SketchMap, rng: np.random.Generator | None, *, polish: bool
+) -> Axes | None:
+    """Return components from a sketch; None if it has too few for the rule to decide."""
+    source, d = problem.source, problem.source.shape[1]
+    deviation = column_statistics(problem).deviation if problem.scale else np.ones(d)
+    drawn = sketch.drawn_from(_scaled(problem, deviation), rng)
+    mapped = StandardizedSketch(drawn, _first_mean(problem), deviation)
+    fold = SketchMoments(
+        mapped,
+        Moments(d, source.reference, np.float64, diagonal=True, center=problem.center),
+        Moments(drawn.q, source.reference, np.float64, center=problem.center),
+    )
+    fold = source.fold(fold)
+    require_finite_sums(source, fold.rows.mean, fold.rows.scatter, fold.small.scatter)
+    columns = statistics_of(problem, fold.rows)
+    if columns.variance == 0.0:
+        return SVD().fit(problem)
+    levelled = level(problem, columns)
+    if levelled is not problem:
+        return fit_linear_sketch(levelled, sketch, rng, polish=polish)
+    small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
+    del fold  # it holds the memory of a block
+    values, U = eigh(small)
+    p = _lift_count(problem, sketch, values)
+    lift = SketchLift(
+        Centering(columns.mean, source.dtype, source.reference),
+        like(U[:, :p] / values[:p], source.reference),
+        (d, p),
+        mapped,
+        small_mean,
+    )
+    vectors = cast(source.fold(lift).result, np.float64)
+    del lift, mapped, drawn  # and the matrix of the map
+    vectors = vectors / like(deviation, vectors)[:, None]
+    vectors = vectors / like(np.linalg.norm(to_numpy(vectors), axis=0), vectors)
+    vectors = _pad(vectors, problem)
+    if polish:
+        return _polish(problem, columns, vectors, values)
+    return _unpolished(problem, columns, vectors, values)
+
+
+def _unpolished(
+    problem: Problem, columns: ColumnStatistics, vectors: Array, values: Vector
+) -> Axes | None:
+    """Return the components of the sketch itself, whose variances are estimates."""
+    total = columns.variance
+    k = _choose(problem, values, total)
+    if k is None:
+        return None
+    evidence = Evidence(
+        explained=Figure(min(total, float(values[:k].sum())), "estimate"),
+        bounds=(),
+        total=(Figure(total), Figure(total)),
+        eigenvalues=values[:k],
+        residuals=np.full(k, np.nan),
+        spacing=spacing_of(values[:k], values[k:]),
+        notes=(NOT_POLISHED,),
+    )
+    return linear_axes(
+        problem,
+        columns.mean,
+        columns.deviation,
+        vectors[:, :k],
+        values[:k],
+        evidence,
+        total=total,
+    )
+
+
+def _polish(
+    problem: Problem, columns: ColumnStatistics, vectors: Array, before: Vector
+) -> Axes | None:
+    """Return the best components of the span, by one product with the covariance.
+
+    If that squares away the smallest of them, by a QR decomposition of their scores or of the rows.
+    """
+    mean, deviation, total = columns.mean, columns.deviation, columns.variance
+    operator = CovarianceOperator(problem.source, mean, deviation, problem.divisor, total)
+    p = int(vectors.shape[1])
+    spectrum = rayleigh_ritz(operator, orthonormalize(vectors)[0], p)
+    # Components that are rounding in the sketch were not lifted: for a rule they have no variance.
+    missing = max(0, min(len(before), problem.limit) - p)
+    k = _choose(problem, np.pad(spectrum.values, (0, missing)), total)
+    if k is None:
+        return None
+    k = min(k, p)
+    spectrum = spectrum.head(k)
+    evidence = spectral_evidence(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
+    overlaps = to_numpy(vectors[:, :k].T @ vectors[:, :k])
+    evidence = evidence.annotated(polish_note(before[:k], spectrum.values, overlaps))
+    values, vectors = spectrum.values, spectrum.vectors
+    depth = spectrum.depth(k)
+    if depth < INVISIBLE:
+        if SVD().cost(Size(*problem.shape, k)).memory <= get_config().budget:
+            return SVD().fit(problem)
+        evidence = replace(evidence, converged=False)
+    if depth < FLOOR[np.dtype(np.float64)]:
+        values, vectors = refine_by_scores(problem, columns, vectors)
+    return linear_axes(problem, mean, deviation, vectors, values, evidence, total=total)
+
+
+def polish_note(before: Vector, after: Vector, overlaps: Matrix) -> str:
+    """Say how far off the variances were, and by how much unit components overlapped."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = float(np.max(np.abs(before / after - 1.0), initial=0.0))
+    overlap = np.abs(overlaps - np.eye(len(overlaps))).max(initial=0.0)
+    return (
+        f"Before the polish the sketch's variances were off by up to {100 * error:.2g} %, and its "
+        f"components overlapped by up to {overlap:.2g}."
+    )
+
+
+def _component_count(n: int, d: int, q: int, k: int | None) -> int:
+    """Return how many components of a sketch to compute: some more than k, or all.
+
+    All if a rule must see them first, or if there are so few rows that they are exact.
+    """
+    everything = min(n, q)
+    if k is None or (n <= q and _memory(d, q, everything) <= get_config().budget):
+        return everything
+    return min(everything, k + _MORE)
+
+
+def _memory(d: int, q: int, components: int) -> float:
+    """Return the bytes of the scatter, the components and the map."""
+    return 24.0 * q * q + 32.0 * d * components + min(8.0 * d * q, get_config().budget / 4)
+
+
+def _lift_count(problem: Problem, sketch: SketchMap, values: Vector) -> int:
+    """Return how many eigenvectors of the sketch to lift, of those above rounding."""
+    wanted = problem.n_components
+    if wanted is not None and wanted > len(values):
+        raise ValueError(
+            f"{sketch!r} makes {len(values)} columns, too few for {wanted} components. "
+            f"Take a q of at least {wanted}; a few times that is better."
+        )
+    rank = int((values > _RANK * values[0]).sum())
+    return min(rank, _component_count(*problem.shape, len(values), wanted))
+
+
+def _choose(problem: Problem, values: Vector, total: float) -> int | None:
+    wanted = problem.n_components
+    chosen = wanted if wanted is not None else problem.choose(values, total)
+    return None if chosen is None else min(chosen, len(values))
+
+
+def _scaled(problem: Problem, deviation: Vector) -> Source:
+    """Return the rows that a map learns from: divided by the deviations."""
+    source, d = problem.source, problem.source.shape[1]
+    if not problem.scale:
+        return source
+
+    def divide(block: Block) -> Array:
+        rows = block.dense(np.float64)
+        return rows / like(deviation, rows)
+
+    return source.map(divide, d, np.float64, 8 * d)
+
+
+def _pad(vectors: Array, problem: Problem) -> Array:
+    """Add random components where the rows have fewer than are wanted."""
+    wanted = problem.n_components or 0
+    d, count = (int(size) for size in vectors.shape)
+    if count >= wanted:
+        return vectors
+    others = like(problem.rng.standard_normal((d, wanted - count)), vectors) / d**0.5
+    return namespace(vectors).concat([vectors, others], axis=1)
+
+
+def _first_mean(problem: Problem) -> Vector:
+    """Return the mean of the first rows, which is near the others; zeros if not needed."""
+    source, (n, d) = problem.source, problem.source.shape
+    if source.sparse or not problem.center:
+        return np.zeros(d)
+    room = get_config().budget // 8 // (source.row_bytes + 8 * d)
+    rows = to_numpy(source.read(0, min(256, n, max(1, room)))).astype(np.float64)
+    return np.asarray(rows.mean(axis=0))
+
+
+class StandardizedSketch:
+    """A sketch of shifted rows divided by deviations; sparse rows are not shifted."""
+
+    def __init__(self, drawn: Drawn, shift: Vector, deviation: Vector) -> None:
+        self.drawn, self.shift, self.deviation = drawn, shift, deviation
+        self.plain = not np.any(deviation != 1.0)
+
+    def __call__(self, rows: Any) -> Array:
+        if hasattr(rows, "tocsr"):
+            scaled = rows if self.plain else rows.multiply(1.0 / self.deviation).tocsr()
+            return self.drawn.apply(scaled)
+        dtype = numpy_dtype(rows)
+        rows = rows - like(self.shift, rows, dtype)
+        return self.drawn.apply(rows if self.plain else rows / like(self.deviation, rows, dtype))
+
+
+class SketchMoments(Fold):
+    """Moments of the rows, column by column, and of their sketch, with its scatter.
+
+    Rows are shifted before they are sketched: a large mean would cost the sketch its digits.
+    """
+
+    label = "sketch"
+
+    def __init__(self, sketch: StandardizedSketch, rows: Moments, small: Moments) -> None:
+        self.sketch, self.rows, self.small = sketch, rows, small
+        self.nbytes = rows.nbytes + small.nbytes
+        drawn = sketch.drawn
+        self.row_bytes = rows.row_bytes + small.row_bytes + 8 * (drawn.d + 2 * drawn.q)
+
+    def add(self, block: Block) -> None:
+        self.rows.add(block)
+        self.small.add(replace(block, rows=self.sketch(block.rows)))
+
+    def merge(self, other: Self) -> None:
+        self.rows.merge(other.rows)
+        self.small.merge(other.small)
+
+    def spawn(self) -> Self:
+        return type(self)(self.sketch, self.rows.spawn(), self.small.spawn())
+
+    def arrays(self) -> dict[str, Array]:
+        parts = {"rows": self.rows.arrays(), "small": self.small.arrays()}
+        return {f"{name}.{key}": a for name, part in parts.items() for key, a in part.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        for name, fold in (("rows", self.rows), ("small", self.small)):
+            own = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
+            fold.restore(own)
+
+    def settle(self) -> None:
+        self.rows.settle()
+        self.small.settle()
+
+
+class SketchLift(SummedProduct):
+    r"""The product :math:`\sum_i w_i (x_i-\mu)(f(x_i) - \bar f)^T U`: components of a sketch."""
+
+    label = "components"
+
+    def __init__(
+        self,
+        centering: Centering,
+        V: Array,
+        shape: tuple[int, int],
+        sketch: StandardizedSketch,
+        mean: Vector,
+    ) -> None:
+        super().__init__(centering, V, shape)
+        self.sketch, self.small_mean = sketch, mean
+        drawn = sketch.drawn
+        self.row_bytes += 8 * (drawn.d + 2 * drawn.q)
+
+    def add(self, block: Block) -> None:
+        small = cast(self.sketch(block.rows), np.float64) - like(self.small_mean, self.V)
+        scores = cast(small @ self.V, self.centering.dtype)
+        if block.weights is not None:
+            scores = scores * like(block.weights, scores, self.centering.dtype)[:, None]
+        self.result += self.centering.transposed_times(self.centering(block.rows), scores)
+
+    def spawn(self) -> Self:
+        return type(self)(self.centering, self.V, self.shape, self.sketch, self.small_mean)
