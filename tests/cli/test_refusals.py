@@ -53,7 +53,7 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
         (["fit", "iris.cvs", "-o", "m.mercer"], 1, "Did you mean iris.csv?"),
         (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "Nor is there a folder none"),
-        (["fit", ".", "-o", "m.mercer"], 1, "is a folder"),
+        (["fit", ".", "--format", "npy", "-o", "m.mercer"], 1, "is a folder"),
         (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
         (["fit", "{iris}", "--kernel", "rbf(1) + ", "-o", "m.mercer"], 2, "from character"),
         (

@@ -104,8 +104,8 @@ def fitted(
     except MissingValues as error:
         lost = say.count(sum(error.missing.values()), "missing value")
         raise WorkError(
-            f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not fill them "
-            f"in. One fitted with --impute mean does."
+            f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not impute "
+            f"them. One fitted with --impute mean does."
         ) from error
 
 

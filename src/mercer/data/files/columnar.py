@@ -114,10 +114,10 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         if not names:
             raise FileError(f"{request.path} has no columns.")
         roles = assign_roles(names, request, index=_pandas_index(parts[0], names))
-        for i in (*roles.exact, *roles.weights):
-            if not is_number(types[names[i]]):
+        for name in (names[i] for i in (*roles.exact, *roles.weights)):
+            if not is_number(types[name]):
                 raise FileError(
-                    f"{request.path}: column {names[i]!r} is of type {types[names[i]]}, not numbers."
+                    f"{request.path}: column {name!r} is of type {types[name]}, not numbers."
                 )
         if not any(part.length for part in parts):
             raise FileError(f"{request.path} has columns, and no rows.")

@@ -207,9 +207,9 @@ def read_source(
     Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    file, _ = split_path(path)
+    file, part = split_path(path)
     suffix = file.suffix.lower()
-    if suffix == ".npy" and not is_url(path) and not file.is_fifo():
+    if suffix == ".npy" and not part and not is_url(path) and not file.is_fifo():
         return NpySource(file)
     request = Request(str(path), None if columns is None else _names(columns), direct=True)
     table = _table(path, request, None)
@@ -278,9 +278,13 @@ def _read_packed(path: Path, request: Request, suffix: str) -> Table:
     """Read a compressed file by way of a temporary one."""
     folder = TemporaryFolder()
     copy = folder.path / "rows"
-    with file_errors(request.path, "a compressed file"), folder.writing(), copy.open("wb") as file:
-        with path.open("rb") as packed:
-            shutil.copyfileobj(unpack(packed), file, 2**20)
+    with (
+        file_errors(request.path, "a compressed file"),
+        folder.writing(),
+        path.open("rb") as packed,
+        copy.open("wb") as file,
+    ):
+        shutil.copyfileobj(unpack(packed), file, 2**20)
     return _keep_folder(_read(copy, request, suffix), folder)
 
 
@@ -351,12 +355,12 @@ def _find_files(path: Path) -> tuple[Path, list[Path]]:
 
     Names that begin with a dot or an underscore are notes of who wrote the folder.
     """
+    root, pattern = path, str(path)
     if path.is_dir():
-        root, names = path, path.rglob("*")
+        pattern = f"{glob.escape(str(path))}/**"
     else:
-        parts = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
-        root, names = Path(*parts), map(Path, glob.iglob(str(path), recursive=True))
-    files = sorted(file for file in names if file.is_file())
+        root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+    files = sorted(file for file in map(Path, glob.glob(pattern, recursive=True)) if file.is_file())
     hidden = (".", "_")
     return root, [
         file

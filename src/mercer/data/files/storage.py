@@ -208,7 +208,7 @@ class Banded(Source):
     def band_bytes(self) -> int:
         """Bytes of the largest band, decoded."""
         longest = 1 if self.edges is None else int(np.diff(self.edges).max())
-        return longest * self.width * max(self.stored.itemsize, self.dtype.itemsize)
+        return longest * self.width * int(max(self.stored.itemsize, self.dtype.itemsize))
 
     @property
     def row_bytes(self) -> int:

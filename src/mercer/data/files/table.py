@@ -163,9 +163,10 @@ def make_named_table(
     """
     names, own = roles.names, roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
-    dropped = [i for i in range(len(names)) if i not in {*features, *extra, *roles.weights}]
+    used = {*features, *extra, *roles.weights}
+    dropped = [i for i in range(len(names)) if i not in used]
     identifiers = {i: "identifier" for i in ids if i in roles.features}
-    why = {i: text for i, text in {**reasons, **identifiers}.items() if text and i in dropped}
+    why = {i: text for i, text in {**reasons, **identifiers}.items() if text and i not in used}
     return make_table(
         request,
         source,

@@ -228,7 +228,8 @@ class TextColumns:
         features = [i for i in used if i in roles.exact or i not in empty]
         if not features:
             raise no_features(self.request, roles.names, ids, self.delimiter)
-        at = [placed.index(i) for i in features]
+        place = {i: j for j, i in enumerate(placed)}
+        at = [place[i] for i in features]
         unnamed = "no name" if self.request.columns is None else ""
         skipped = dict.fromkeys(set(roles.candidates) - set(roles.features), unnamed)
         return make_named_table(

@@ -206,14 +206,12 @@ class Delimited(TextReader):
         """Read more of a record that does not fit; refuse one that takes too much memory."""
         limit = max(self.size, get_config().budget // 8)
         if len(self.text) > limit:
-            quote, why = self._mask()[1], "one record"
-            if quote >= 0:
-                line = self.line + self.text.count("\n", 0, quote)
-                why = f"a quote that is opened in line {line} is not closed"
+            quote = self._mask()[1]
+            line = self.line + self.text.count("\n", 0, max(0, quote))
+            why = "one record" if quote < 0 else "a quote that is opened there is not closed"
             raise FileError(
-                f"{self.name}: line {self.line} and what follows it take more than "
-                f"{format_bytes(limit)}: {why}. Correct it, or raise the budget with "
-                f"config_context(memory=...)."
+                f"{self.name}: line {line} and what follows take more than {format_bytes(limit)}: "
+                f"{why}. Correct it, or raise the budget with config_context(memory=...)."
             )
         self.read(max(self.size, len(self.text)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,22 @@ from mercer.data.files.columns import extra as package
 from mercer.data.npy import write_npy
 from mercer.data.source import Source
 
-WRITERS: dict[str, Callable[[Any, Path], None]] = {
-    ".csv": lambda frame, path: frame.sink_csv(path),
-    ".tsv": lambda frame, path: frame.sink_csv(path, separator="\t"),
-    ".parquet": lambda frame, path: frame.sink_parquet(path),
-    ".arrow": lambda frame, path: frame.sink_ipc(path),
-    ".feather": lambda frame, path: frame.sink_ipc(path),
+# Values in a record batch or row group: few enough to be read in place.
+_BATCH, _GROUP = 2**18, 2**22
+
+
+def _sink_arrow(frame: Any, path: Path, width: int) -> None:
+    frame.sink_ipc(path, record_batch_size=max(1, _BATCH // width))
+
+
+WRITERS: dict[str, Callable[[Any, Path, int], None]] = {
+    ".csv": lambda frame, path, width: frame.sink_csv(path),
+    ".tsv": lambda frame, path, width: frame.sink_csv(path, separator="\t"),
+    ".parquet": lambda frame, path, width: frame.sink_parquet(
+        path, row_group_size=max(1, _GROUP // width)
+    ),
+    ".arrow": _sink_arrow,
+    ".feather": _sink_arrow,
 }
 
 
@@ -114,7 +125,13 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
 
     with whole(path) as part, progress.task("write", source.shape[0]) as tick:
         register = package("polars.io.plugins", "Table").register_io_source
-        WRITERS[path.suffix.lower()](register(frames, schema=schema), part)
+        try:
+            WRITERS[path.suffix.lower()](register(frames, schema=schema), part, len(schema))
+        except OSError as error:  # Polars gives the error number in the text alone
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if error.errno is not None or number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def _series(name: str, values: Any, n: int, text: bool) -> Any:
