@@ -194,6 +194,17 @@ def test_folders_of_text(tmp_path, suffix):
         read_table(folder)
 
 
+def test_keys_of_hive_folders(tmp_path):
+    for year, place in ((2023, "a b"), (2024, "c")):
+        folder = tmp_path / "t" / f"year={year}" / f"place={place.replace(' ', '%20')}"
+        folder.mkdir(parents=True)
+        pd.DataFrame({"x": [year / 2, 1.0]}).to_parquet(folder / "0.parquet")
+    table = read_table(tmp_path / "t", label="place")
+    assert table.source.names == ["x", "year"]
+    assert_array_equal(table.source.collect()[:3], [[1011.5, 2023], [1, 2023], [1012, 2024]])
+    assert table.extra["place"].tolist() == ["a b", "a b", "c", "c"]
+
+
 # Text.
 
 

@@ -118,9 +118,9 @@ def read_table(
         ``.xls``, ``.ods``, ``.npy``, ``.npz``, ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt``
         file (strings, one a line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
         ``.zst``); a ``.zarr`` folder; a folder or a pattern (``"part-*.csv"``) of CSV, NDJSON,
-        Parquet or Arrow files, which are one table, in the order of their names, with the keys of
-        Hive folders (``year=2024``) as columns. ``"rows.h5::name"`` is one of several arrays or
-        sheets of a file. ``"-"`` is the standard input.
+        Parquet or Arrow files, which are one table, in the order of their names (with the keys of
+        Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
+        of several arrays or sheets of a file. ``"-"`` is the standard input.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns of a file
         without names go by their number, ``"0"``, or by a range, ``"3-7"``.

@@ -127,9 +127,10 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
         register = package("polars.io.plugins", "Table").register_io_source
         try:
             WRITERS[path.suffix.lower()](register(frames, schema=schema), part, len(schema))
-        except OSError as error:  # Polars gives the error number in the text alone
+        except (OSError, pl.exceptions.PolarsError) as error:
+            # Polars gives the error number in the text alone.
             number = re.search(r"\(os error (\d+)\)", str(error))
-            if error.errno is not None or number is None:
+            if getattr(error, "errno", None) is not None or number is None:
                 raise
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
