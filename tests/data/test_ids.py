@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from mercer import PCA, config_context
 from mercer.data import as_source
 from mercer.data.files import FileError, read_table, write_table
-from mercer.data.files.roles import is_id_name
+from mercer.data.files.columns import is_id_name
 
 pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -24,8 +24,8 @@ from mercer.data.files.arrays import (
     read_hdf5,
     sparse_source,
 )
-from mercer.data.files.roles import Request, assign_roles, find_column
-from mercer.data.files.table import Table, make_table, require_memory, select_columns
+from mercer.data.files.columns import Request, assign_roles, find_column
+from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
 from mercer.data.source import Source
 from mercer.data.sparse import require_inside
 from mercer.messages import warn
@@ -122,7 +122,7 @@ def _rows(
     needed = 3 * sum(part.size * part.dtype.itemsize for part in parts)
     if kind == "csr" and needed > get_config().budget:
         return CSRRows(path, X, shape, request, features)
-    require_memory(request.path, needed)
+    check_file_memory(request.path, needed)
     matrix = getattr(scipy.sparse, f"{kind}_array")(tuple(part[:] for part in parts), shape=shape)
     return select_columns(sparse_source(matrix, request), features)
 

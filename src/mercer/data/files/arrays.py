@@ -17,8 +17,7 @@ from mercer import progress
 from mercer.config import format_bytes
 from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import extra
-from mercer.data.files.roles import Request
+from mercer.data.files.columns import Request, extra
 from mercer.data.files.storage import (
     SlicedRows,
     TemporaryFolder,
@@ -26,7 +25,7 @@ from mercer.data.files.storage import (
     memory_share,
     place_rows,
 )
-from mercer.data.files.table import Table, make_unnamed_table, require_memory, select_columns
+from mercer.data.files.table import Table, check_file_memory, make_unnamed_table, select_columns
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource, require_inside
@@ -63,7 +62,7 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         for entry in entries:
             _check_size(request, path, entry)
         if set(names) >= _SPARSE:
-            require_memory(request.path, 3 * sum(entry.file_size for entry in entries))
+            check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
             source: Source = _sparse_npz(path, request)
         elif len(entries) == 1:
             source = _extract(archive, entries[0], collect=request.all_columns)
@@ -119,7 +118,7 @@ def sparse_source(matrix: Any, request: Request) -> SparseSource:
         raise FileError(f"{request.path}: shape {matrix.shape} is not rows and columns.")
     if matrix.dtype.kind not in "fiub":
         raise FileError(f"{request.path} holds dtype {matrix.dtype}, not real numbers.")
-    require_memory(request.path, 8 * max(matrix.shape))
+    check_file_memory(request.path, 8 * max(matrix.shape))
     if matrix.format != "coo":  # whose constructor has checked
         sizes = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
         if matrix.format == "bsr":
@@ -153,7 +152,7 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                 f"{request.path} says that it holds {entries} entries, and has {size} bytes. It "
                 f"was cut short: write it again."
             )
-        require_memory(request.path, 64 * entries + 8 * max(rows, columns))
+        check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
         body = _entries(file, entries, 1 if dense else 2 if field == "pattern" else 3)
         make = _dense_matrix if dense else _sparse_matrix
         source = make(body, (rows, columns), mirrored, request)

@@ -14,8 +14,17 @@ import numpy as np
 from mercer.config import get_config
 from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import can_identify, count_ids, is_number, polars, rank_ids
-from mercer.data.files.roles import Request, Roles, assign_roles, no_features
+from mercer.data.files.columns import (
+    Request,
+    Roles,
+    assign_roles,
+    can_identify,
+    count_ids,
+    is_numeric,
+    no_features,
+    polars,
+    rank_ids,
+)
 from mercer.data.files.storage import (
     Banded,
     Decode,
@@ -24,7 +33,7 @@ from mercer.data.files.storage import (
     memory_share,
     stays_in_file,
 )
-from mercer.data.files.table import Table, make_named_table, require_memory
+from mercer.data.files.table import Table, check_file_memory, make_named_table
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.progress import Tick
@@ -41,7 +50,7 @@ class Part:
             raise FileError(f"{path} is a Feather file of version 1. Write it again as version 2.")
         self.parquet, pl = start[:4] == b"PAR1", polars()
         if not self.parquet and start != b"ARROW1":
-            require_memory(request.path, 3 * path.stat().st_size)
+            check_file_memory(request.path, 3 * path.stat().st_size)
             self.stream = pl.read_ipc_stream(path)
         folders = path.relative_to(root).parts[:-1] if path != root else ()
         pairs = [name.partition("=") for name in folders if "=" in name]
@@ -115,7 +124,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
             raise FileError(f"{request.path} has no columns.")
         roles = assign_roles(names, request, index=_pandas_index(parts[0], names))
         for name in (names[i] for i in (*roles.exact, *roles.weights)):
-            if not is_number(types[name]):
+            if not is_numeric(types[name]):
                 raise FileError(
                     f"{request.path}: column {name!r} is of type {types[name]}, not numbers."
                 )
@@ -126,7 +135,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         frame = _collect(parts, [names[i] for i in extra])
         columns = {i: frame[names[i]] for i in extra}
         ids = rank_ids({i: count_ids(columns[i]) for i in candidates})
-        features = [i for i in roles.features if is_number(types[names[i]]) and i not in ids]
+        features = [i for i in roles.features if is_numeric(types[names[i]]) and i not in ids]
         if not features:
             raise no_features(request, names, ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
@@ -157,7 +166,7 @@ def _common_types(parts: Sequence[Part], request: Request) -> dict[str, Any]:
                 f"({format_names(odd)}). Files of one table have the same."
             )
         for name, dtype in part.types.items():
-            if dtype != types[name] and not (is_number(dtype) and is_number(types[name])):
+            if dtype != types[name] and not (is_numeric(dtype) and is_numeric(types[name])):
                 raise FileError(
                     f"{request.path}: column {name!r} is of type {types[name]} in "
                     f"{first.path.name}, and {dtype} in {part.path.name}."

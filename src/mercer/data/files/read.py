@@ -21,7 +21,7 @@ from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
-from mercer.data.files.roles import Request
+from mercer.data.files.columns import Request
 from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import Table
 from mercer.data.files.text import read_text

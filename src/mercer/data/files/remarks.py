@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.data.errors import format_names
-from mercer.data.files.roles import is_id_name
+from mercer.data.files.columns import is_id_name
 from mercer.data.fold import Block, Fold
 
 Values = npt.NDArray[Any]

@@ -12,9 +12,15 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.columns import column_values, id_names, missing_entries
+from mercer.data.files.columns import (
+    Request,
+    Roles,
+    assign_roles,
+    column_values,
+    id_names,
+    missing_entries,
+)
 from mercer.data.files.remarks import Missing, Profile, dominant_feature, feature_remarks
-from mercer.data.files.roles import Request, Roles, assign_roles
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource
 
@@ -222,7 +228,7 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
     return source.map(lambda block: block.rows[:, at], len(at))
 
 
-def require_memory(path: str, needed: int) -> None:
+def check_file_memory(path: str, needed: int) -> None:
     """Refuse a file that is read at once and exceeds the memory budget."""
     budget = get_config().budget
     if needed > budget:

@@ -17,8 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.data.errors import FileError, file_errors, format_names
-from mercer.data.files.columns import FALSE, TRUE, Text, count_ids, polars, rank_ids
-from mercer.data.files.roles import Request, assign_roles, no_features
+from mercer.data.files.columns import (
+    FALSE,
+    TRUE,
+    Request,
+    Text,
+    assign_roles,
+    count_ids,
+    no_features,
+    polars,
+    rank_ids,
+)
 from mercer.data.files.storage import RowBuffer
 from mercer.data.files.table import Table, make_named_table
 from mercer.messages import warn

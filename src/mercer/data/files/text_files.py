@@ -24,9 +24,8 @@ import numpy as np
 from mercer import threads
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError
-from mercer.data.files.columns import MISSING, extra, polars
-from mercer.data.files.roles import Request
-from mercer.data.files.table import Table, require_memory
+from mercer.data.files.columns import MISSING, Request, extra, polars
+from mercer.data.files.table import Table, check_file_memory
 from mercer.data.files.text import TextBlock
 from mercer.data.strings import StringSource
 from mercer.messages import warn
@@ -376,7 +375,7 @@ class Spreadsheet:
         self.request, self.size = request, path.stat().st_size
         with zipfile.ZipFile(path) if zipfile.is_zipfile(path) else path.open("rb") as file:
             members = file.infolist() if isinstance(file, zipfile.ZipFile) else ()
-        require_memory(name, 4 * max(self.size, sum(member.file_size for member in members)))
+        check_file_memory(name, 4 * max(self.size, sum(member.file_size for member in members)))
         sheet = {"sheet_name": request.part} if request.part else {"sheet_id": 1}
         rows = polars().read_excel(
             path, **sheet, has_header=False, infer_schema_length=0, raise_if_empty=False
@@ -402,7 +401,7 @@ class Spreadsheet:
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
     """Read strings, one a line. A blank line is an empty string, except at the end."""
     size = root.stat().st_size
-    require_memory(request.path, 2 * size)
+    check_file_memory(request.path, 2 * size)
     reader = TextReader(root, request.path, request)
     try:
         reader.read(-1)
