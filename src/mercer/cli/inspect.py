@@ -98,6 +98,6 @@ def _told(key: str, value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    from mercer.data.errors import listed
+    from mercer.data.errors import format_names
 
-    return listed(value) if isinstance(value, list) else str(value)
+    return format_names(value) if isinstance(value, list) else str(value)

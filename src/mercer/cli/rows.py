@@ -15,8 +15,16 @@ from mercer.cli.facts import axes_of
 from mercer.cli.options import Rows
 from mercer.cli.say import Voice
 from mercer.data import Source, StringSource
-from mercer.data.errors import listed
-from mercer.data.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
+from mercer.data.errors import format_names
+from mercer.data.files import (
+    NAMELESS,
+    MissingValues,
+    Table,
+    download_advice,
+    is_url,
+    read_table,
+    split_path,
+)
 from mercer.estimators.pipeline import parts
 
 
@@ -45,7 +53,7 @@ def learning(asked: Rows, voice: Voice) -> Table:
 def notes(asked: Rows, table: Table) -> list[str]:
     """Return what should be known about the columns that a model is fitted to."""
     found = []
-    suffix = split(asked.data)[0].suffix.lower()
+    suffix = split_path(asked.data)[0].suffix.lower()
     if asked.id is None and table.id is not None and suffix != ".h5ad":
         found.append(table.naming(f"columns={[table.id, '*']}"))
     elif table.unnamed:
@@ -59,10 +67,10 @@ def notes(asked: Rows, table: Table) -> list[str]:
     beside = [name for name in table.extra if _matches(name, kept) and name != table.id]
     beside = [name for name in beside if name not in (table.source.names or ())]
     if beside:
-        found.append(f"left out of the features by --keep: {listed(beside)}.")
+        found.append(f"left out of the features by --keep: {format_names(beside)}.")
     dropped = [name for name in table.dropped if _matches(name, asked.left)]
     if dropped:
-        found.append(f"left out by --drop: {listed(dropped)}.")
+        found.append(f"left out by --drop: {format_names(dropped)}.")
     found += table.remarks
     if table.dominant and getattr(asked, "scale", "none") == "none":
         found.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
@@ -96,8 +104,8 @@ def fitted(
     except MissingValues as error:
         lost = say.count(sum(error.missing.values()), "missing value")
         raise WorkError(
-            f"{error.path}: {lost} in {listed(error.missing)}, and the model does not fill them "
-            f"in. One fitted with --impute mean does."
+            f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not impute "
+            f"them. One fitted with --impute mean does."
         ) from error
 
 
@@ -117,7 +125,7 @@ def _named(
     missing: bool,
 ) -> Table:
     """Read the columns of these names; say which others are not used."""
-    path, format = split(asked.data)[0], asked.format
+    path, format = split_path(asked.data)[0], asked.format
     suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
     columns, drop, others = names, asked.left, [origin.get("id"), *optional]
     if names is None:  # columns go by their numbers, as in the fit
@@ -138,10 +146,10 @@ def _named(
     )
     if names is not None and columns is not None and table.source.names != names:
         lost = [name for name in names if name not in (table.source.names or ())]
-        raise WorkError(f"{asked.data} has no columns {listed(lost)}, which the model needs.")
+        raise WorkError(f"{asked.data} has no columns {format_names(lost)}, which the model needs.")
     dropped = [name for name in table.dropped if not _matches(name, drop)]
     if dropped and names is not None:
-        voice.note(f"not used, as the model has no such columns: {listed(dropped)}.")
+        voice.note(f"not used, as the model has no such columns: {format_names(dropped)}.")
     usual = origin.get("id")
     if usual is not None and table.id is None and usual not in table.extra:
         voice.note(
@@ -165,8 +173,8 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def present(data: str) -> str:
     """Return a path that can be read; say what it is where it cannot."""
     if is_url(data):
-        raise WorkError(download(data))
-    path = split(data)[0]
+        raise WorkError(download_advice(data))
+    path = split_path(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is a folder, and empty. Name a file of rows.")
     if data != "-" and not path.exists():
