@@ -169,7 +169,7 @@ def test_the_error_in_one_pass_is_the_error(weights, kernel, features):
     formula = (w @ np.diag(K) - w @ N @ w / n - found.eigenvalues_.sum()) / n
     F, B = features(X), features(X[at])
     P = B.T @ axes(found) @ axes(found).T @ B
-    apart = F - found.projection_.shares @ B
+    apart = F - found.projection_.mean_coef @ B
     direct = np.average(((apart - apart @ P) ** 2).sum(axis=1), weights=w)
     assert np.allclose(P @ P, P, atol=1e-9)  # a projector
     assert formula == pytest.approx(direct, rel=1e-8)

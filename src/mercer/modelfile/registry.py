@@ -80,11 +80,6 @@ def build(name: str, parts: Parts) -> Any:
     return obj
 
 
-def codec_of(cls: type) -> Codec | None:
-    """Return the codec of a class; None for classes that cannot be saved."""
-    return _by_class().get(cls)
-
-
 @functools.cache
 def models() -> tuple[type, ...]:
     """Return the estimators and sketches, which can be saved on their own."""
@@ -106,7 +101,8 @@ def _codecs() -> dict[str, Codec]:
 
 
 @functools.cache
-def _by_class() -> dict[type, Codec]:
+def codecs_by_class() -> dict[type, Codec]:
+    """Return the codecs of all classes that can be saved."""
     return {codec.cls: codec for codec in _codecs().values()}
 
 
