@@ -106,8 +106,8 @@ def test_what_is_no_scatter():
     for bad, said in [
         ([[1.0, np.nan], [np.nan, 1.0]], "nan in row 0, column 1"),
         ([[1e-12, 5e-13], [0.0, 1e-12]], "not symmetric"),
-        ([[1.0, 2.0], [2.0, 1.0]], "no scatter: its entry 2 in row 0, column 1"),
-        ([[-1.0, 0.0], [0.0, 1.0]], "no scatter"),
+        ([[1.0, 2.0], [2.0, 1.0]], "not positive semi-definite: the entry 2 in row 0, column 1"),
+        ([[-1.0, 0.0], [0.0, 1.0]], "not positive semi-definite"),
     ]:
         with pytest.raises(ValueError, match=said):
             FeatureGrouping(1).fit_scatter(bad)

@@ -113,7 +113,7 @@ def test_the_identity_only_if_asked(X):
         (Hashing(5, signed=2), "signed=2"),
         (Hashing(5, scaling="l"), "scaling='l' must be one of"),
         (SparseSign(5), "nonzeros=8 must be at most q=5"),
-        (Resize((6, 11), (3, 4)), "6 × 11 have 66 pixels, and the rows have 60 columns"),
+        (Resize((6, 11), (3, 4)), "6 × 11 have 66 pixels, but the rows have 60 columns"),
         (Resize((6, 10, 3), (3, 4)), "6 × 10 × 3 have 180 pixels"),
         (Resize((6, 10), (7, 4)), r"to=\(7, 4\) must be at most the images' 6 × 10"),
         (Resize((6, 10), 3), "to=3 must be"),

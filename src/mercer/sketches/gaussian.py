@@ -15,17 +15,17 @@ class Gaussian(RandomMap):
 
     Marukatat (2022), (36). The variance of a dot product is
     :math:`(\|x\|^2\|y\|^2 + (x^Ty)^2)/q`, whatever the rows. It costs a dense product, n d q;
-    the d×q matrix is kept where it fits a quarter of the memory budget, and else made again for
-    every block of rows, in pieces of at most 4 MiB: the same bits.
+    the d×q matrix stays in memory if it fits a quarter of the memory budget. Otherwise it is
+    computed again for every block of rows, in parts of at most 4 MiB, with the same bits.
 
     Parameters
     ----------
     q : int
         Number of columns of the result.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws another map every time.
+        Seed; None draws a different map every time.
     identity : bool
-        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Gaussian(RandomMap):
 
 
 class GaussianMatrix(SketchMatrix):
-    """A Gaussian matrix, a stream of random numbers to every piece."""
+    """A Gaussian matrix; every part has its own stream of random numbers."""
 
     def __init__(self, d: int, q: int, seed: int) -> None:
         super().__init__(d, q)
@@ -69,7 +69,7 @@ def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
     :math:`2\exp(-q(\epsilon^2/4-\epsilon^3/6))`; dot products follow from the lengths of
     :math:`x/\|x\| \pm y/\|y\|`, and n² such lengths are asked for. It holds whatever the rows
     and whatever d, so it is large; the error measured by `mercer.metrics.dot_product_error` is
-    mostly far smaller. For SparseSign, Hadamard and Hashing it is a guide, not a bound: their
+    usually far smaller. For SparseSign, Hadamard and Hashing it is a guide, not a bound: their
     dot products have about the same variance, but rows of few large features can do worse, by
     Hashing above all.
 

@@ -30,9 +30,9 @@ class Hadamard(RandomMap):
     q : int
         Number of columns of the result.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws another map every time.
+        Seed; None draws a different map every time.
     identity : bool
-        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
 
     Examples
     --------

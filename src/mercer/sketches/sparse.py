@@ -146,9 +146,9 @@ class Hashing(RandomMap):
         "paper" divides by l, as (46) prints, where :math:`\sqrt l` is right: all dot products
         are then l times too small. For comparison.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws another map every time.
+        Seed; None draws a different map every time.
     identity : bool
-        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
 
     Examples
     --------
@@ -218,9 +218,9 @@ class SparseSign(RandomMap):
     nonzeros : int
         Places of a feature, s; at most q.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws another map every time.
+        Seed; None draws a different map every time.
     identity : bool
-        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
 
     Examples
     --------
