@@ -89,6 +89,7 @@ class Greedy(Cholesky):
     """
 
     name = "greedy"
+    on = "basis"
 
     def __init__(self, n_basis: int | float | None = None, tol: float = 0.0) -> None:
-        super().__init__(n_basis, tol)
+        self.n_basis, self.tol = n_basis, tol
