@@ -72,7 +72,7 @@ class Rule(Params):
     """
 
     @property
-    def check_whole(self) -> bool:
+    def whole(self) -> bool:
         """Whether the rule always needs the complete spectrum."""
         return False
 

@@ -74,7 +74,7 @@ class MLE(Rule):
     """
 
     @property
-    def check_whole(self) -> bool:
+    def whole(self) -> bool:
         return True
 
     def check(self, n: int, d: int) -> None:
@@ -117,7 +117,7 @@ class GavishDonoho(Rule):
         self.noise = noise
 
     @property
-    def check_whole(self) -> bool:
+    def whole(self) -> bool:
         return self.noise is None
 
     def check(self, n: int, d: int) -> None:
