@@ -11,6 +11,7 @@ from sklearn.base import clone
 from mercer.data import Source, StringSource
 from mercer.kernels import RBF, ExponentialChiSquare, FromFunction, Kernel, Laplacian, as_kernel
 from mercer.kernels.grammar import NAMES, WITHOUT_GAMMA
+from mercer.messages import ParameterError
 from mercer.methods.preparation import column_statistics
 from mercer.problem import Problem
 from mercer.rules import Count
@@ -48,9 +49,11 @@ def resolved(
 def _suited(kernel: Kernel, source: Source) -> Kernel:
     given = "strings" if isinstance(source, StringSource) else "vectors"
     if kernel.takes not in (given, "anything"):
-        raise ValueError(
-            f"kernel={kernel!r} takes rows of {kernel.takes}, and X holds "
-            f"{'strings' if given == 'strings' else 'numbers'}."
+        raise ParameterError(
+            "kernel",
+            kernel,
+            f"takes rows of {kernel.takes}, and X holds "
+            f"{'strings' if given == 'strings' else 'numbers'}.",
         )
     return kernel
 

@@ -11,7 +11,7 @@ from mercer.data import ArraySource, SparseSource, as_source
 from mercer.estimators.kernel import has_gamma
 from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
 from mercer.kernels.distances import Stationary
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.problem import KernelProblem
 
@@ -104,6 +104,8 @@ def _remedy(given: Any, kernel: Kernel, size: str) -> str:
     if not isinstance(given, str):
         better = f"{type(kernel).__name__}.from_median(X)"
     else:
-        better = 'gamma="median"' if has_gamma(given) else f'kernel="{name}" with gamma="median"'
-    gamma = kernel.get_params()["gamma"]
-    return f"gamma={gamma:.3g} is {size} for these rows: try {better}; {scaled}."
+        better = format_parameter("gamma", "median")
+        if not has_gamma(given):
+            better = f"{format_parameter('kernel', name)} with {better}"
+    gamma = format_parameter("gamma", float(f"{kernel.get_params()['gamma']:.3g}"))
+    return f"{gamma} is {size} for these rows: try {better}; {scaled}."

@@ -31,6 +31,7 @@ from mercer.data import (
 from mercer.data.files import NAMELESS, id_names, read_source, split
 from mercer.data.files.lines import as_table
 from mercer.data.files.roles import Ask
+from mercer.messages import format_parameter
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -58,8 +59,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         if isinstance(source, StringSource):
             ask = Ask(str(X), direct=not isinstance(X, Source))
             raise ValueError(
-                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
-                f"strings there is KernelPCA with a kernel of strings."
+                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. KernelPCA "
+                f"takes strings with {format_parameter('kernel', 'substring')}."
                 f"{as_table(source.strings, ask)}"
             )
         _check_features(estimator, source, reset)

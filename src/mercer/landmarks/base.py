@@ -11,6 +11,7 @@ from mercer.arrays import Vector
 from mercer.config import format_bytes, get_config
 from mercer.data import StringSource
 from mercer.linalg.span import Basis
+from mercer.messages import format_parameter
 from mercer.params import Params
 from mercer.problem import KernelProblem
 
@@ -84,8 +85,9 @@ def inclusion(sizes: Vector, m: int) -> Vector:
     sizes = np.asarray(sizes, np.float64)
     if int((sizes > 0).sum()) < m:
         raise ValueError(
-            f"only {int((sizes > 0).sum())} rows can be drawn, and n_basis={m} were asked for. "
-            f"Take a smaller basis, or select='uniform'."
+            f"only {int((sizes > 0).sum())} rows can be drawn, and "
+            f"{format_parameter('n_basis', m)} were asked for. Take a smaller basis, or "
+            f"{format_parameter('select', 'uniform')}."
         )
     certain = np.zeros(len(sizes), bool)
     while True:
@@ -119,7 +121,8 @@ def require_memory(nbytes: float, what: str) -> None:
     if nbytes > budget:
         raise MemoryError(
             f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
-            f"Take a smaller basis, select='uniform', or raise it with config_context(memory=...)."
+            f"Take a smaller basis, {format_parameter('select', 'uniform')}, or raise it with "
+            f"{format_parameter('memory')}."
         )
 
 
@@ -129,6 +132,6 @@ def require_rows(problem: KernelProblem, m: int) -> None:
     there = problem.source.shape[0] if weights is None else int((weights > 0).sum())
     if there < m:
         raise ValueError(
-            f"only {there} rows have a weight above zero, and n_basis={m} were asked for. "
-            f"Take a smaller basis."
+            f"only {there} rows have a weight above zero, and {format_parameter('n_basis', m)} "
+            f"were asked for. Take a smaller basis."
         )

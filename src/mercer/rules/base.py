@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.data.checkpoint import kept_seed
+from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 from mercer.rules.noise import (
     hard_threshold,
@@ -95,9 +96,11 @@ class Count(Rule):
 
     def check(self, n: int, d: int) -> None:
         if not _is_count(self.k) or not 0 <= self.k <= min(n, d):
-            raise ValueError(
-                f"n_components={self.k!r} must be between 0 and "
-                f"min(n_samples, n_features)={min(n, d)}; None keeps them all"
+            raise ParameterError(
+                "n_components",
+                self.k,
+                f"must be between 0 and min(n_samples, n_features)={min(n, d)}; "
+                f"{format_parameter('n_components', None)} keeps all.",
             )
 
     def _choose(self, shown: Shown) -> int | None:
@@ -268,7 +271,9 @@ class MLE(Rule):
 
     def check(self, n: int, d: int) -> None:
         if n < d:
-            raise ValueError("n_components='mle' is only supported if n_samples >= n_features")
+            raise ParameterError(
+                "n_components", "mle", "is only supported if n_samples >= n_features"
+            )
 
     def _choose(self, shown: Shown) -> int | None:
         if not shown.whole:
