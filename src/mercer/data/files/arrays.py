@@ -20,6 +20,7 @@ from mercer.data.files.table import Table, from_numbers
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource, require_inside
+from mercer.messages import format_parameter
 
 # Deflate makes nothing more than 1032 times smaller; LZMA and bzip2 can, and are not used by
 # numpy.savez.
@@ -147,5 +148,5 @@ def require_room(ask: Ask, needed: int) -> None:
     if needed > budget:
         raise BudgetError(
             f"{ask.path}: reading it takes {format_bytes(needed)}, and the memory budget is "
-            f"{format_bytes(budget)}. Raise it with config_context(memory=...)."
+            f"{format_bytes(budget)}. Raise it with {format_parameter('memory')}."
         )

@@ -146,7 +146,7 @@ class Columns:
         names = self.roles.names
         if not used:
             alone = self.delimiter == "\t" and self.width == 1
-            other = self.ask.option("format='csv'")
+            other = self.ask.option("format", "csv")
             remedy = f" If fields are separated otherwise, read it with {other}."
             raise FileError(
                 f"{self.ask.path} has no column of numbers, read with {self.delimiter!r} between "
@@ -336,8 +336,7 @@ class Columns:
                 f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
                 f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
-        keep = ", missing='keep'" if self.ask.direct else ""
-        option = self.ask.option(f"na=[{text!r}]{keep}")
+        option = self.ask.option("na", [text], missing="keep")
         remedy = f"If that stands for a missing value, pass {option}." if numbers else ""
         if i in self.roles.required:
             raise FileError(

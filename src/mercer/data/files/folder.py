@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mercer.config import format_bytes
+from mercer.messages import format_parameter
 
 
 class Folder:
@@ -34,7 +35,7 @@ class Folder:
                 error.errno,
                 f"no room for the rows in {self.path.parent} ({free} free), where they are kept "
                 f"while they do not fit the memory budget. Set TMPDIR to a folder with more room, "
-                f"or raise the budget with config_context(memory=...)",
+                f"or raise the budget with {format_parameter('memory')}",
             ) from error
 
 

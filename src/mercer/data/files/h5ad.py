@@ -22,7 +22,7 @@ from mercer.data.files.roles import Ask, assign, find
 from mercer.data.files.table import Table, chosen, finished
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 
 Values = npt.NDArray[Any]
 
@@ -59,7 +59,8 @@ def _member(file: Any, part: str, ask: Ask) -> Any:
     """Return the matrix of that name, or say which there are."""
     if "X" not in file and "var" not in file:
         raise FileError(
-            f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
+            f"{ask.path} has no /X: not an AnnData file. Read other HDF5 with "
+            f"{format_parameter('format', 'h5')}."
         )
     if part not in file:
         layers = sorted(file["layers"]) if "layers" in file else []

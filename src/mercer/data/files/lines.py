@@ -16,7 +16,6 @@ from mercer.data.strings import StringSource
 
 # Lines that are looked at to tell whether a file is a table.
 _LINES = 20
-_CSV = "format='csv'"
 
 
 def read(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
@@ -48,4 +47,4 @@ def as_table(strings: Sequence[str], ask: Ask) -> str:
     numbers = sum(NUMBER.fullmatch(text) is not None for text in flat)
     if not fields or min(map(len, fields)) < 2 or 2 * numbers < len(flat):
         return ""
-    return f" Its lines look like a table of numbers: read it with {ask.option(_CSV)}."
+    return f" Its lines look like a table of numbers: read it with {ask.option('format', 'csv')}."

@@ -26,7 +26,7 @@ from mercer.data.files.roles import Ask
 from mercer.data.files.table import Table
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 
 Reader = Callable[[Path, Ask, Callable[[int], None]], Table]
 
@@ -217,7 +217,7 @@ def read_source(
     if quiet:
         return table.source
     if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
-        option = ask.option(f"columns={[table.id, '*']}")
+        option = ask.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
         left = len(table.reasons)
@@ -295,7 +295,7 @@ def _read(path: Path, ask: Ask, format: str | None) -> Table:
         return _unchanged(reader, path, ask)
     start = _by_start(path)
     if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
-        remedy = f"Read it with {ask.option(f'format={start[1:]!r}')}."
+        remedy = f"Read it with {ask.option('format', start[1:])}."
         if start == ".npz" and zipfile.is_zipfile(path):
             inside = zipfile.ZipFile(path).namelist()
             if "[Content_Types].xml" in inside or "mimetype" in inside:
@@ -327,7 +327,8 @@ def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
         elif suffix not in FOLDERS:  # else it says so itself, whatever else lies in it
             suffix = _inside(path, ask)
     if suffix not in READERS:
-        what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
+        named = format_parameter("format", format) if format else f"the suffix {suffix!r}"
+        what = f"{named} is not known"
         if not path.exists():
             what = "there is no file or folder of that name"
         elif format is None and suffix in _REMEDIES:
@@ -371,8 +372,8 @@ def _able(found: Sequence[str]) -> list[str]:
 
 
 def _formats(found: Sequence[str], ask: Ask) -> str:
-    options = [f"format={suffix[1:]!r}" for suffix in _able(found)]
-    return ask.option(options[0]) if ask.direct else " or ".join(options)
+    able = [suffix[1:] for suffix in _able(found)]
+    return " or ".join(ask.option("format", name) for name in (able[:1] if ask.direct else able))
 
 
 def _by_start(path: Path) -> str | None:

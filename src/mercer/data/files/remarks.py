@@ -15,6 +15,7 @@ from mercer.data.files.numbering import Consecutive, Rising, narrowed, whole
 from mercer.data.files.roles import says_id
 from mercer.data.fold import Block
 from mercer.data.source import Source
+from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
@@ -213,9 +214,10 @@ def _leave(names: Sequence[str]) -> str:
     """Say that columns are features, and how to change that."""
     if len(names) == 1:
         (name,) = names
-        return f"Used as a feature. drop={name!r} leaves it out; id={name!r} uses it as row names."
-    every = list(names) if len(names) <= _NAMED else "..."
-    return f"Used as features. drop={every} leaves them out."
+        drop, id = format_parameter("drop", name), format_parameter("id", name)
+        return f"Used as a feature. {drop} leaves it out; {id} uses it as row names."
+    every = list(names) if len(names) <= _NAMED else ...
+    return f"Used as features. {format_parameter('drop', every)} leaves them out."
 
 
 def profiled(source: Source) -> Profile:

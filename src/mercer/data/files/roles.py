@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from mercer.data.errors import FileError, listed
+from mercer.messages import as_python, format_parameter
 
 # Names that identifiers have: id, sample_id, PassengerId, row names of R and pandas.
 _ID_NAME = re.compile(
@@ -51,11 +53,15 @@ class Ask:
         roles = (self.columns, self.label, self.weights, self.id)
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
 
-    def option(self, text: str) -> str:
-        """Write an option of `read_table`; the whole call where the user has not called it."""
+    def option(self, name: str, value: Any, **others: Any) -> str:
+        """Write an option of `read_table`; the whole call where the user has not called it.
+
+        The whole call has the `others` too.
+        """
         if not self.direct:
-            return text
-        call = f"read_table({self.path!r}, {text}).source"
+            return format_parameter(name, value)
+        arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
+        call = f"read_table({self.path!r}, {arguments}).source"
         return f"{call}, with: from mercer.data.files import read_table"
 
 
@@ -177,7 +183,7 @@ def only_ids(ids: Sequence[int], names: Sequence[str], ask: Ask) -> str:
     if not ids:
         return ""
     which = [names[i] for i in ids]
-    option = ask.option(f"columns={which[:1]}")
+    option = ask.option("columns", which[:1])
     return f" Identifiers are not features: {listed(which)}. To use one, pass {option}."
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from mercer.config import format_bytes
 from mercer.data.errors import FileError
+from mercer.messages import format_parameter
 
 DELIMITERS = ("\t", ";", "|", ",")
 """Those that are looked for; of two that fit, the earlier."""
@@ -139,7 +140,7 @@ class Pieces:
             why = f"a quote that is opened in line {quote} is not closed" if quote else "one record"
             raise FileError(
                 f"{self.path}: {where} take more than {format_bytes(self.limit)}: {why}. "
-                f"Mend it, or raise the budget with config_context(memory=...)."
+                f"Mend it, or raise the budget with {format_parameter('memory')}."
             )
         more = self.file.read(max(self.size - len(self.rest), len(self.rest), 1))
         self.ended = not more
