@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from mercer import __version__
-from mercer.cli import apply, compare, demo, errors, fit, inspect, novelty, report
+from mercer.cli import apply, compare, errors, fit, inspect, novelty, report
 from mercer.cli.command import add_command, join_lines
-from mercer.cli.console import replace_unencodable
+from mercer.cli.console import Reporter, Result, replace_unencodable
+from mercer.cli.options import Common, option
 
 _HELP = """PCA and kernel PCA at any scale, with a proof of how close to optimal every result
 is."""
@@ -51,81 +54,42 @@ def _main(
     pass
 
 
-add_command(
-    app,
-    "fit",
-    fit.FitOptions,
-    fit.fit,
-    "mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html",
-    "mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer",
-    'mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000 '
-    "--select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet",
-    "mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer",
-)
-add_command(
-    app,
-    "plan",
-    fit.PlanOptions,
-    fit.plan,
-    "mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB",
-)
-add_command(
-    app,
-    "transform",
-    apply.TransformOptions,
-    apply.transform,
-    "mercer transform iris.mercer iris.csv --keep species -o scores.parquet",
-    "cat new.csv | mercer transform iris.mercer - --format csv -o - | head",
-)
-add_command(
-    app,
-    "inverse",
-    apply.InverseOptions,
-    apply.inverse,
-    "mercer inverse iris.mercer scores.parquet -o rows.csv",
-)
-add_command(
-    app,
-    "denoise",
-    apply.TransformOptions,
-    apply.denoise,
-    "mercer fit clean.npy --kernel rbf --preimage auto -o digits.mercer",
-    "mercer denoise digits.mercer noisy.npy -o denoised.npy",
-)
-add_command(
-    _novelty,
-    "fit",
-    novelty.NoveltyFitOptions,
-    novelty.fit_detector,
-    "mercer novelty fit ordinary.csv --contamination 0.05 -o ordinary.mercer",
-)
-add_command(
-    _novelty,
-    "score",
-    novelty.NoveltyScoreOptions,
-    novelty.score,
-    "mercer novelty score ordinary.mercer new.csv -o scored.csv",
-)
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(Common):
+    """Options of demo."""
+
+    output: Path = option(
+        "Folder for the model and the report.", "--output", "-o", default=Path("mercer-demo")
+    )
+
+
+def _demo(options: DemoOptions, reporter: Reporter) -> Result:
+    """Show what Mercer does on handwritten digits: plan, fit, certificate, noise, report.
+
+    The data come with scikit-learn. The folder is made, and files of an earlier demo replaced.
+
+    Examples
+    --------
+    $ mercer demo -o somewhere
+    """
+    from mercer.cli.demo import show_all
+
+    files = show_all(options.output, quiet=options.json)
+    return Result({key: None if path is None else str(path) for key, path in files.items()})
+
+
+add_command(app, "fit", fit.fit)
+add_command(app, "plan", fit.plan)
+add_command(app, "transform", apply.transform)
+add_command(app, "inverse", apply.inverse)
+add_command(app, "denoise", apply.denoise)
+add_command(_novelty, "fit", novelty.fit_detector)
+add_command(_novelty, "score", novelty.score)
 app.add_typer(_novelty)
-add_command(app, "inspect", inspect.InspectOptions, inspect.inspect, "mercer inspect iris.mercer")
-add_command(
-    app,
-    "report",
-    report.ReportOptions,
-    report.report,
-    "mercer report iris.mercer iris.csv --label species -o iris.html",
-    "mercer report digits.mercer digits.npy --images 8x8 -o digits.html",
-)
-add_command(
-    app,
-    "compare",
-    compare.CompareOptions,
-    compare.compare,
-    "mercer compare rows.npy --components 10",
-    "mercer compare rows.npy --kernel rbf --components 10 --basis 500 "
-    "--method exact,subset,nystrom",
-)
-add_command(app, "demo", demo.DemoOptions, demo.demo, "mercer demo -o somewhere", bars=False)
+add_command(app, "inspect", inspect.inspect)
+add_command(app, "report", report.report)
+add_command(app, "compare", compare.compare)
+add_command(app, "demo", _demo, bars=False)
 
 # What typer raises for an invalid command line: the base of BadParameter.
 _Usage: Any = typer.BadParameter.__mro__[1]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.cli.console import Reporter, Result, format_file, format_seconds, pairs
 from mercer.cli.options import Fitted, Output, argument, output_file
@@ -16,23 +16,27 @@ from mercer.cli.options import Fitted, Output, argument, output_file
 class TransformOptions(Fitted, Output):
     """Options of transform and denoise."""
 
-    output: Annotated[
-        Path,
-        output_file("Table to write: .csv, .tsv, .parquet, .arrow or .npy; - is CSV on stdout."),
-    ]
+    output: Path = output_file(
+        "Table to write: .csv, .tsv, .parquet, .arrow or .npy; - is CSV on stdout."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class InverseOptions(TransformOptions):
     """Options of inverse."""
 
-    data: Annotated[str, argument("Scores, as transform writes them, or -.")]
+    data: str = argument("Scores, as transform writes them, or -.")
 
 
 def transform(options: TransformOptions, reporter: Reporter) -> Result:
     """Compute the scores of rows with a fitted model.
 
     Columns are matched by name; others are not used.
+
+    Examples
+    --------
+    $ mercer transform iris.mercer iris.csv --keep species -o scores.parquet
+    $ cat new.csv | mercer transform iris.mercer - --format csv -o - | head
     """
     from mercer.cli import outputs
 
@@ -43,6 +47,10 @@ def inverse(options: InverseOptions, reporter: Reporter) -> Result:
     """Map scores back to rows.
 
     A kernel model must have been fitted with --preimage.
+
+    Examples
+    --------
+    $ mercer inverse iris.mercer scores.parquet -o rows.csv
     """
     from mercer.cli import outputs
 
@@ -53,6 +61,11 @@ def denoise(options: TransformOptions, reporter: Reporter) -> Result:
     """Denoise data by projecting it onto the components.
 
     A kernel model must have been fitted with --preimage.
+
+    Examples
+    --------
+    $ mercer fit clean.npy --kernel rbf --preimage auto -o digits.mercer
+    $ mercer denoise digits.mercer noisy.npy -o denoised.npy
     """
     from mercer.cli import outputs
 

@@ -5,26 +5,25 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import MISSING, fields
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from mercer.cli import errors
 from mercer.cli.console import Reporter, Result
-from mercer.cli.options import VALUES
+from mercer.cli.options import COMPLETED, values
 
 Work = Callable[[Any, Reporter], Result]
 
 
-def add_command(
-    group: typer.Typer, name: str, options: type, work: Work, *examples: str, bars: bool = True
-) -> None:
+def add_command(group: typer.Typer, name: str, work: Work, *, bars: bool = True) -> None:
     """Register a function of options as a command; its docstring is the help.
 
     Without `bars`, the command shows its own progress.
     """
+    options: type = get_type_hints(work)["options"]
 
     def run(**values: Any) -> None:
         chosen = options(**values)
@@ -42,9 +41,10 @@ def add_command(
     # typer reads the signature: the fields stand there as parameters.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
-    run.__doc__ = join_lines(work.__doc__ or "")
+    text, _, code = (inspect.getdoc(work) or "").partition("Examples\n--------\n")
+    examples = [" ".join(example.split()) for example in code.split("$ ")[1:]]
     title = "Example:" if len(examples) == 1 else "Examples:"
-    group.command(name, epilog="\n\n".join([title, *examples]))(run)
+    group.command(name, help=join_lines(text), epilog="\n\n".join([title, *examples]))(run)
 
 
 def join_lines(text: str) -> str:
@@ -54,28 +54,30 @@ def join_lines(text: str) -> str:
 
 def _parameters(options: type) -> list[inspect.Parameter]:
     """Return the fields as parameters: arguments, then options, a class's before its bases'."""
-    hints = get_type_hints(options, include_extras=True)
-    defaults = {one.name: one.default for one in fields(options)}
-    names = [name for name in ("model", "data") if name in defaults]
+    hints = get_type_hints(options)
+    known = {one.name: one for one in fields(options)}
+    names = [name for name in ("model", "data") if name in known]
     for base in options.__mro__:
         names += [name for name in vars(base).get("__annotations__", {}) if name not in names]
+    parameters = []
     for name in names:
-        for info in getattr(hints[name], "__metadata__", ()) if name in VALUES else ():
-            info.autocompletion = _completion(VALUES[name])
-    return [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if defaults[name] is MISSING else defaults[name],
-            annotation=hints[name],
+        info, default = known[name].metadata["typer"], known[name].default
+        if name in COMPLETED:
+            info.autocompletion = _completion(name)
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if default is MISSING else default,
+                annotation=Annotated[hints[name], info],
+            )
         )
-        for name in names
-    ]
+    return parameters
 
 
-def _completion(values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def _completion(option: str) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
-        return [value for value in values() if value.startswith(incomplete)]
+        return [value for value in values(option) if value.startswith(incomplete)]
 
     return complete
 

@@ -9,7 +9,7 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
 from mercer.cli.options import Model, Rows, model_option
@@ -27,13 +27,12 @@ _PROCESS = Path("/proc/self")
 class CompareOptions(Rows, Model):
     """Options of compare."""
 
-    method: Annotated[
-        str | None,
-        model_option("Methods to compare. Default: the most useful ones.", "A,B,…", "--method"),
-    ] = None
-    patience: Annotated[
-        float, model_option("Skip methods that are expected to take more seconds than this.")
-    ] = 60.0
+    method: str | None = model_option(
+        "Methods to compare. Default: the most useful ones.", "A,B,…", "--method"
+    )
+    patience: float = model_option(
+        "Skip methods that are expected to take more seconds than this.", default=60.0
+    )
 
 
 @dataclass
@@ -56,6 +55,12 @@ def compare(options: CompareOptions, reporter: Reporter) -> Result:
 
     Memory is the growth of the process during the fit. Methods that would exceed the memory limit
     or --patience are skipped and listed.
+
+    Examples
+    --------
+    $ mercer compare rows.npy --components 10
+    $ mercer compare rows.npy --kernel rbf --components 10 --basis 500 --method
+      exact,subset,nystrom
     """
     from mercer.cli import rows
     from mercer.cli.errors import WorkError

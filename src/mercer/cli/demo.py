@@ -1,18 +1,22 @@
-"""``mercer demo``: a plan, a fit, its certificate and a report of handwritten digits."""
+"""The demonstration: a plan, a fit, its certificate, noise removed, a report."""
 
 from __future__ import annotations
 
 import io
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import numpy as np
+import sklearn.decomposition
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+from sklearn.datasets import load_digits
 
+import mercer
+from mercer import progress
 from mercer.cli.console import (
-    Reporter,
-    Result,
     empty_table,
     format_file,
     format_seconds,
@@ -20,47 +24,28 @@ from mercer.cli.console import (
     pairs,
     spectrum_table,
 )
-from mercer.cli.options import Common
+from mercer.kernels import RBF
+from mercer.messages import counted
 
 _CONSTANTS = (0.0, 1e3, 1e4)
 # An eigenvalue of float32 data that is off by more than this is wrong, not rounded.
 _WRONG = 1e-3
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions(Common):
-    """Options of demo."""
-
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the model and the report.")
-    ] = Path("mercer-demo")
-
-
-def demo(options: DemoOptions, reporter: Reporter) -> Result:
-    """Show what Mercer does on handwritten digits: plan, fit, certificate, noise, report.
-
-    The data come with scikit-learn. The folder is made, and files of an earlier demo replaced.
-    """
-    from rich.console import Console
-    from sklearn.datasets import load_digits
-
+def show_all(folder: Path, *, quiet: bool = False) -> dict[str, Path | None]:
+    """Show everything, and return the files written."""
     start = time.perf_counter()
-    out = Console(file=io.StringIO()) if options.json else open_console()
-    options.output.mkdir(parents=True, exist_ok=True)
+    out = Console(file=io.StringIO()) if quiet else open_console()
+    folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     pca = _fit(out, digits.data)
     _compare_accuracy(out, digits.data)
     _denoise(out, digits.data / 16)
-    files = _write_files(out, options.output, pca, digits, start)
-    return Result({key: None if path is None else str(path) for key, path in files.items()})
+    return _write_files(out, folder, pca, digits, start)
 
 
-def _fit(out: Any, X: Any) -> Any:
+def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
     """Plan and fit; show the spectrum and the certificate."""
-    import mercer
-    from mercer import progress
-    from mercer.messages import counted
-
     _title(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
     pca = mercer.PCA(0.9)
     _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it is going to do")
@@ -79,14 +64,8 @@ def _fit(out: Any, X: Any) -> Any:
     return pca
 
 
-def _compare_accuracy(out: Any, X: Any) -> None:
+def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
     """Add a constant to float32 data, which changes no component, and compare the eigenvalues."""
-    import numpy as np
-    import sklearn.decomposition
-    from rich.text import Text
-
-    import mercer
-
     _title(out, "The same digits as float32, plus a constant")
     out.print("\nAdding a constant does not change the components.")
     out.print("Largest relative error of 10 eigenvalues:\n")
@@ -103,13 +82,8 @@ def _compare_accuracy(out: Any, X: Any) -> None:
     out.print(table)
 
 
-def _denoise(out: Any, X: Any) -> None:
+def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
     """Fit kernel PCA to clean digits, and denoise others."""
-    import numpy as np
-
-    import mercer
-    from mercer.kernels import RBF
-
     _title(out, "Kernel PCA of 1500 digits, and noise removed from others")
     clean = X[1500:1504]
     noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(clean.shape)
@@ -132,11 +106,9 @@ def _denoise(out: Any, X: Any) -> None:
 
 
 def _write_files(
-    out: Any, folder: Path, pca: Any, digits: Any, start: float
+    out: Console, folder: Path, pca: mercer.PCA, digits: Any, start: float
 ) -> dict[str, Path | None]:
     """Write the model and its report."""
-    import mercer
-
     _title(out, "A model file, and a report to look at")
     model, page = folder / "digits.mercer", folder / "report.html"
     origin = {"command": "mercer demo", "file": "sklearn.datasets.load_digits", "seed": 0}
@@ -164,17 +136,12 @@ def _write_files(
     return {"model": model, "report": report}
 
 
-def _title(out: Any, text: str) -> None:
-    from rich.rule import Rule
-    from rich.text import Text
-
+def _title(out: Console, text: str) -> None:
     out.print()
     out.print(Rule(Text(text, "bold"), style="cyan") if out.is_terminal else f"— {text}")
 
 
-def _code(out: Any, code: str, comment: str = "") -> None:
-    from rich.text import Text
-
+def _code(out: Console, code: str, comment: str = "") -> None:
     out.print()
     out.print(Text.assemble((code, "bold"), f"   {comment}" if comment else ""))
     out.print()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.atomic_write import whole
 from mercer.cli.console import (
@@ -40,33 +40,28 @@ _NOT_WRITTEN = "As for fit. plan does not write this file."
 class FitOptions(Keep, Rows, Model, Checkpoint, Output):
     """Options of fit."""
 
-    output: Annotated[Path, output_file("Model file to write: NAME.mercer.")]
-    label: Annotated[
-        str | None,
-        data_option("Column of labels. It is not a feature; the report colours the rows by it."),
-    ] = None
-    keep: Annotated[
-        str | None,
-        data_option(
-            "Columns to copy to the scores: names, or patterns. They are features only where "
-            "--columns names them in full.",
-            "A,B,…",
-        ),
-    ] = None
-    scores: Annotated[
-        Path | None,
-        output_option("Also write the scores: .csv, .tsv, .parquet, .arrow or .npy."),
-    ] = None
-    report: Annotated[Path | None, output_option("Also write a report: NAME.html.")] = None
+    output: Path = output_file("Model file to write: NAME.mercer.")
+    label: str | None = data_option(
+        "Column of labels. It is not a feature; the report colours the rows by it."
+    )
+    keep: str | None = data_option(
+        "Columns to copy to the scores: names, or patterns. They are features only where "
+        "--columns names them in full.",
+        "A,B,…",
+    )
+    scores: Path | None = output_option(
+        "Also write the scores: .csv, .tsv, .parquet, .arrow or .npy."
+    )
+    report: Path | None = output_option("Also write a report: NAME.html.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(FitOptions):
     """Options of plan: those of fit."""
 
-    output: Annotated[Path | None, output_file(_NOT_WRITTEN)] = None  # type: ignore[assignment]
-    scores: Annotated[Path | None, output_option(_NOT_WRITTEN)] = None
-    report: Annotated[Path | None, output_option(_NOT_WRITTEN)] = None
+    output: Path | None = output_file(_NOT_WRITTEN, default=None)  # type: ignore[assignment]
+    scores: Path | None = output_option(_NOT_WRITTEN)
+    report: Path | None = output_option(_NOT_WRITTEN)
 
 
 def fit(options: FitOptions, reporter: Reporter) -> Result:
@@ -74,6 +69,14 @@ def fit(options: FitOptions, reporter: Reporter) -> Result:
 
     Linear PCA, or kernel PCA with --kernel. Prints what was read, which method was used, and how
     close to optimal the components are.
+
+    Examples
+    --------
+    $ mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html
+    $ mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer
+    $ mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000
+      --select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet
+    $ mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer
     """
     from mercer.cli import build, rows
 
@@ -97,6 +100,10 @@ def plan(options: PlanOptions, reporter: Reporter) -> Result:
     """Show what fit would do: methods, passes, memory and time. Computes and writes nothing.
 
     Takes the same arguments as fit.
+
+    Examples
+    --------
+    $ mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB
     """
     from mercer.cli import build, rows
     from mercer.planning.base import measured

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.cli.console import Reporter, Result, pairs, spectrum_table
 from mercer.cli.options import Common, argument
@@ -15,13 +15,17 @@ from mercer.cli.options import Common, argument
 class InspectOptions(Common):
     """Options of inspect."""
 
-    model: Annotated[Path, argument("Model file.")]
+    model: Path = argument("Model file.")
 
 
 def inspect(options: InspectOptions, reporter: Reporter) -> Result:
     """Show what is in a model file: kernel, method, spectrum, certificate, data, versions.
 
     Reads only the header, not the arrays.
+
+    Examples
+    --------
+    $ mercer inspect iris.mercer
     """
     from mercer.cli.rows import check_model
     from mercer.modelfile import read_header

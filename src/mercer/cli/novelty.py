@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.cli import fit
 from mercer.cli.console import Reporter, Result, empty_table, format_file, pairs, printable
@@ -26,48 +26,41 @@ from mercer.messages import percent
 class NoveltyFitOptions(Rows, Model, Checkpoint, Output):
     """Options of novelty fit."""
 
-    output: Annotated[Path, output_file("Model file to write: NAME.mercer.")]
-    contamination: Annotated[
-        float, model_option("Share of the rows to flag as novel, up to 0.5.")
-    ] = 0.1
-    linear: Annotated[bool, model_option("Linear PCA instead of a kernel.", None, "--linear")] = (
-        False
+    output: Path = output_file("Model file to write: NAME.mercer.")
+    contamination: float = model_option(
+        "Share of the rows to flag as novel, up to 0.5.", default=0.1
     )
-    components: Annotated[
-        str | None,
-        model_option(
-            "Components: a number, a share of the variance (0.95), all, mle, kaiser, "
-            "broken-stick, parallel or gavish-donoho. Default: 0.95, at most 100 components; with "
-            "--linear, 0.95.",
-            "N|SHARE|RULE",
-        ),
-    ] = None
-    kernel: Annotated[
-        str | None,
-        model_option(
-            'Kernel: a name, or an expression such as "rbf(0.01) + 2*poly(3)". Default: rbf.',
-            "TEXT",
-        ),
-    ] = None
+    linear: bool = model_option("Linear PCA instead of a kernel.", None, "--linear", default=False)
+    components: str | None = model_option(
+        "Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+        "broken-stick, parallel or gavish-donoho. Default: 0.95, at most 100 components; with "
+        "--linear, 0.95.",
+        "N|SHARE|RULE",
+    )
+    kernel: str | None = model_option(
+        'Kernel: a name, or an expression such as "rbf(0.01) + 2*poly(3)". Default: rbf.', "TEXT"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoveltyScoreOptions(Fitted):
     """Options of novelty score."""
 
-    output: Annotated[
-        Path | None,
-        output_file(
-            "Table to write, one line per row: .csv, .tsv, .parquet, .arrow; - is CSV on stdout."
-        ),
-    ] = None
-    force: Annotated[bool, output_option("Overwrite an existing file.", "--force", "-f")] = False
+    output: Path | None = output_file(
+        "Table to write, one line per row: .csv, .tsv, .parquet, .arrow; - is CSV on stdout.",
+        default=None,
+    )
+    force: bool = output_option("Overwrite an existing file.", "--force", "-f", default=False)
 
 
 def fit_detector(options: NoveltyFitOptions, reporter: Reporter) -> Result:
     """Fit a novelty detector and save it.
 
     The novelty of a row is its squared distance from the principal components.
+
+    Examples
+    --------
+    $ mercer novelty fit ordinary.csv --contamination 0.05 -o ordinary.mercer
     """
     from mercer.cli import build, outputs, rows
     from mercer.cli.errors import UsageError
@@ -97,6 +90,10 @@ def score(options: NoveltyScoreOptions, reporter: Reporter) -> Result:
 
     Novelty is the squared distance from the components. Rows beyond the threshold of the fit are
     novel.
+
+    Examples
+    --------
+    $ mercer novelty score ordinary.mercer new.csv -o scored.csv
     """
     import numpy as np
 

@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from mercer.config import parse_bytes
 
 
+def option(help: str, *flags: str, default: Any = None, **settings: Any) -> Any:
+    """Return a field of a command's options; MISSING is the default of a required one."""
+    return field(default=default, metadata={"typer": typer.Option(*flags, help=help, **settings)})
+
+
 def data_option(help: str, metavar: str | None = "COLUMN") -> Any:
     """Return an option about the data."""
-    return typer.Option(help=help, metavar=metavar, rich_help_panel="Data")
+    return option(help, metavar=metavar, rich_help_panel="Data")
 
 
 def model_option(help: str, metavar: str | None = None, *flags: str, **settings: Any) -> Any:
     """Return an option about the model."""
-    return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel="Model", **settings)
+    return option(help, *flags, metavar=metavar, rich_help_panel="Model", **settings)
 
 
 def output_option(help: str, *flags: str, **settings: Any) -> Any:
     """Return an option about what is written."""
-    return typer.Option(*flags, help=help, rich_help_panel="Output", **settings)
+    return option(help, *flags, rich_help_panel="Output", **settings)
 
 
-def output_file(help: str) -> Any:
+def output_file(help: str, default: Any = MISSING) -> Any:
     """Return the option -o."""
-    return output_option(help, "--output", "-o")
+    return output_option(help, "--output", "-o", default=default)
 
 
-def argument(help: str) -> Any:
+def argument(help: str, default: Any = MISSING) -> Any:
     """Return a positional argument."""
-    return typer.Argument(help=help, show_default=False)
+    info = typer.Argument(help=help, show_default=False)
+    return field(default=default, metadata={"typer": info})
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -62,80 +68,64 @@ def _check_seconds(seconds: float) -> float:
 class Common:
     """Options of every command."""
 
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; errors too.")] = False
-    debug: Annotated[
-        bool,
-        typer.Option("--debug", envvar="MERCER_DEBUG", help="Show the traceback of an error."),
-    ] = False
+    json: bool = option("Print one JSON object; errors too.", "--json", default=False)
+    debug: bool = option(
+        "Show the traceback of an error.", "--debug", default=False, envvar="MERCER_DEBUG"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory(Common):
     """Options of commands that compute."""
 
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            callback=_check_size,
-            metavar="SIZE",
-            help="Memory limit, for example 4GiB. Default: half of the machine's memory.",
-        ),
-    ] = None
+    memory: str | None = option(
+        "Memory limit, for example 4GiB. Default: half of the machine's memory.",
+        callback=_check_size,
+        metavar="SIZE",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Common):
     """Options of commands that can resume."""
 
-    checkpoint: Annotated[
-        Path | None,
-        output_option(
-            "Folder for checkpoints: if the run is killed, the same command resumes from there. "
-            "Emptied when the run is complete.",
-            metavar="FOLDER",
-        ),
-    ] = None
-    checkpoint_seconds: Annotated[
-        float,
-        output_option("Time between checkpoints.", callback=_check_seconds, metavar="SECONDS"),
-    ] = 60.0
+    checkpoint: Path | None = output_option(
+        "Folder for checkpoints: if the run is killed, the same command resumes from there. "
+        "Emptied when the run is complete.",
+        metavar="FOLDER",
+    )
+    checkpoint_seconds: float = output_option(
+        "Time between checkpoints.", callback=_check_seconds, metavar="SECONDS", default=60.0
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output(Common):
     """Options of commands that write a file."""
 
-    output: Annotated[Path, output_file("File to write.")]
-    force: Annotated[bool, output_option("Overwrite existing files.", "--force", "-f")] = False
+    output: Path = output_file("File to write.")
+    force: bool = output_option("Overwrite existing files.", "--force", "-f", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns(Common):
     """How a file is read."""
 
-    id: Annotated[
-        str | None,
-        data_option(
-            "Column with the names of the rows, for scores and reports; not a feature. "
-            "Default: a column such as id or sample_id without repeats."
-        ),
-    ] = None
-    drop: Annotated[
-        str | None,
-        data_option("Columns to leave out: names, or patterns such as 'meta_*'.", "A,B,…"),
-    ] = None
-    na: Annotated[
-        list[str] | None,
-        data_option(
-            "Text in a .csv or .tsv file that stands for a missing value, such as '?', "
-            "besides NA, NaN, null and the like. Can be given several times.",
-            "TEXT",
-        ),
-    ] = None
-    format: Annotated[
-        str | None,
-        data_option("Format, if the file name does not show it, such as csv.", "NAME"),
-    ] = None
+    id: str | None = data_option(
+        "Column with the names of the rows, for scores and reports; not a feature. "
+        "Default: a column such as id or sample_id without repeats."
+    )
+    drop: str | None = data_option(
+        "Columns to leave out: names, or patterns such as 'meta_*'.", "A,B,…"
+    )
+    na: list[str] | None = data_option(
+        "Text in a .csv or .tsv file that stands for a missing value, such as '?', "
+        "besides NA, NaN, null and the like. Can be given several times.",
+        "TEXT",
+    )
+    format: str | None = data_option(
+        "Format, if the file name does not show it, such as csv.", "NAME"
+    )
 
     @property
     def dropped(self) -> list[str]:
@@ -147,34 +137,23 @@ class Columns(Common):
 class Rows(Columns, Memory):
     """Rows to fit."""
 
-    data: Annotated[
-        str,
-        argument(
-            "Rows: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, .hdf5, "
-            ".zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
-            "FILE.h5::NAME for one array of several, FILE.h5ad::layers/NAME for a layer, or - for "
-            "stdin. Files may be compressed: .gz, .bz2, .xz."
-        ),
-    ]
-    columns: Annotated[
-        str | None,
-        data_option(
-            "Columns to use: names, or patterns such as 'gene*'. Default: all columns of numbers.",
-            "A,B,…",
-        ),
-    ] = None
-    label: Annotated[str | None, data_option("Column of labels. It is not a feature.")] = None
-    weights: Annotated[str | None, data_option("Column that says how often each row counts.")] = (
-        None
+    data: str = argument(
+        "Rows: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, .hdf5, "
+        ".zarr, .txt (strings, one a line), a folder of .parquet or .arrow files, "
+        "FILE.h5::NAME for one array of several, FILE.h5ad::layers/NAME for a layer, or - for "
+        "stdin. Files may be compressed: .gz, .bz2, .xz."
     )
-    impute: Annotated[
-        str | None,
-        data_option(
-            "Fill missing values with the mean of their column. Without it, missing values are "
-            "refused.",
-            "mean",
-        ),
-    ] = None
+    columns: str | None = data_option(
+        "Columns to use: names, or patterns such as 'gene*'. Default: all columns of numbers.",
+        "A,B,…",
+    )
+    label: str | None = data_option("Column of labels. It is not a feature.")
+    weights: str | None = data_option("Column that says how often each row counts.")
+    impute: str | None = data_option(
+        "Fill missing values with the mean of their column. Without it, missing values are "
+        "refused.",
+        "mean",
+    )
 
     @property
     def names(self) -> list[str] | None:
@@ -186,95 +165,65 @@ class Rows(Columns, Memory):
 class Model(Common):
     """The model to fit."""
 
-    components: Annotated[
-        str | None,
-        model_option(
-            "Components: a number, a share of the variance (0.95), all, mle, kaiser, "
-            "broken-stick, parallel or gavish-donoho. Default: 0.95; with --kernel, 10.",
-            "N|SHARE|RULE",
-        ),
-    ] = None
-    kernel: Annotated[
-        str | None,
-        model_option(
-            "Kernel PCA with this kernel: a name (rbf or gaussian, laplacian, poly, sigmoid, "
-            'cosine, chi2, …) or an expression such as "rbf(0.01) + 2*poly(3)". Default: linear '
-            "PCA.",
-            "TEXT",
-        ),
-    ] = None
-    gamma: Annotated[
-        str | None,
-        model_option(
-            "Scale of a kernel given by name, such as --kernel rbf: median takes it from the "
-            "median distance between rows, scale is 1/(columns × variance). Default: median.",
-            "median|scale|NUMBER",
-        ),
-    ] = None
-    method: Annotated[
-        str | None,
-        model_option(
-            "Method: exact, subset, nystrom, sketch, … with --kernel; full, krylov, … for linear "
-            "PCA. Default: chosen from the size of the data and the memory limit.",
-            "NAME",
-        ),
-    ] = None
-    basis: Annotated[
-        str | None,
-        model_option(
-            "Number of basis points, or share of the rows, for methods with a basis.", "N|SHARE"
-        ),
-    ] = None
-    select: Annotated[
-        str | None,
-        model_option(
-            "How basis points are chosen: uniform, kmeans, forward, rp_cholesky, ….", "RULE"
-        ),
-    ] = None
-    gap: Annotated[
-        float | None,
-        model_option(
-            "Largest certified distance from optimal: 0.01 explains at least 99 % of what the "
-            "best components could."
-        ),
-    ] = None
-    scale: Annotated[
-        str,
-        model_option(
-            "zscore divides each column by its standard deviation (divisor n − 1).", "zscore|none"
-        ),
-    ] = "none"
-    preimage: Annotated[
-        str | None,
-        model_option(
-            "Pre-image method with --kernel, needed for inverse and denoise: auto, fixed_point, "
-            "gradient, ridge or distances.",
-            "NAME",
-        ),
-    ] = None
-    seed: Annotated[int, model_option("Seed of the random numbers.", min=0, max=2**32 - 1)] = 0
+    components: str | None = model_option(
+        "Components: a number, a share of the variance (0.95), all, mle, kaiser, "
+        "broken-stick, parallel or gavish-donoho. Default: 0.95; with --kernel, 10.",
+        "N|SHARE|RULE",
+    )
+    kernel: str | None = model_option(
+        "Kernel PCA with this kernel: a name (rbf or gaussian, laplacian, poly, sigmoid, "
+        'cosine, chi2, …) or an expression such as "rbf(0.01) + 2*poly(3)". Default: linear '
+        "PCA.",
+        "TEXT",
+    )
+    gamma: str | None = model_option(
+        "Scale of a kernel given by name, such as --kernel rbf: median takes it from the "
+        "median distance between rows, scale is 1/(columns × variance). Default: median.",
+        "median|scale|NUMBER",
+    )
+    method: str | None = model_option(
+        "Method: exact, subset, nystrom, sketch, … with --kernel; full, krylov, … for linear "
+        "PCA. Default: chosen from the size of the data and the memory limit.",
+        "NAME",
+    )
+    basis: str | None = model_option(
+        "Number of basis points, or share of the rows, for methods with a basis.", "N|SHARE"
+    )
+    select: str | None = model_option(
+        "How basis points are chosen: uniform, kmeans, forward, rp_cholesky, ….", "RULE"
+    )
+    gap: float | None = model_option(
+        "Largest certified distance from optimal: 0.01 explains at least 99 % of what the "
+        "best components could."
+    )
+    scale: str = model_option(
+        "zscore divides each column by its standard deviation (divisor n − 1).",
+        "zscore|none",
+        default="none",
+    )
+    preimage: str | None = model_option(
+        "Pre-image method with --kernel, needed for inverse and denoise: auto, fixed_point, "
+        "gradient, ridge or distances.",
+        "NAME",
+    )
+    seed: int = model_option("Seed of the random numbers.", min=0, max=2**32 - 1, default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedColumns(Columns):
     """How a file is read that a fitted model is applied to."""
 
-    id: Annotated[
-        str | None,
-        data_option(
-            "Column with the names of the rows, for scores and reports. Default: that of the "
-            "fit, or a column such as id or sample_id without repeats."
-        ),
-    ] = None
+    id: str | None = data_option(
+        "Column with the names of the rows, for scores and reports. Default: that of the "
+        "fit, or a column such as id or sample_id without repeats."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keep(Common):
     """Columns to copy to the output."""
 
-    keep: Annotated[
-        str | None, data_option("Columns to copy to the output: names, or patterns.", "A,B,…")
-    ] = None
+    keep: str | None = data_option("Columns to copy to the output: names, or patterns.", "A,B,…")
 
     @property
     def copied(self) -> list[str]:
@@ -286,56 +235,35 @@ class Keep(Common):
 class Fitted(Keep, FittedColumns, Memory):
     """A fitted model, and rows to apply it to."""
 
-    model: Annotated[Path, argument("Model file, as fit writes it.")]
-    data: Annotated[str, argument("Rows, in any format fit reads, or -.")]
-
-
-def _methods() -> Iterable[str]:
-    from mercer.planning import METHODS, NAMES
-
-    return sorted({*METHODS, *NAMES})
-
-
-def _kernels() -> Iterable[str]:
-    from mercer.kernels.grammar import NAMES
-
-    return NAMES
-
-
-def _landmark_rules() -> Iterable[str]:
-    from mercer.landmarks import RULES
-
-    return RULES
-
-
-def _preimages() -> Iterable[str]:
-    from mercer.preimage import PREIMAGES
-
-    return ("auto", *PREIMAGES)
-
-
-def _counts() -> Iterable[str]:
-    from mercer.rules import NAMED
-
-    return ("all", *NAMED)
-
-
-def _formats() -> Iterable[str]:
-    from mercer.data.files import READERS
-
-    return [suffix[1:] for suffix in READERS]
+    model: Path = argument("Model file, as fit writes it.")
+    data: str = argument("Rows, in any format fit reads, or -.")
 
 
 SCALES = ("zscore", "none")
-VALUES: dict[str, Callable[[], Iterable[str]]] = {
-    "components": _counts,
-    "format": _formats,
-    "gamma": lambda: ("median", "scale"),
-    "impute": lambda: ("mean",),
-    "kernel": _kernels,
-    "method": _methods,
-    "preimage": _preimages,
-    "scale": lambda: SCALES,
-    "select": _landmark_rules,
-}
-"""Values of options that have a fixed set of them, for shell completion."""
+COMPLETED = (
+    *("components", "format", "gamma", "impute", "kernel", "method", "preimage", "scale"),
+    "select",
+)
+"""Options whose values the shell completes."""
+
+
+def values(option: str) -> Iterable[str]:
+    """Return the values of an option of `COMPLETED`."""
+    from mercer.data.files import READERS
+    from mercer.kernels.grammar import NAMES as KERNELS
+    from mercer.landmarks import RULES
+    from mercer.planning import METHODS, NAMES
+    from mercer.preimage import PREIMAGES
+    from mercer.rules import NAMED
+
+    return {
+        "components": ("all", *NAMED),
+        "format": [suffix[1:] for suffix in READERS],
+        "gamma": ("median", "scale"),
+        "impute": ("mean",),
+        "kernel": KERNELS,
+        "method": sorted({*METHODS, *NAMES}),
+        "preimage": ("auto", *PREIMAGES),
+        "scale": SCALES,
+        "select": RULES,
+    }[option]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from mercer.cli.console import Reporter, Result, format_file, format_seconds, pairs
 from mercer.cli.options import (
@@ -24,29 +24,29 @@ from mercer.cli.options import (
 class ReportOptions(Keep, FittedColumns, Memory, Output):
     """Options of report."""
 
-    model: Annotated[Path, argument("Model file, as fit writes it.")]
-    data: Annotated[
-        str | None,
-        argument(
-            "Rows to show, in any format fit reads. Without them the page shows what the model "
-            "alone tells."
-        ),
-    ] = None
-    output: Annotated[Path, output_file("Page to write: NAME.html.")]
-    label: Annotated[
-        str | None,
-        data_option("Column of labels to colour the rows by. Default: that of the fit."),
-    ] = None
-    images: Annotated[
-        str | None, data_option("Rows are images of this height and width.", "HxW")
-    ] = None
-    title: Annotated[str | None, output_option("Title of the page.")] = None
+    model: Path = argument("Model file, as fit writes it.")
+    data: str | None = argument(
+        "Rows to show, in any format fit reads. Without them the page shows what the model "
+        "alone tells.",
+        default=None,
+    )
+    output: Path = output_file("Page to write: NAME.html.")
+    label: str | None = data_option(
+        "Column of labels to colour the rows by. Default: that of the fit."
+    )
+    images: str | None = data_option("Rows are images of this height and width.", "HxW")
+    title: str | None = output_option("Title of the page.")
 
 
 def report(options: ReportOptions, reporter: Reporter) -> Result:
     """Write a report: one HTML file with spectrum, scores, loadings, outliers and certificate.
 
     It opens in any browser, without a network.
+
+    Examples
+    --------
+    $ mercer report iris.mercer iris.csv --label species -o iris.html
+    $ mercer report digits.mercer digits.npy --images 8x8 -o digits.html
     """
     from mercer.cli import outputs, rows
     from mercer.cli.errors import UsageError
