@@ -26,11 +26,11 @@ from mercer import (
     config_context,
     threads,
 )
-from mercer.data.checkpoint import CheckpointError, described
-from mercer.data.checkpoint import folder as running
-from mercer.data.checkpoint import passes as saving
+from mercer.checkpoint import CheckpointError, describe
+from mercer.checkpoint import folder as running
+from mercer.checkpoint import passes as saving
 from mercer.kernels import RBF
-from mercer.landmarks import KMeans, PivotedCholesky
+from mercer.landmarks import KMeans
 from mercer.methods import (
     Cholesky,
     Exact,
@@ -95,7 +95,7 @@ def meticulous(monkeypatch):
         left, files = 10**9, 0
         blocks = 0
 
-    write, turn = running.Run.write, saving.Kept.turn
+    write, turn = running.Checkpoint.write, saving.RecordedPass.step
 
     def counted_write(self, number, arrays):
         if Watch.left == 0:
@@ -108,8 +108,8 @@ def meticulous(monkeypatch):
         return turn(self, worker)
 
     monkeypatch.setattr(running, "_WORTH", 0.0)
-    monkeypatch.setattr(running.Run, "write", counted_write)
-    monkeypatch.setattr(saving.Kept, "turn", counted_turn)
+    monkeypatch.setattr(running.Checkpoint, "write", counted_write)
+    monkeypatch.setattr(saving.RecordedPass, "step", counted_turn)
     return Watch
 
 
@@ -199,18 +199,18 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 from mercer import KernelPCA, config_context
-from mercer.data.checkpoint import folder
+from mercer.checkpoint import folder
 from mercer.kernels import RBF
 from mercer.methods import Subset
 
 folder._WORTH = 0.0
-write, left = folder.Run.write, [int(sys.argv[2])]
+write, left = folder.Checkpoint.write, [int(sys.argv[2])]
 def counted(self, number, arrays):
     if left[0] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     return write(self, number, arrays)
-folder.Run.write = counted
+folder.Checkpoint.write = counted
 X = np.random.default_rng(5).normal(size=(300, 12))
 model = KernelPCA(3, kernel=RBF(0.02), method=Subset(30))  # drawn by no random_state
 with config_context(checkpoint=sys.argv[1], checkpoint_seconds=1e-9, block_rows=16):
@@ -222,7 +222,7 @@ np.savez(sys.argv[3], values=model.eigenvalues_, basis=model.X_fit_)
 def test_another_process_goes_on_with_the_same_random_numbers(tmp_path):
     folder, out = tmp_path / "kept", tmp_path / "found.npz"
     command = [sys.executable, "-c", SCRIPT, str(folder)]
-    killed = subprocess.run([*command, "25", str(out)], capture_output=True, check=False)
+    killed = subprocess.run([*command, "9", str(out)], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with (folder / "mercer-run.json").open() as file:
         seed = dict(json.load(file)["facts"])["seed"]
@@ -284,7 +284,7 @@ def test_no_space_is_warned_of_once_and_the_fit_goes_on(meticulous, monkeypatch,
 
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez", full)
-        patch.setattr(running.Run, "clear", lambda self: None)
+        patch.setattr(running.Checkpoint, "clear", lambda self: None)
         with pytest.warns(UserWarning, match="no room to write the file") as warned:
             found, _ = fitted(PCA(3, svd_solver="full"), X, folder)
     assert [w.category for w in warned] == [UserWarning]
@@ -319,7 +319,7 @@ def test_only_what_is_ours_is_removed(meticulous, tmp_path):
 
 
 def test_a_short_fit_writes_nothing(monkeypatch, tmp_path):
-    monkeypatch.setattr(running.Run, "write", lambda *_: pytest.fail("written"))
+    monkeypatch.setattr(running.Checkpoint, "write", lambda *_: pytest.fail("written"))
     monkeypatch.setattr(running, "_FILE", 60.0)
     with config_context(checkpoint=tmp_path / "kept"):
         PCA(2).fit(X)
@@ -354,26 +354,12 @@ def test_batches_are_not_kept(meticulous, tmp_path):
     assert meticulous.files == 0
 
 
-def test_what_a_long_choice_of_landmarks_saved_goes_when_it_is_over(meticulous, tmp_path):
-    folder = tmp_path / "kept"
-    model = KernelPCA(2, kernel=RBF(0.02), method=Subset(5, PivotedCholesky()), random_state=0)
-    seen = []
-    for _ in range(9):
-        stopped(model, X, folder, meticulous, files=4)
-        names = (path.stem.removeprefix("mercer-step-") for path in folder.glob("*.npz"))
-        seen.append(max(name.count("-") for name in names))
-    assert 1 in seen  # steps of the choice
-    assert seen[-1] == 0
-    np.testing.assert_array_equal(fitted(model, X, folder)[0], fitted(model, X, None)[0])
-    assert not folder.exists()
-
-
 STEP = {"place": np.array("a fold"), "sum": np.zeros(3)}
 
 
 def begun(folder, rows):
     """Return a run of rows that are known by this text."""
-    run = running.Run(folder, 0.5)
+    run = running.Checkpoint(folder, 0.5)
     run.note("rows", rows)
     return run
 
@@ -409,7 +395,7 @@ def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
     folder = tmp_path / "kept"
     model, other = PCA(3, svd_solver="covariance_eigh"), PCA(3, svd_solver="covariance_eigh")
     stopped(model, X, folder, meticulous, files=2)
-    held = running.Run(folder, 0.5)
+    held = running.Checkpoint(folder, 0.5)
     with pytest.raises(CheckpointError, match="a fit that is running"):
         fitted(other, X + 1.0, folder)
     held.close()
@@ -418,13 +404,13 @@ def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
 
 def test_descriptions_tell_parameters_apart():
     rows = np.arange(6.0).reshape(3, 2)
-    assert described(RBF(0.5)) != described(RBF(0.25))
-    assert described(rows) == described(rows.copy()) != described(rows + 1)
-    assert described(sparse.csr_array(rows)) != described(sparse.csr_array(rows + 1))
-    assert described(lambda x: x + 1) != described(lambda x: x + 2)
-    assert described(np.random.RandomState(0)) == described(np.random.RandomState(1))
-    assert described(list(range(1000))) != described([*range(999), 0])
-    assert "0x" not in described([len, lambda: 0, rows, PCA(2), object()])
+    assert describe(RBF(0.5)) != describe(RBF(0.25))
+    assert describe(rows) == describe(rows.copy()) != describe(rows + 1)
+    assert describe(sparse.csr_array(rows)) != describe(sparse.csr_array(rows + 1))
+    assert describe(lambda x: x + 1) != describe(lambda x: x + 2)
+    assert describe(np.random.RandomState(0)) == describe(np.random.RandomState(1))
+    assert describe(list(range(1000))) != describe([*range(999), 0])
+    assert "0x" not in describe([len, lambda: 0, rows, PCA(2), object()])
 
 
 @pytest.mark.parametrize("bad", [{"checkpoint": 3}, {"checkpoint": ""}, {"checkpoint_seconds": 0}])

@@ -39,7 +39,7 @@ from mercer.kernels import (
     check_psd,
     parse,
 )
-from mercer.kernels.grammar import NAMES
+from mercer.kernels.base import KERNELS
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal((15, 4))
@@ -145,8 +145,8 @@ def test_an_unknown_kernel_lists_each_kernel_once():
     with pytest.raises(ValueError, match="there are") as caught:
         parse("xyzzy")
     listed = str(caught.value).rsplit("there are ", 1)[1].rstrip(".").split(", ")
-    kinds = [NAMES[name] for name in listed]
-    assert len(kinds) == len(set(kinds)) == len(set(NAMES.values()))
+    kinds = [KERNELS[name] for name in listed]
+    assert len(kinds) == len(set(kinds)) == len(set(KERNELS.values()))
     assert {"rbf", "poly", "sigmoid", "chi2", "linear", "laplacian"} <= set(listed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mercer import threads
-from mercer.data.checkpoint import folder, passes
+from mercer.checkpoint import folder, passes
 from mercer.modelfile import load, read_header
 from tests.cli.test_process import environment
 
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 # Ends itself, as the kernel would that has no memory left, instead of writing so many files.
 KILLED = """
 import os, signal, sys
-from mercer.data.checkpoint import folder
+from mercer.checkpoint import folder
 from mercer.cli import main
 
-write, left, name = folder.Run.write, [int(sys.argv[1])], sys.argv[2]
+write, left, name = folder.Checkpoint.write, [int(sys.argv[1])], sys.argv[2]
 def counted(self, number, arrays):
     if left[0] == 0:
         os.kill(os.getpid(), getattr(signal, name))
     left[0] -= 1
     return write(self, number, arrays)
-folder.Run.write = counted
+folder.Checkpoint.write = counted
 sys.argv[1:] = sys.argv[3:]
 sys.exit(main())
 """
@@ -56,13 +56,13 @@ def _one_thread():
 @pytest.fixture
 def passed(monkeypatch):
     """Blocks that were computed, one after the other."""
-    seen, turn = [], passes.Kept.turn
+    seen, turn = [], passes.RecordedPass.step
 
     def counted(self, worker):
         seen.append(self.state.label)
         return turn(self, worker)
 
-    monkeypatch.setattr(passes.Kept, "turn", counted)
+    monkeypatch.setattr(passes.RecordedPass, "step", counted)
     return seen
 
 
@@ -144,10 +144,10 @@ def test_a_fit_whose_files_cannot_be_written_keeps_what_it_did(mercer, tmp_path,
         full.setattr("mercer.save", lambda *_, **__: 1 / 0, raising=False)
         mercer(*command, code=1)
     assert names(tmp_path) == ["run", "x.npy"]
-    computed = folder.Run.write
-    monkeypatch.setattr(folder.Run, "write", lambda *_: pytest.fail("computed again"))
+    computed = folder.Checkpoint.write
+    monkeypatch.setattr(folder.Checkpoint, "write", lambda *_: pytest.fail("computed again"))
     mercer(*command)
-    monkeypatch.setattr(folder.Run, "write", computed)
+    monkeypatch.setattr(folder.Checkpoint, "write", computed)
     assert names(tmp_path) == ["m.mercer", "s.csv", "x.npy"]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import PCA, KernelPCA, load
-from mercer.kernels.grammar import NAMES as KERNELS
+from mercer.kernels.base import KERNELS as KERNELS
 from mercer.landmarks import RULES
 from mercer.methods import Subset
 from mercer.planning import METHODS, NAMES

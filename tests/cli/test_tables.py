@@ -119,8 +119,8 @@ def test_the_report_and_the_command_line_round_shares_alike(mercer, tmp_path, ti
     done = mercer("fit", "x.npy", *options)
     text = page(tmp_path / "r.html")[0].replace("\u202f", " ")
     key = re.search(
-        r"([\d.]+ %)\s*(?:<[^>]*>\s*)*of the variance explained|"
-        r"of the variance explained\s*(?:<[^>]*>\s*)*([\d.]+ %)",
+        r"([\d.]+ %)\s*(?:<[^>]*>\s*)*variance explained|"
+        r"variance explained\s*(?:<[^>]*>\s*)*([\d.]+ %)",
         text,
     )
     share = re.search(r"2 components explain ([\d.]+ %)", done.out)[1]

@@ -12,8 +12,8 @@ from sklearn.base import clone
 import mercer
 from mercer import KernelPCA, SubspaceClassifier, as_source, config_context, metrics
 from mercer.arrays import to_numpy
+from mercer.checkpoint import folder as running
 from mercer.data import write_npy
-from mercer.data.checkpoint import folder as running
 from mercer.data.errors import BudgetError
 from mercer.kernels import RBF, Polynomial
 from mercer.linalg import Gram
@@ -383,7 +383,7 @@ class TestCheckpoint:
         monkeypatch.setattr(running, "_WORTH", 0.0)
         monkeypatch.setattr(pairs, "_GROUP", 2)
         monkeypatch.setattr(chunks, "_ONCE", 2)
-        lock, seen, write, left = threading.Lock(), [], running.Run.write, [3]
+        lock, seen, write, left = threading.Lock(), [], running.Checkpoint.write, [3]
 
         def killing(self, number, arrays):
             if left[0] == 0:
@@ -402,7 +402,7 @@ class TestCheckpoint:
             wanted = model().fit(X)
             once, seconds = len(seen), {"checkpoint": kept, "checkpoint_seconds": 1e-9}
             seen.clear()
-            monkeypatch.setattr(running.Run, "write", killing)
+            monkeypatch.setattr(running.Checkpoint, "write", killing)
             while True:
                 left[0] = 3
                 try:
@@ -425,7 +425,7 @@ class TestCheckpoint:
         gram = RBF(0.01)(ROWS)
         V = np.random.default_rng(3).normal(size=(N, 3))
         assert [len(group) for group in pairs._grouped(source.chunks, source)] == [40]
-        with config_context(checkpoint=tmp_path / "kept"), running.run():
+        with config_context(checkpoint=tmp_path / "kept"), running.checkpointed():
             assert [len(group) for group in pairs._grouped(source.chunks, source)] == [8] * 5
             near(Gram(RBF(0.01), source).times(V), gram @ V, 1e-13)
             with dask.config.set(scheduler="threads", num_workers=100):

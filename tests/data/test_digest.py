@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 
 from mercer import PCA, config_context
+from mercer.checkpoint import CheckpointError, describe
+from mercer.checkpoint.digest import Digest
 from mercer.data import as_source
-from mercer.data.checkpoint import CheckpointError, described
-from mercer.data.checksum import Digest
 
 
 def digest(X, **settings):
@@ -67,7 +67,7 @@ def test_a_run_does_not_go_on_with_a_row_that_was_mended(X, tmp_path, monkeypatc
     with config_context(checkpoint=tmp_path / "kept", checkpoint_seconds=1e-6):
         with monkeypatch.context() as patch:
             patch.setattr(
-                importlib.import_module("mercer.linalg.solvers.krylov").Basis, "grow", killed
+                importlib.import_module("mercer.linalg.solvers.krylov").KrylovBasis, "grow", killed
             )
             with pytest.raises(KilledError):
                 model.fit(X)
@@ -101,8 +101,8 @@ def test_functions_are_told_apart_by_what_they_hold():
         (lambda x, y: (lambda: 1)(), lambda x, y: (lambda: 2)()),
     ]
     for one, other in pairs:
-        assert described(one) != described(other)
-        assert described(one) == described(one)
+        assert describe(one) != describe(other)
+        assert describe(one) == describe(one)
     loop = Call(0.1)
     loop.g = loop
-    assert described(loop)
+    assert describe(loop)

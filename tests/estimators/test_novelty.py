@@ -110,6 +110,13 @@ def test_distances_that_are_rounding(X, estimator):
     assert outliers(detector, X[:1]) == 0
 
 
+def test_rounding_of_a_kernel_far_from_zero(X):
+    """Rounding errors are those of the length of Φ(x), not of its variance."""
+    far = X[:30] + 1000
+    with pytest.warns(UserWarning, match="reconstruct every row exactly"):
+        assert outliers(NoveltyDetector(KernelPCA(kernel="poly")).fit(far), far) == 0
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_rows_that_are_all_the_same():
     detector = NoveltyDetector(PCA(0)).fit(np.ones((9, 2)))

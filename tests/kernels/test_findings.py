@@ -32,7 +32,7 @@ from mercer.kernels import (
     check_psd,
     parse,
 )
-from mercer.kernels.pair import Beside
+from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points
 from tests.kernel_catalogue import Bell
 
@@ -348,7 +348,7 @@ def test_lengths_whose_squares_are_no_numbers(length):
 
 
 def _pair():
-    return next(Beside(Points(np.eye(2)), Points(np.eye(2))).tiles(whole=True))
+    return TilePair.between(Points(np.eye(2)), Points(np.eye(2)))
 
 
 def test_a_mixture_of_named_columns_is_silent():

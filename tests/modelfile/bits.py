@@ -7,12 +7,20 @@ import pytest
 
 import mercer
 
+METHODS = (
+    "transform",
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "score_samples",
+    "reconstruction_error",
+    "reconstruct",
+)
 
-def host(made):
+
+def host(values):
     """Whatever a method returned, as an array on the host."""
-    if hasattr(made, "detach"):
-        made = made.detach().cpu()
-    return np.asarray(made)
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
 
 
 def same(a, b, where=""):
@@ -39,17 +47,6 @@ def shown(value):
     return re.sub(r"at 0x\w+", "", repr(value))
 
 
-METHODS = (
-    "transform",
-    "predict",
-    "predict_proba",
-    "decision_function",
-    "score_samples",
-    "reconstruction_error",
-    "reconstruct",
-)
-
-
 def same_model(model, again, X):
     """Assert that two models are the same, and do the same; return what was compared."""
     assert type(again) is type(model)
@@ -68,7 +65,7 @@ def same_model(model, again, X):
             continue
         try:
             wanted = getattr(model, name)(X)
-        except (ValueError, NotImplementedError) as error:  # of NotFittedError's kind too
+        except (ValueError, NotImplementedError) as error:  # NotFittedError is one of these
             with pytest.raises(type(error), match=re.escape(str(error))):
                 getattr(again, name)(X)
             continue

@@ -1,6 +1,7 @@
 """Mutated model files, thousands of them: python fuzz.py SEED COUNT prints what came of them.
 
-In a process of its own, so that an audit hook can see whatever a file might set off.
+In a process of its own, so that an audit hook can see whatever a file might set off, and so that
+a crash of compiled code is seen as one.
 """
 
 import collections
@@ -9,6 +10,7 @@ import copy
 import hashlib
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -16,8 +18,10 @@ import traceback
 import warnings
 from pathlib import Path
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
+from safetensors.numpy import save
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,11 +29,11 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import PCA, Denoiser, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier
 from mercer.kernels import RBF, Linear, Subsequence
-from mercer.methods import RandomFeatures, Subset
+from mercer.methods import Hebbian, RandomFeatures, Subset
 from mercer.modelfile import ModelFileError, container
-from mercer.sketches import FeatureGrouping, Hadamard, Hashing, Resize
+from mercer.sketches import FeatureGrouping, Hadamard, Hashing, Resize, SparseSign
 
-START = len(b"\x00" * 8 + b'{"__metadata__":{"checksum":"')
+FORMAT_1 = Path(__file__).parent / "format1"
 # What a file must never set off, when it is loaded and later.
 FORBIDDEN = (
     *("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "os.fork"),
@@ -70,18 +74,23 @@ def models():
     X = rng.standard_normal((8, 3))
     y = np.repeat(["a", "b"], 4)
     words = ["ab", "ba", "abc", "b"]
-    named = {"method": Subset(4), "random_state": 0}
+    named = {"kernel": "rbf", "random_state": 0}
+    sparse = sp.csr_array(X)
     return [
         (PCA(2, whiten=True).fit(X), X),
         (PCA(1, random_state=np.random.RandomState(0)).fit(X.astype("f4")), X),
         (PCA(1).partial_fit(X), X),
-        (KernelPCA(2, kernel=RBF(0.5) + 2 * Linear() ** 2).fit(X), X),
-        (KernelPCA(1, kernel="rbf", preimage="ridge", **named).fit(X), X),
+        (
+            KernelPCA(2, kernel=RBF(0.5) + 2 * Linear() ** 2).fit(X).set_output(transform="pandas"),
+            X,
+        ),
+        (KernelPCA(1, preimage="ridge", method=Subset(4), **named).fit(X), X),
         (KernelPCA(1, kernel="chi2").fit(abs(X)), abs(X)),
         (KernelPCA(1, kernel="rbf", fit_inverse_transform=True).fit(X), X),
-        (KernelPCA(1, kernel="rbf").fit(sp.csr_array(X)), sp.csr_array(X)),
-        (KernelPCA(1, kernel="rbf", method=RandomFeatures(3), random_state=0).fit(X), X),
-        (KernelPCA(1, kernel="rbf", **named).partial_fit(X), X),
+        (KernelPCA(1, kernel="rbf").fit(sparse), sparse),
+        (KernelPCA(1, method=Subset(4), **named).partial_fit(sparse), sparse),
+        (KernelPCA(1, method=RandomFeatures(3), **named).fit(X), X),
+        (KernelPCA(1, method=Hebbian(n_basis=4), **named).partial_fit(X), X),
         (KernelPCA(1, kernel=Subsequence(1, 0.5)).fit(words), words),
         (KernelPCA(1, kernel="precomputed").fit(X @ X.T), X @ X.T),
         (NoveltyDetector(PCA(1)).fit(X), X),
@@ -91,33 +100,37 @@ def models():
         (make_pipeline(SimpleImputer(), StandardScaler(), PCA(1)).fit(X), X),
         (Hashing(2, hashes=2).fit(X), X),
         (Hadamard(2).fit(X), X),
+        (SparseSign(2, 1).fit(sparse), sparse),
         (FeatureGrouping(2).fit(X), X),
         (Resize((3, 1), (2, 1)).fit(X), X),
     ]
 
 
-def use(model, X):
-    """Do what a model is for; rows may be refused."""
-    for name in ("transform", "predict", "reconstruction_error"):
-        if hasattr(model, name):
-            try:
-                getattr(model, name)(X)
-            except ValueError:
-                continue
-            except NotImplementedError:
-                continue
-    if hasattr(model, "_fold") and hasattr(model, "partial_fit"):
-        with contextlib.suppress(ValueError):
-            model.partial_fit(X)
-    repr(model), str(getattr(model, "certificate_", "")), getattr(model, "plan_", None)
+def use(model, X, rnd):
+    """Do two of the things a model is for; any error is fine but a want of memory or of stack."""
+    uses = [
+        lambda: model.predict(X) if hasattr(model, "predict") else model.transform(X),
+        lambda: model.partial_fit(X) if hasattr(model, "n_samples_seen_") else None,
+        lambda: model.inverse_transform(model.transform(X)),
+        lambda: model.get_feature_names_out(),
+        lambda: (repr(model), str(model.certificate_), repr(model.plan_)),
+    ]
+    for each in rnd.sample(uses, 2):
+        try:
+            each()
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:  # a model that makes no sense
+            continue
 
 
 def resealed(raw):
-    """The same bytes with a checksum that is right."""
-    if len(raw) < START + 64:
+    """The same bytes with a checksum that is right; as they are where there is none."""
+    seal = re.search(rb'"checksum":"([^"]{64})"', raw)
+    if seal is None:
         return raw
-    blank = raw[:START] + b"0" * 64 + raw[START + 64 :]
-    return raw[:START] + hashlib.sha256(blank).hexdigest().encode() + raw[START + 64 :]
+    blank = raw[: seal.start(1)] + b"0" * 64 + raw[seal.end(1) :]
+    return raw[: seal.start(1)] + hashlib.sha256(blank).hexdigest().encode() + raw[seal.end(1) :]
 
 
 def bent(raw, rnd):
@@ -185,7 +198,7 @@ def turned(tree, rnd):
 
 def other_array(array, rnd):
     """An array with another dtype, shape or entries."""
-    how = rnd.randrange(6)
+    how = rnd.randrange(7)
     if how == 0:
         with np.errstate(all="ignore"):
             return array.astype(rnd.choice(["f4", "f8", "i8", "u1", "?", "i4", "f2"]))
@@ -195,16 +208,15 @@ def other_array(array, rnd):
         return array[None]
     if how == 3:
         return array.T.copy()
+    if how == 4:
+        return np.zeros((0, rnd.choice([1, 3, 1000, 2**40])), array.dtype)
     array = array.copy()
     if array.size:
         values = [0, 1, -1, 127, 2**31 - 1, -(2**31), np.nan, np.inf, -1e300]
         with np.errstate(all="ignore"):
-            array.reshape(-1)[rnd.randrange(array.size)] = np.array(rnd.choice(values)).astype(
-                array.dtype
-            )
-    if how == 5:
-        array = np.concatenate([array.reshape(-1), array.reshape(-1)])
-    return array
+            value = np.array(rnd.choice(values)).astype(array.dtype)
+            array.reshape(-1)[rnd.randrange(array.size)] = value
+    return np.concatenate([array.reshape(-1), array.reshape(-1)]) if how == 5 else array
 
 
 def rewritten(path, texts, arrays, rnd):
@@ -227,9 +239,78 @@ def rewritten(path, texts, arrays, rnd):
         texts["header"] = json.dumps(turned(json.loads(texts["header"]), rnd))
     else:
         texts[rnd.choice(["version", "format", "tree", "header"])] = rnd.choice(
-            ["", "0", "2", "-1", "1e3", "[" * 5000, "null", "{}", "9" * 5000, "NaN", "\ud800"]
+            ["", "0", "1", "2", "3", "-1", "1e3", "[" * 5000, "null", "{}", "9" * 5000, "NaN"]
         )
-    container.write(path, texts, arrays)
+    texts["checksum"] = "0" * 64
+    path.write_bytes(resealed(save(arrays, texts)))
+
+
+def mutate(path, case, rnd):
+    """Write a mutated file; return how it was made."""
+    raw, texts, arrays, _ = case
+    path.unlink(missing_ok=True)  # a new file is not flushed to the disk, one replaced may be
+    way = rnd.randrange(10)
+    if way < 5:
+        made = bent(raw, rnd)
+        path.write_bytes(made if way < 3 else resealed(made))
+        return "sealed again" if way >= 3 else "changed" if made != raw else "same"
+    rewritten(path, texts, arrays, rnd)
+    return "written anew"
+
+
+def case(path, X):
+    """The contents of a file, and rows for its model."""
+    texts, arrays = container.read(path)
+    del texts["checksum"]
+    return path.read_bytes(), texts, arrays, X
+
+
+def outcomes(path, seed, count):
+    """Load and use so many mutated files; return what came of them."""
+    rnd, cases = random.Random(seed), []
+    for model, X in models():
+        mercer.save(model, path)
+        cases.append(case(path, X))
+    for older in sorted(FORMAT_1.glob("*.mercer")):
+        cases.append(case(older, ["ab", "b"] if older.stem == "strings" else np.eye(4, 3)))
+    for raw, _, _, X in cases:  # imports and compiles whatever loading and use need
+        path.write_bytes(raw)
+        use(mercer.load(path), X, rnd)
+    mercer.modelfile.read_header(path)
+    joblib.cpu_count(only_physical_cores=True)  # runs lscpu the first time that n_jobs is not 1
+    events, watching = [], [()]
+
+    def watch(event, args):
+        if event in watching[0]:
+            events.append((event, repr(args)[:200]))
+
+    sys.addaudithook(watch)
+    tally, errors, slowest = collections.Counter(), {}, 0.0
+    for i in range(count):
+        chosen = cases[i % len(cases)]
+        how = mutate(path, chosen, rnd)
+        start = time.process_time()
+        watching[0] = WHILE_LOADED
+        try:
+            if i % 4 == 0:
+                with contextlib.suppress(ModelFileError):
+                    mercer.modelfile.read_header(path)
+            try:
+                model = mercer.load(path)
+            except ModelFileError as error:
+                tally[f"{how}: refused" if str(path) in str(error) else "not named"] += 1
+            else:
+                watching[0] = FORBIDDEN
+                use(model, chosen[-1], rnd)
+                tally[f"{how}: loaded"] += 1
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{last.filename}:{last.lineno}"
+            errors.setdefault(f"{type(error).__name__} at {where}: {error}"[:300], (how, i))
+        finally:
+            watching[0] = ()
+        slowest = max(slowest, time.process_time() - start)
+    return {"tally": tally, "errors": errors, "events": events[:20], "slowest": slowest}
 
 
 def main(seed, count):
@@ -237,69 +318,7 @@ def main(seed, count):
     np.seterr(all="ignore")
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        print(json.dumps(mutated(Path(folder) / "model.mercer", seed, count)))
-
-
-def mutated(path, seed, count):
-    """Load so many mutated files; return what came of them."""
-    rnd = random.Random(seed)
-    cases = []
-    for model, X in models():
-        mercer.save(model, path)
-        contents, arrays = container.read(path)
-        texts = {name: text for name, text in contents.texts.items() if name != "checksum"}
-        use(mercer.load(path), X)
-        cases.append((path.read_bytes(), texts, arrays, X))
-    mercer.modelfile.read_header(path)
-    events = []
-    watching = [()]
-
-    def watch(event, args):
-        if event in watching[0]:
-            events.append((event, repr(args)[:200]))
-
-    sys.addaudithook(watch)
-    tally = collections.Counter()
-    errors = {}
-    slowest, begun = 0.0, time.process_time()
-    for i in range(count):
-        raw, texts, arrays, X = cases[i % len(cases)]
-        way = rnd.randrange(10)
-        path.unlink()  # a new file is not flushed to the disk, one that is replaced may be
-        if way < 3:
-            made = bent(raw, rnd)
-            path.write_bytes(made)
-            told = "changed" if made != raw else "same"
-        elif way < 5:
-            path.write_bytes(resealed(bent(raw, rnd)))
-            told = "sealed again"
-        else:
-            rewritten(path, texts, arrays, rnd)
-            told = "written anew"
-        start = time.process_time()
-        watching[0] = WHILE_LOADED
-        try:
-            with contextlib.suppress(ModelFileError):
-                mercer.modelfile.read_header(path)
-            try:
-                model = mercer.load(path)
-            except ModelFileError as error:
-                slowest = max(slowest, time.process_time() - start)
-                tally[f"{told}: refused" if str(path) in str(error) else "not named"] += 1
-            else:
-                watching[0] = FORBIDDEN
-                slowest = max(slowest, time.process_time() - start)
-                use(model, X)
-                tally[f"{told}: loaded"] += 1
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{last.filename}:{last.lineno}"
-            errors.setdefault(f"{type(error).__name__} at {where}: {error}"[:300], (told, i))
-        finally:
-            watching[0] = ()
-    seconds = time.process_time() - begun
-    found = {"tally": tally, "errors": errors, "events": events}
-    return {**found, "slowest": slowest, "seconds": seconds}
+        print(json.dumps(outcomes(Path(folder) / "model.mercer", seed, count)))
 
 
 if __name__ == "__main__":

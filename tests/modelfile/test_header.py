@@ -1,22 +1,25 @@
-"""What a file tells of its model; files of old formats; fingerprints."""
+"""What a file says about its model, and files of older formats."""
 
 import builtins
 import importlib.metadata
 import json
-import os
+import re
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import PCA, Denoiser, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier
+from mercer.arrays import to_numpy
+from mercer.certificate import Figure
 from mercer.data import as_source, fingerprint
-from mercer.kernels import RBF, Linear, parse
-from mercer.modelfile import container, read_header
+from mercer.kernels import RBF, Laplacian, Linear, parse
+from mercer.modelfile import ModelFileError, container, format1, read_header
 from tests.modelfile import frozen
+
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 X = np.random.default_rng(0).standard_normal((50, 4))
 Y = np.repeat([0, 1], 25)
@@ -32,7 +35,7 @@ def test_everything_is_told(tmp_path):
     table = pd.DataFrame(X, columns=list("abcd"))
     model = KernelPCA(3, kernel=RBF(0.1) + 2 * Linear(), random_state=7).fit(table)
     header = header_of(model, tmp_path, origin={"command": "mercer fit"})
-    assert header.format == 1
+    assert header.format == 2
     assert header.estimator == "KernelPCA"
     assert parse(header.kernel) == model.kernel_
     assert header.method == repr(model.plan_.method)
@@ -50,7 +53,7 @@ def test_everything_is_told(tmp_path):
     assert header.fingerprint == model.fingerprint_ == fingerprint(as_source(X))
     assert header.origin == {"command": "mercer fit"}
     assert header.created.endswith("+00:00")
-    assert header.checksum == container.read_contents(tmp_path / "model.mercer").texts["checksum"]
+    assert header.checksum == container.read_texts(tmp_path / "model.mercer")["checksum"]
     json.dumps(vars(header))  # plain
 
 
@@ -75,16 +78,40 @@ def test_models_around_others(tmp_path):
     assert (header.estimator, header.certificate) == ("Gaussian", None)
 
 
-def test_no_array_is_read(tmp_path, monkeypatch):
+def test_no_array_is_read(tmp_path):
     path = tmp_path / "model.mercer"
     mercer.save(KernelPCA(2, kernel="rbf").fit(np.random.default_rng(0).random((300, 200))), path)
-    held = container.read_contents(path)
+    size, header = path.stat().st_size, 8 + int.from_bytes(path.read_bytes()[:8], "little")
     with path.open("r+b") as file:  # arrays gone, the file as long as before
-        file.truncate(held.begin)
-        file.truncate(held.places[-1].stop + held.begin)
+        file.truncate(header)
+        file.truncate(size)
     assert read_header(path).n_features == 200
-    with pytest.raises(mercer.modelfile.ModelFileError, match="was changed"):
+    with pytest.raises(ModelFileError, match="was changed"):
         mercer.load(path)
+
+
+def test_a_header_of_other_types_is_refused(tmp_path):
+    path = tmp_path / "model.mercer"
+    mercer.save(PCA(2).fit(X), path)
+    texts, arrays = container.read(path)
+    del texts["checksum"]
+    for name, value in {
+        "estimator": 1,
+        "kernel": ["rbf"],
+        "parameters": {"tol": 0.1},
+        "feature_names": [1],
+        "n_features": "4",
+        "spectrum": {"eigenvalues": ["x"], "shares": []},
+        "origin": {"x": {"y": 1}},
+        "certificate": "all of it",
+    }.items():
+        header = {**json.loads(texts["header"]), name: value}
+        container.write(path, {**texts, "header": json.dumps(header)}, arrays)
+        with pytest.raises(ModelFileError, match=f"{re.escape(str(path))}.* for {name}"):
+            read_header(path)
+    container.write(path, {**texts, "header": "{}"}, arrays)
+    with pytest.raises(ModelFileError, match="valid model"):
+        read_header(path)
 
 
 def test_loading_does_not_open_anything_else(tmp_path, monkeypatch):
@@ -103,16 +130,86 @@ def forbidden(real):
     return look
 
 
-@pytest.mark.parametrize("name", sorted(frozen.models()))
-def test_files_of_format_1_are_read(name):
-    path, now = frozen.FOLDER / f"{name}.mercer", frozen.models()[name]
+# Files of format 1.
+
+EXPECTED = np.load(frozen.FOLDER / "expected.npz")
+
+
+@pytest.mark.parametrize("path", sorted(frozen.FOLDER.glob("*.mercer")), ids=lambda path: path.stem)
+def test_files_of_format_1_are_read(path):
+    """Whatever kind of state a file holds, its model computes what it did when it was saved."""
     assert read_header(path).format == 1
-    assert read_header(path).origin == {"command": "tests.modelfile.frozen"}
-    then = mercer.load(path)
-    assert type(then) is type(now)
-    rows = ["ab", "bab"] if name == "strings" else frozen.rows()
-    # The sign of an axis is fixed, so that the two are the same to rounding.
-    np.testing.assert_allclose(then.transform(rows), now.transform(rows), rtol=1e-6, atol=1e-8)
+    assert read_header(path).origin == frozen.ORIGIN
+    results = frozen.computed(mercer.load(path))
+    wanted = {name: EXPECTED[name] for name in EXPECTED if name.startswith(f"{path.stem}.")}
+    assert {f"{path.stem}.{name}" for name in results} == wanted.keys()
+    for name, result in results.items():
+        then = wanted[f"{path.stem}.{name}"]
+        if then.dtype.kind == "f":
+            np.testing.assert_allclose(result, then, rtol=1e-9, atol=1e-11, err_msg=name)
+        else:
+            np.testing.assert_array_equal(result, then, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["pca", "strings", "triangle", "basis", "classifier", "hebbian"])
+def test_certificates_of_format_1_have_the_same_figures(name):
+    """They are in shares of the total variance, with a ratio where it is known within bounds."""
+    path = frozen.FOLDER / f"{name}.mercer"
+    model, then = mercer.load(path), read_header(path).certificate
+    certificates = [each.certificate_ for each in getattr(model, "estimators_", [model])]
+    certificate = max(certificates, key=lambda each: each.gap)
+    words = {"bound": "proven"}  # labels of the oldest files
+    now, before = (re.findall(r"[\d.]+ %", s) for s in (certificate.sentence, then["sentence"]))
+    assert (now[0], now[-1]) == (before[0], before[-1])
+    for figure in ("captured", "optimum_upper", "gap"):
+        value, label = getattr(certificate, figure), then[figure]["label"]
+        assert value.label == words.get(label, label)
+        assert value == pytest.approx(then[figure]["value"], rel=1e-12, abs=1e-14)
+    variance = to_numpy(getattr(model, "estimators_", [model])[0].explained_variance_).sum()
+    assert certificates[0].explained == pytest.approx(variance, rel=0.02)
+
+
+def test_certificates_of_format_1_are_as_certain_as_they_were():
+    """An uncertain total makes shares uncertain, but not their ratio."""
+    guess, sure = Figure(0.5, "estimate"), Figure(0.6, "bound", 0.999)
+    shares = format1.Shares(guess, sure, *np.ones((3, 2)), True, (), np.zeros(0), 0.7)
+    for ratio, gap in ((None, 1 - 0.5 / 0.6), (Figure(0.8), 0.2)):
+        certificate = shares._replace(ratio=ratio).certificate(3.0)
+        assert repr(certificate.captured) == repr(guess)
+        assert certificate.optimum_upper == pytest.approx(0.6)
+        assert certificate.optimum_upper.label == sure.label
+        assert certificate.gap == pytest.approx(gap)
+        assert certificate.gap.label == ("estimated" if ratio is None else "proven")
+        assert certificate.likely == pytest.approx(2.1)
+
+
+def test_every_name_of_format_1_is_known():
+    """Classes and their parts may be renamed if `format1` says so."""
+    names = json.loads((frozen.FOLDER / "names.json").read_text())
+    assert len(names) == 119
+    for name, parts in names.items():
+        try:
+            format1.build_format_1(name, dict.fromkeys(parts))
+        except Exception as error:  # of parts that are None
+            assert not re.search("is not a class|has no '", str(error)), error  # noqa: PT017
+    for name, parts in {"kernels.Gone": [], "kernels.RBF": ["width"]}.items():
+        with pytest.raises(ValueError, match=r"is not a class|has no 'width'"):
+            format1.build_format_1(name, dict.fromkeys(parts))
+
+
+def test_renamed_parts(monkeypatch):
+    """What `format1` can say of a class; a constructor argument that is missing has its default."""
+    monkeypatch.setitem(format1.CLASSES, "kernels.Exponential", "kernels.Laplacian")
+    monkeypatch.setitem(format1.PARTS, "kernels.Exponential", {"scale": "gamma"})
+    old = {"scale": 0.5}
+    assert format1.build_format_1("kernels.Exponential", old) == Laplacian(0.5)
+    old["norm"] = "l1"
+    assert format1.build_format_1("kernels.Exponential", old) == Laplacian(0.5, norm="l1")
+
+
+def test_renamed_methods_of_format_1():
+    model = format1.build_format_1("estimators.KernelPCA", {"method": "within"})
+    assert model.method == "adaptive"
 
 
 def test_the_scale_of_a_file_is_the_one_in_it():
@@ -123,78 +220,3 @@ def test_the_scale_of_a_file_is_the_one_in_it():
     scores = Z @ then.components_.T / np.sqrt(then.explained_variance_)
     np.testing.assert_allclose(then.transform(X), scores, atol=1e-12)
     np.testing.assert_allclose(then.inverse_transform(then.transform(X)), then.reconstruct(X))
-
-
-# Fingerprints.
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-@pytest.mark.parametrize("shape", [(7, 3), (2000, 5), (3, 40_000), (2, 1)])
-def test_the_same_rows_have_the_same_fingerprint(shape, dtype, tmp_path):
-    pd = pytest.importorskip("pandas")
-    rows = (100 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
-    rows[rows < 0] = 0
-    np.save(tmp_path / "c.npy", rows)
-    np.save(tmp_path / "f.npy", np.asfortranarray(rows))
-    wanted = fingerprint(as_source(rows))
-    for other in (
-        np.asfortranarray(rows),
-        pd.DataFrame(rows),
-        sp.csr_array(rows),
-        tmp_path / "c.npy",
-        tmp_path / "f.npy",
-        as_source(rows).map(lambda block: block.rows, shape[1]),
-    ):
-        assert fingerprint(as_source(other)) == wanted, other
-    torch = pytest.importorskip("torch")
-    assert fingerprint(as_source(torch.asarray(rows))) == wanted
-
-
-def test_other_rows_have_another():
-    rows = np.random.default_rng(0).standard_normal((300, 4))
-    first = fingerprint(as_source(rows))
-    changed = rows.copy()
-    changed[-1, -1] += 1e-9
-    others = [rows[:-1], rows[::-1], rows[:, ::-1], 2 * rows, rows.astype("f4"), changed, rows.T]
-    found = [fingerprint(as_source(np.ascontiguousarray(other))) for other in others]
-    assert first not in found
-    assert len(set(found)) == len(found)
-
-
-def test_zero_is_zero():
-    assert fingerprint(as_source([[0.0, 1.0]])) == fingerprint(as_source([[-0.0, 1.0]]))
-
-
-def test_fingerprints_of_strings():
-    words = ["ab", "c", ""]
-    first = fingerprint(as_source(words))
-    assert first == KernelPCA(1, kernel="substring").fit(words).fingerprint_
-    assert len({first, *(fingerprint(as_source(w)) for w in (["a", "bc", ""], ["ab", "c"]))}) == 3
-
-
-def test_fingerprints_of_batches():
-    one, two, other = PCA(2), PCA(2), PCA(2)
-    assert one.partial_fit(X[:20]).fingerprint_ == PCA(2).fit(X[:20]).fingerprint_
-    first = one.partial_fit(X[20:]).fingerprint_
-    assert first == two.partial_fit(X[:20]).partial_fit(X[20:]).fingerprint_
-    assert first != other.partial_fit(X[20:]).partial_fit(X[:20]).fingerprint_
-    assert one.fit(X).fingerprint_ == fingerprint(as_source(X))
-    kernel = KernelPCA(2, kernel="rbf").partial_fit(X[:20]).partial_fit(X[20:])
-    assert kernel.fingerprint_ == first
-
-
-def test_a_failed_fit_leaves_the_fingerprint():
-    model = PCA(2).fit(X)
-    before = model.fingerprint_
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full((5, 4), np.nan))
-    assert model.fingerprint_ == before
-
-
-def test_a_file_of_many_rows_is_not_read_for_it(tmp_path):
-    path = tmp_path / "rows.npy"
-    with path.open("wb") as file:  # 40 GB that are not on the disk
-        header = {"descr": "<f8", "fortran_order": False, "shape": (10**8, 50)}
-        np.lib.format.write_array_header_1_0(file, header)
-        os.truncate(path, file.tell() + 10**8 * 50 * 8)
-    assert fingerprint(as_source(path)).startswith("100000000x50 float64 ")

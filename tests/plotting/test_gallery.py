@@ -12,12 +12,12 @@ from sklearn.preprocessing import StandardScaler
 from mercer import PCA, Denoiser, KernelPCA
 from mercer.messages import percent
 from mercer.plotting import GalleryDisplay
-from tests.plotting.drawn import apart, rendered
+from tests.plotting.artists import apart, lay_out
 
 
 @pytest.fixture(scope="module")
 def digits():
-    return load_digits().data
+    return load_digits().data[:200]
 
 
 def tiles(display):
@@ -27,13 +27,13 @@ def tiles(display):
 def test_components_are_images(digits):
     for model in (PCA(12), peers.PCA(12), make_pipeline(StandardScaler(), PCA(12))):
         model.fit(digits)
-        axes = model[-1] if hasattr(model, "steps") else model
+        pca = model[-1] if hasattr(model, "steps") else model
         display = GalleryDisplay.from_estimator(model, (8, 8), components=[3, 0])
         for tile, j in zip(display.images_[0], (3, 0), strict=True):
-            np.testing.assert_allclose(tile.get_array(), axes.components_[j].reshape(8, 8))
+            np.testing.assert_allclose(tile.get_array(), pca.components_[j].reshape(8, 8))
             low, high = tile.get_clim()
-            assert -low == high == np.abs(axes.components_[j]).max()
-        share = percent(axes.explained_variance_ratio_[3], 1)
+            assert -low == high == np.abs(pca.components_[j]).max()
+        share = percent(pca.explained_variance_ratio_[3], 1)
         assert display.captions_[0].get_text() == f"4 ({share})"
 
 
@@ -50,7 +50,7 @@ def test_rows_are_even(digits):
 
 def test_images_do_not_overlap_and_are_upright(digits):
     display = GalleryDisplay.from_estimator(PCA(12).fit(digits), components=12)
-    rendered(display)
+    lay_out(display)
     boxes = [tile.get_window_extent() for line in display.images_ for tile in line]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     assert apart(display.captions_)
@@ -64,7 +64,7 @@ def test_captions_are_apart_at_any_size(digits, size):
     ax = Figure(size, layout="constrained").subplots()
     display = GalleryDisplay.from_estimator(PCA(10).fit(digits), ax=ax)
     assert display.ax_ is ax
-    rendered(display)
+    lay_out(display)
     assert apart(display.captions_)
 
 
@@ -75,23 +75,23 @@ def test_reconstructions(digits):
     expected = pca.reconstruct(digits[[4, 2]])
     for rows in (digits, sparse, table, digits.tolist()):
         display = GalleryDisplay.from_reconstructions(pca, rows, rows=[4, 2])
-        found = tiles(display)
-        np.testing.assert_allclose(found[0], digits[4].reshape(8, 8))
-        np.testing.assert_allclose(np.reshape(found[2:], (2, 64)), expected)
+        images = tiles(display)
+        np.testing.assert_allclose(images[0], digits[4].reshape(8, 8))
+        np.testing.assert_allclose(np.reshape(images[2:], (2, 64)), expected)
         assert [text.get_text() for text in display.titles_] == ["original", "10 components"]
     # Both rows are on the scale of the first.
     assert {tile.get_clim() for line in display.images_ for tile in line} == {(0.0, 16.0)}
 
 
 def test_reconstructions_of_other_models(digits):
-    X = digits[:200]
+    X = digits
     kernel = KernelPCA(20, kernel="rbf", gamma=1e-3, preimage="fixed_point").fit(X)
     pipe = make_pipeline(StandardScaler(), PCA(10)).fit(X)
     for model in (kernel, pipe, peers.PCA(10).fit(X)):
         display = GalleryDisplay.from_reconstructions(model, X, rows=2)
         expected = model.inverse_transform(model.transform(X[:2]))
         np.testing.assert_allclose(np.reshape(tiles(display)[2:], (2, 64)), expected, atol=1e-9)
-    with pytest.raises(TypeError, match="no way back to rows"):
+    with pytest.raises(TypeError, match="cannot reconstruct rows"):
         GalleryDisplay.from_reconstructions(StandardLike(), X)
 
 
@@ -102,14 +102,14 @@ class StandardLike:
 
 def test_original_noisy_denoised(digits, rng):
     noisy = digits[:5] + rng.normal(size=(5, 64))
-    made = Denoiser(PCA(10), image_shape=(8, 8)).fit(digits).transform(noisy)
-    states = {"original": digits[:5], "noisy": noisy, "denoised": made}
+    denoised = Denoiser(PCA(10), image_shape=(8, 8)).fit(digits).transform(noisy)
+    states = {"original": digits[:5], "noisy": noisy, "denoised": denoised}
     display = GalleryDisplay.from_images(states, (8, 8), cmap="gray_r")
     assert [text.get_text() for text in display.titles_] == [*states]
     np.testing.assert_allclose(
         np.reshape(tiles(display), (15, 64)), np.concatenate([*states.values()])
     )
-    rendered(display)
+    lay_out(display)
     denoiser = Denoiser(PCA(3), image_shape=(4, 16)).fit(digits)
     assert GalleryDisplay.from_estimator(denoiser).images[""].shape == (3, 4, 16)
 
@@ -124,39 +124,39 @@ def test_colours(rng):
     assert tiles(bright)[0].max() == 1
     one = GalleryDisplay.from_images(X[:, :20].reshape(6, 4, 5, 1))
     assert tiles(one)[0].shape == (4, 5)
-    rendered(one)
+    lay_out(one)
 
 
 def test_equal_pixels_and_names_that_are_no_formulas():
     display = GalleryDisplay.from_images({"$a_": np.ones((2, 9)), "_": np.ones((1, 9))})
-    rendered(display)
+    lay_out(display)
     captions = {"a": ["$x", "_" * 90]}
-    rendered(GalleryDisplay.from_images({"a": np.ones((2, 9))}, captions=captions))
+    lay_out(GalleryDisplay.from_images({"a": np.ones((2, 9))}, captions=captions))
 
 
-def test_what_is_refused(digits):
+def test_errors(digits):
     pca = PCA(3).fit(digits)
-    refused = [
+    calls = [
         (
             lambda: GalleryDisplay.from_estimator(pca, (8, 9)),
-            r"image_shape=\(8, 9\) has 72 numbers",
+            r"image_shape=\(8, 9\) has 72 pixels",
         ),
-        (lambda: GalleryDisplay.from_images(digits[:, :60]), "60 numbers are no square"),
+        (lambda: GalleryDisplay.from_images(digits[:, :60]), "60 numbers is not a square"),
         (lambda: GalleryDisplay.from_images({}), "images is empty"),
         (lambda: GalleryDisplay.from_images({"a": digits[:2], "b": digits[:0]}), "images is empty"),
-        (lambda: GalleryDisplay.from_images(np.zeros((2, 3, 4, 4))), r"in colour \(height"),
+        (lambda: GalleryDisplay.from_images(np.zeros((2, 3, 4, 4))), r"width, 3\) for color"),
         (lambda: GalleryDisplay.from_images(np.zeros(9)), r"images have shape \(9,\)"),
-        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=[1797]), "of 0 to 1796"),
-        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=0), "of 0 to 1796"),
+        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=[200]), "from 0 to 199"),
+        (lambda: GalleryDisplay.from_reconstructions(pca, digits, rows=0), "from 0 to 199"),
         (lambda: GalleryDisplay.from_reconstructions(pca, digits[:0]), "no rows to draw"),
-        (lambda: GalleryDisplay.from_estimator(pca, components=4), "of 0 to 2"),
+        (lambda: GalleryDisplay.from_estimator(pca, components=4), "from 0 to 2"),
         (lambda: GalleryDisplay.from_images(digits[:2], captions={"": ["one"]}), "1 captions"),
         (
             lambda: GalleryDisplay.from_images({"a": np.ones((1, 4)), "b": np.ones((1, 9))}),
             "different shapes",
         ),
     ]
-    for call, message in refused:
+    for call, message in calls:
         with pytest.raises(ValueError, match=message):
             call()
     with pytest.raises(TypeError, match="KernelPCA has no components_"):

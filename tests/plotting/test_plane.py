@@ -1,4 +1,4 @@
-"""Contours of components over the plane."""
+"""Scores and lengths of projections over the plane."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,18 @@ from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import PCA
+from mercer import PCA, KernelPCA
 from mercer.messages import percent
-from mercer.plotting import ContoursDisplay
-from tests.plotting.drawn import Powers, points, rendered, sets, texts
+from mercer.methods import Improved, Nystrom, Subset
+from mercer.plotting import ContoursDisplay, NormsDisplay
+from tests.plotting.artists import Powers, contour_sets, lay_out, points, texts
 
 
 def contours(model, X, **options):
     return ContoursDisplay.from_estimator(model, X, **options).axes_
 
 
-@pytest.mark.parametrize(("width", "across"), [(1, 1), (2, 2), (4, 4), (5, 3), (7, 4), (8, 4)])
+@pytest.mark.parametrize(("width", "across"), [(1, 1), (4, 4), (5, 3), (7, 4)])
 def test_one_panel_for_each_component(X, width, across):
     axes = contours(Powers(width), X, resolution=8)
     assert isinstance(axes, np.ndarray)
@@ -41,7 +42,7 @@ def test_components(X, components, numbers):
 
 @pytest.mark.parametrize("components", [0, 4, [], [3], [-1]])
 def test_components_that_are_not_there(X, components):
-    with pytest.raises(ValueError, match=r"there are 3: .* of 0 to 2"):
+    with pytest.raises(ValueError, match=r"there are 3 components: .* from 0 to 2"):
         contours(Powers(3), X, components=components, resolution=8)
 
 
@@ -49,7 +50,7 @@ def test_values_are_those_of_transform(X):
     pca = PCA().fit(X)
     axes = contours(pca, X, resolution=30)
     for j, ax in enumerate(axes):
-        lines = sets(ax)[1]
+        lines = contour_sets(ax)[1]
         for level, segments in zip(lines.levels, lines.allsegs, strict=True):
             for segment in filter(len, segments):
                 scores = pca.transform(np.asarray(segment))[:, j]
@@ -61,8 +62,8 @@ def test_values_are_those_of_transform(X):
 def test_grid_covers_the_rows(X):
     model = Powers()
     (ax,) = contours(model, X, resolution=25)
-    assert model.seen.shape == (625, 2)
-    low, high = model.seen.min(axis=0), model.seen.max(axis=0)
+    assert model.rows.shape == (625, 2)
+    low, high = model.rows.min(axis=0), model.rows.max(axis=0)
     assert (low < X.min(axis=0)).all()
     assert (high > X.max(axis=0)).all()
     assert ax.get_xlim() == pytest.approx((low[0], high[0]))
@@ -72,16 +73,19 @@ def test_grid_covers_the_rows(X):
 
 def test_levels(X):
     (ax,) = contours(Powers(), X, levels=[-1, 0, 0.5], resolution=20)
-    filled, lines = sets(ax)
+    filled, lines = contour_sets(ax)
     np.testing.assert_array_equal(lines.levels, [-1, 0, 0.5])
     assert filled.extend == "both"
-    few, many = (len(sets(contours(Powers(), X, levels=n)[0])[1].levels) for n in (4, 20))
+    few, many = (
+        len(contour_sets(contours(Powers(), X, levels=n, resolution=20)[0])[1].levels)
+        for n in (4, 20)
+    )
     assert few <= 8 < 15 <= many
 
 
 def test_zero_is_in_the_middle_of_the_colours_and_heavier(X):
-    (ax,) = contours(Powers(), X - X.mean(axis=0) / 2)
-    filled, lines = sets(ax)
+    (ax,) = contours(Powers(), X - X.mean(axis=0) / 2, resolution=40)
+    filled, lines = contour_sets(ax)
     assert filled.norm.vmin == -filled.norm.vmax
     (zero,) = np.flatnonzero(lines.levels == 0)
     widths = np.asarray(lines.get_linewidths())
@@ -89,21 +93,19 @@ def test_zero_is_in_the_middle_of_the_colours_and_heavier(X):
 
 
 def test_constant_score_and_constant_column(X):
-    still = np.column_stack([X[:, 0], np.zeros(len(X))])
-    pca = PCA(2).fit(still)
-    axes = contours(pca, still, resolution=10)
-    axes[0].figure.draw_without_rendering()
-    assert sets(axes[0])
-    (flat,) = contours(Powers(1), still, resolution=2)
-    flat.figure.draw_without_rendering()
+    constant = np.column_stack([X[:, 0], np.zeros(len(X))])
+    display = ContoursDisplay.from_estimator(PCA(2).fit(constant), constant, resolution=10)
+    lay_out(display)
+    assert contour_sets(display.axes_[0])
+    lay_out(ContoursDisplay.from_estimator(Powers(1), constant, resolution=2))
 
-    class Nothing(Powers):
+    class Zero(Powers):
         def transform(self, X):
             return np.zeros((len(X), 1))
 
-    (none,) = contours(Nothing(), X, resolution=10)
-    none.figure.draw_without_rendering()
-    assert not sets(none)
+    zero = ContoursDisplay.from_estimator(Zero(), X, resolution=10)
+    lay_out(zero)
+    assert not contour_sets(zero.axes_[0])
 
 
 def test_shares_in_the_titles(X):
@@ -125,7 +127,7 @@ def test_given_axes(X):
     drawn = contours(Powers(4), X, ax=square, resolution=8)
     assert list(drawn) == list(square.ravel())
     assert all(ax.get_xlabel() == "x₁" for ax in drawn)
-    with pytest.raises(ValueError, match="ax holds 4 Axes, and 2 components"):
+    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 2 components"):
         contours(Powers(2), X, ax=square, resolution=8)
 
 
@@ -133,28 +135,26 @@ def test_given_axes(X):
 @pytest.mark.filterwarnings("error")
 def test_names_of_a_table(X, library):
     table = pytest.importorskip(library).DataFrame({"height": X[:, 0], "weight": X[:, 1]})
-    pca = PCA().fit(table)
-    axes = contours(pca, table, resolution=8)
+    axes = contours(PCA().fit(table), table, resolution=8)
     assert axes[0].get_xlabel() == axes[1].get_xlabel() == "height"
     assert axes[0].get_ylabel() == "weight"
-    lines = sets(axes[0])[1].levels
-    np.testing.assert_array_equal(sets(contours(PCA().fit(X), X)[0])[1].levels, lines)
+    plain = contours(PCA().fit(X), X, resolution=8)
+    levels = contour_sets(axes[0])[1].levels
+    np.testing.assert_array_equal(contour_sets(plain[0])[1].levels, levels)
 
 
-def test_tensors(X):
-    torch = pytest.importorskip("torch")
-    rows = torch.asarray(X)
-    pca = PCA().fit(rows)
-    axes = contours(pca, rows, labels=rows[:, 0] > 10, resolution=8)
-    assert len(axes) == 2
-
-
-@pytest.mark.parametrize("kind", ["list", "sparse", "float32"])
+@pytest.mark.parametrize("kind", ["list", "sparse", "float32", "torch"])
 def test_other_rows(X, kind):
     from scipy.sparse import csr_array
 
-    rows = {"list": X.tolist(), "sparse": csr_array(X), "float32": X.astype(np.float32)}[kind]
-    assert len(contours(PCA().fit(rows), rows, resolution=8)) == 2
+    rows = {
+        "list": lambda: X.tolist(),
+        "sparse": lambda: csr_array(X),
+        "float32": lambda: X.astype(np.float32),
+        "torch": lambda: pytest.importorskip("torch").asarray(X),
+    }[kind]()
+    labels = rows[:, 0] > 10 if kind == "torch" else X[:, 0] > 10
+    assert len(contours(PCA().fit(rows), rows, labels=labels, resolution=8)) == 2
 
 
 def test_legend_of_a_figure_of_ours(X):
@@ -164,7 +164,7 @@ def test_legend_of_a_figure_of_ours(X):
     assert len(points(axes[1])) == 2
 
 
-def test_wrong_number_of_columns(X, rng):
+def test_errors_of_contours(X, rng):
     with pytest.raises(
         ValueError, match=r"This PCA takes 5 columns.*mercer\.plotting\.ScoresDisplay"
     ):
@@ -192,8 +192,73 @@ def test_names_that_are_no_formulas(X):
     table = pytest.importorskip("pandas").DataFrame(X, columns=["$a_", "b" * 300])
     display = ContoursDisplay.from_estimator(PCA().fit(table), table, resolution=8)
     assert display.axes_[0].get_xlabel() == "$a_"
-    rendered(display)
+    lay_out(display)
 
 
 def test_one_row(X):
-    rendered(ContoursDisplay.from_estimator(PCA().fit(X), X[:1], resolution=8))
+    lay_out(ContoursDisplay.from_estimator(PCA().fit(X), X[:1], resolution=8))
+
+
+def projection_norms(models, X, **options):
+    return NormsDisplay.from_estimators(models, X, **options).axes_
+
+
+def on_basis(X, method):
+    model = KernelPCA(3, kernel="rbf", gamma=0.1, center=False, method=method, random_state=0)
+    return model.fit(X)
+
+
+@pytest.mark.parametrize("method", ["exact", Subset(10), Nystrom(10), Improved(10)], ids=repr)
+def test_norms_are_those_of_the_operator(X, method):
+    model = on_basis(X, method)
+    (ax,) = projection_norms({"a": model}, X, levels=[0.01, 0.2, 0.5], resolution=60)
+    lines, p = contour_sets(ax)[1], model.projection_
+    basis = np.asarray(model.X_fit_)
+    K = model.kernel_(basis, basis)
+    for level, segments in zip(lines.levels, lines.allsegs, strict=True):
+        for segment in filter(len, segments):
+            # PΦ(x) = Σ y_k A_jk Φ(b_j), on lines that are straight between points of the grid.
+            weights = model.transform(np.asarray(segment)) @ p.components.T
+            norms = np.sqrt(np.einsum("ij,ij->i", weights @ K, weights))
+            np.testing.assert_allclose(norms, level, atol=0.02)
+    assert sum(map(len, lines.allsegs)) >= 1 or isinstance(method, Improved)
+
+
+def test_models_share_the_scale_of_the_first(X):
+    models = {name: on_basis(X, Subset(m)) for name, m in {"few": 5, "more": 20}.items()}
+    axes = projection_norms(models, X, basis=X[:7], resolution=10)
+    assert [ax.get_title() for ax in axes] == ["few", "more"]
+    first, second = (contour_sets(ax)[0] for ax in axes)
+    np.testing.assert_array_equal(first.levels, second.levels)
+    assert first.norm.vmin == second.norm.vmin == 0
+    assert first.norm.vmax == second.norm.vmax
+    assert [len(c.get_offsets()) for c in points(axes[0])] == [40, 7]
+    assert [len(c.get_offsets()) for c in points(axes[1])] == [40]
+    (bar,) = [other for other in axes[0].figure.axes if other not in axes]
+    assert bar.get_ylabel() == "‖PΦ(x)‖"
+
+
+def test_norms_of_linear_models_and_of_pipelines(X):
+    pipe = make_pipeline(StandardScaler(), PCA(1)).fit(X)
+    given = Figure().subplots(1, 2)
+    axes = projection_norms({"linear": PCA(1).fit(X), "scaled": pipe}, X, ax=given, resolution=10)
+    assert list(axes) == list(given)
+    assert given[0].figure.axes == list(given)
+
+
+def test_errors_of_norms(X, rng):
+    with pytest.raises(ValueError, match="estimators is empty"):
+        projection_norms({}, X)
+    with pytest.raises(ValueError, match="This PCA takes 5 columns"):
+        projection_norms({"a": PCA().fit(X), "b": PCA(2).fit(rng.normal(size=(9, 5)))}, X)
+    with pytest.raises(ValueError, match="ax holds 2 Axes, and there are 1 models"):
+        projection_norms({"a": PCA().fit(X)}, X, ax=Figure().subplots(1, 2))
+
+
+def test_one_model(X):
+    display = NormsDisplay.from_estimator(PCA(1).fit(X), X, resolution=10)
+    assert [ax.get_title() for ax in display.axes_] == ["PCA"]
+    at = np.stack(np.meshgrid(display.x, display.y), axis=-1).reshape(-1, 2)
+    expected = np.abs(PCA(1).fit(X).transform(at)[:, 0]).reshape(10, 10)
+    np.testing.assert_allclose(display.norms["PCA"], expected)
+    assert display.colorbar_.ax.get_ylabel() == "‖PΦ(x)‖"

@@ -1,6 +1,4 @@
-"""Scores: points, classes, scales, keys."""
-
-import io
+"""Scores: points, classes, scales, keys; two components and several in pairs."""
 
 import numpy as np
 import pytest
@@ -14,11 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, as_source, config_context
 from mercer.kernels import Substring
 from mercer.plotting import BiplotDisplay, ContoursDisplay, PairsDisplay, ScoresDisplay
-from tests.plotting.drawn import points, rendered, texts
-
-
-def offsets(display):
-    return np.concatenate([np.asarray(c.get_offsets()) for c in display.points_])
+from tests.plotting.artists import lay_out, offsets, points, texts
 
 
 def test_scores_of_an_estimator():
@@ -43,8 +37,7 @@ def test_labels_by_position(display):
     X, species = load_iris(return_X_y=True)
     X = X[:, :2]
     model = PCA(2).fit(X)
-    found = display.from_estimator(model, X, species)
-    assert texts(found.key_) == texts(display.from_estimator(model, X, labels=species).key_)
+    assert texts(display.from_estimator(model, X, species).key_) == ["0", "1", "2"]
 
 
 def test_classes_by_name(X):
@@ -57,6 +50,7 @@ def test_classes_by_name(X):
     np.testing.assert_array_equal(a.get_offsets(), X[20:])
     np.testing.assert_array_equal(b.get_offsets(), X[:20])
     assert a.get_facecolor().tolist() != b.get_facecolor().tolist()
+    assert not a.get_rasterized()
 
 
 def test_chosen_components_on_given_axes(rng):
@@ -79,8 +73,8 @@ def test_one_component_is_drawn_row_by_row(X):
 
 
 def test_a_single_row_and_equal_rows():
-    rendered(ScoresDisplay.from_scores([[1.0, 2.0]], labels=["only"]))
-    rendered(ScoresDisplay.from_scores(np.ones((5, 2)), labels=[1, 1, 2, 2, 2]))
+    lay_out(ScoresDisplay.from_scores([[1.0, 2.0]], labels=["only"]))
+    lay_out(ScoresDisplay.from_scores(np.ones((5, 2)), labels=[1, 1, 2, 2, 2]))
 
 
 MODELS = {
@@ -105,8 +99,14 @@ def test_models(rng, name):
     np.testing.assert_allclose(offsets(display), inner.transform(X)[:, :2], atol=1e-12)
 
 
-@pytest.mark.parametrize("pipeline", [False, True])
-@pytest.mark.parametrize("kind", ["list", "sparse", "coo", "float32", "pandas", "polars", "torch"])
+KINDS = ["list", "sparse", "coo", "float32", "pandas", "polars", "torch"]
+
+
+# scikit-learn's scaler takes no tensors
+@pytest.mark.parametrize(
+    ("kind", "pipeline"),
+    [*((kind, False) for kind in KINDS), *((kind, True) for kind in KINDS[:-1])],
+)
 @pytest.mark.filterwarnings("error")
 def test_kinds_of_rows(rng, kind, pipeline):
     X = rng.normal(size=(50, 3)) * [4, 2, 1]
@@ -119,8 +119,6 @@ def test_kinds_of_rows(rng, kind, pipeline):
         "polars": lambda: pytest.importorskip("polars").DataFrame(X, schema=[*"abc"]),
         "torch": lambda: pytest.importorskip("torch").asarray(X),
     }[kind]()
-    if pipeline and kind == "torch":
-        pytest.skip("scikit-learn's scaler takes no tensors")
     scaler = StandardScaler(with_mean=False)
     model = (make_pipeline(scaler, PCA(2)) if pipeline else PCA(2)).fit(rows)
     with config_context(block_rows=7):
@@ -154,13 +152,13 @@ def test_strings_and_kernel_matrices(rng):
     np.testing.assert_allclose(offsets(display), given.transform(X @ X.T), atol=1e-12)
 
 
-def test_many_classes_differ_in_colour_or_marker(rng):
+def test_many_classes_differ_in_color_or_marker(rng):
     display = ScoresDisplay.from_scores(rng.normal(size=(120, 2)), labels=np.arange(120) % 60)
     looks = {
         (tuple(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes()) for c in display.points_
     }
     assert len(looks) == len(texts(display.key_)) == 60
-    rendered(display)
+    lay_out(display)
 
 
 def test_more_classes_than_looks_leave_the_smallest_together(rng):
@@ -182,7 +180,7 @@ def test_numbers_are_a_scale(X):
     np.testing.assert_array_equal(drawn.get_array(), X[:, 0])
     assert display.ax_.get_legend() is None
     assert display.key_.ax.get_ylabel() == "a$ge_1"
-    rendered(display)
+    lay_out(display)
     whole = ScoresDisplay.from_scores(np.zeros((61, 2)), labels=np.arange(61))
     np.testing.assert_array_equal(whole.points_[0].get_array(), np.arange(61))
 
@@ -194,7 +192,7 @@ def test_numbers_that_are_missing_or_infinite(X):
     known, lost = display.points_
     np.testing.assert_array_equal(lost.get_offsets(), X[[3, 5]])
     assert known.norm.vmax == np.max(numbers[np.isfinite(numbers)])
-    rendered(display)
+    lay_out(display)
     none = ScoresDisplay.from_scores(X, labels=np.full(40, np.nan))
     assert texts(none.key_) == ["missing"]
 
@@ -209,11 +207,11 @@ def test_numbers_that_are_missing_or_infinite(X):
         (["", "b"] * 20, ["(empty)", "b"]),
     ],
 )
-def test_rows_without_a_class_are_grey_and_last(X, labels, names):
+def test_rows_without_a_class_are_gray_and_last(X, labels, names):
     display = ScoresDisplay.from_scores(X, labels=np.array(labels))
     assert texts(display.key_) == names
     assert sum(len(c.get_offsets()) for c in display.points_) == 40
-    rendered(display)
+    lay_out(display)
 
 
 def test_labels_of_pandas(X):
@@ -231,52 +229,48 @@ def test_labels_of_pandas(X):
 def test_names_that_are_no_formulas(X):
     labels = np.repeat(["_hidden", "$x", "a$b_c$d", "x" * 500], 10)
     display = ScoresDisplay.from_scores(X, labels=labels)
-    rendered(display)
+    lay_out(display)
     assert texts(display.key_)[:3] == ["$x", "_hidden", "a$b_c$d"]
     assert len(texts(display.key_)[3]) < 40
 
 
 def test_very_many_points_are_an_image_in_which_no_class_covers_another(rng):
-    Y, labels = rng.normal(size=(100_000, 2)), np.repeat(np.arange(25), 4000)
+    Y, labels = rng.normal(size=(25_000, 2)), np.repeat(np.arange(25), 1000)
     display = ScoresDisplay.from_scores(Y, labels=np.where(labels == 0, np.nan, labels))
     assert all(c.get_rasterized() for c in display.points_)
-    rendered(display)
-    found = offsets(display)
-    assert found.shape == Y.shape
-    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(Y, axis=0))
+    lay_out(display)
+    assert offsets(display).shape == Y.shape
+    np.testing.assert_array_equal(np.sort(offsets(display), axis=0), np.sort(Y, axis=0))
     few = Y[: 40 * 100]
     display = ScoresDisplay.from_scores(few, labels=np.repeat([5, 7], 2000))
     (drawn,) = display.points_
     assert texts(display.key_) == ["5", "7"]
-    colours = drawn.get_facecolors()[:, :3]
+    colors = drawn.get_facecolors()[:, :3]
     where = {tuple(row): i for i, row in enumerate(few)}
     row = np.array([where[tuple(point)] for point in drawn.get_offsets()])
-    first = (colours == colours[row < 2000][0]).all(axis=1)
-    np.testing.assert_array_equal(first, row < 2000)  # each in the colour of its class
+    first = (colors == colors[row < 2000][0]).all(axis=1)
+    np.testing.assert_array_equal(first, row < 2000)  # each in the color of its class
     assert 0.4 < first[:2000].mean() < 0.6  # and in mixed order
 
 
-def test_few_points_are_no_image(rng):
-    Y = rng.normal(size=(100, 2))
-    few = ScoresDisplay.from_scores(Y)
-    assert not few.points_[0].get_rasterized()
-
-
-def test_what_is_refused(X):
-    refused = [
+def test_errors(X):
+    calls = [
         (lambda: ScoresDisplay.from_scores(X[:, 0]), r"scores has shape \(40,\)"),
         (lambda: ScoresDisplay.from_scores(X[:0]), r"scores has shape \(0, 2\)"),
-        (lambda: ScoresDisplay.from_scores(X, labels=[1, 2, 3]), r"labels has shape \(3,\); there"),
-        (lambda: ScoresDisplay.from_scores(X, components=(0, 2)), "of 0 to 1"),
-        (lambda: ScoresDisplay.from_scores(X, components=(0, 1, 0)), "two are drawn"),
-        (lambda: ScoresDisplay.from_scores(X, components=[]), "of 0 to 1"),
-        (lambda: ScoresDisplay.from_scores([["a", "b"]]), "numbers are needed"),
+        (
+            lambda: ScoresDisplay.from_scores(X, labels=[1, 2, 3]),
+            r"labels has shape \(3,\), and there",
+        ),
+        (lambda: ScoresDisplay.from_scores(X, components=(0, 2)), "from 0 to 1"),
+        (lambda: ScoresDisplay.from_scores(X, components=(0, 1, 0)), "one or two components"),
+        (lambda: ScoresDisplay.from_scores(X, components=[]), "from 0 to 1"),
+        (lambda: ScoresDisplay.from_scores([["a", "b"]]), "pass numbers"),
         (lambda: ScoresDisplay.from_scores(np.where(X > 12, np.nan, X)), "NaN or infinity"),
     ]
-    for call, message in refused:
+    for call, message in calls:
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match="There is no component to draw"):
+    with pytest.raises(ValueError, match="The model has no components to draw"):
         ScoresDisplay.from_estimator(PCA(0).fit(X), X)
     with pytest.raises(TypeError, match="This str has no transform"):
         ScoresDisplay.from_estimator("pca", X)
@@ -302,7 +296,7 @@ def test_many_long_names_leave_room_for_the_points():
     rows = np.random.default_rng(0).standard_normal((120, 3))
     labels = [f"{i % 60:02d} WITH A NAME IN CAPITALS" for i in range(120)]
     display = ScoresDisplay.from_estimator(PCA(2).fit(rows), rows, labels=labels)
-    display.figure_.savefig(io.BytesIO())
+    lay_out(display)
     points, key = (part.get_window_extent() for part in (display.ax_, display.key_))
     assert points.x1 <= key.x0
     assert points.width > 0.3 * display.figure_.bbox.width
@@ -317,3 +311,81 @@ def test_small_classes_are_drawn_over_large_ones():
     height = {part.get_label(): part.get_zorder() for part in display.points_}
     missing = next(key for key in height if key not in ("rare", "some", "usual"))
     assert height[missing] < height["usual"] < height["some"] < height["rare"] < 5
+
+
+def test_points_are_scores_and_histograms_count_them():
+    X, species = load_iris(return_X_y=True)
+    pca = PCA(4).fit(X)
+    Y = pca.transform(X)
+    display = PairsDisplay.from_estimator(pca, X, labels=species)
+    assert display.axes_.shape == (4, 4)
+    assert set(display.points_) == {(i, j) for i in range(4) for j in range(i)}
+    for (i, j), parts in display.points_.items():
+        for group, part in enumerate(parts):
+            expected = Y[species == group][:, [j, i]]
+            np.testing.assert_allclose(part.get_offsets(), expected, atol=1e-12)
+    for i, patches in enumerate(display.histograms_):
+        for group, patch in enumerate(patches):
+            counts, edges, _ = patch.get_data()
+            expected = np.histogram(Y[species == group, i], edges)[0]
+            np.testing.assert_array_equal(counts, expected)
+            assert counts.sum() == 50
+    assert texts(display.key_) == ["0", "1", "2"]
+
+
+def test_names_and_scales_of_pairs():
+    X, species = load_iris(return_X_y=True)
+    display = PairsDisplay.from_estimator(PCA(4).fit(X), X, components=[2, 0], labels=species)
+    below = [display.axes_[1, j] for j in range(2)]
+    assert [ax.get_xlabel() for ax in below] == ["Component 3", "Component 1"]
+    assert below[0].get_ylabel() == "Component 1"
+    assert display.axes_[0, 0].get_xlim() == below[0].get_xlim()
+    assert [t.get_text() for t in display.axes_[0, 0].texts] == ["1.7 %"]
+    assert display.axes_[0, 1] is None
+    lay_out(display)
+
+
+def test_given_axes_of_pairs():
+    X, species = load_iris(return_X_y=True)
+    given = Figure().subplots(3, 3)
+    display = PairsDisplay.from_estimator(PCA(4).fit(X), X, components=3, labels=species, ax=given)
+    assert (display.axes_ == given).all()
+    assert [ax.get_visible() for ax in given[0]] == [True, False, False]
+    assert given[0, 0].figure.legends == []
+    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 9 panels"):
+        PairsDisplay.from_scores(X, components=3, ax=Figure().subplots(2, 2))
+
+
+def test_one_component_many_classes_and_constant_scores():
+    X = load_iris().data
+    one = PairsDisplay.from_estimator(PCA(1).fit(X), X)
+    assert one.points_ == {}
+    assert one.histograms_[0][0].get_data().values.sum() == 150
+    lay_out(one)
+    many = PairsDisplay.from_scores(X[:, :2], labels=np.arange(150) % 30)
+    assert len(many.histograms_[0]) == 1
+    assert len(many.points_[1, 0]) == len(texts(many.key_)) == 30
+    lay_out(many)
+    constant = PairsDisplay.from_scores(np.full((9, 2), 3.0))
+    assert constant.histograms_[0][0].get_data().values.sum() == 9
+    lay_out(constant)
+    alone = PairsDisplay.from_scores(np.full((1, 3), 3.0), labels=[np.nan])
+    lay_out(alone)
+
+
+def test_a_scale_of_numbers_in_pairs_has_a_bar():
+    X = load_iris().data
+    display = PairsDisplay.from_scores(X, labels=np.linspace(0, 1, 150))
+    assert display.key_.ax in display.figure_.axes
+    assert display.histograms_[0][0].get_data().values.sum() == 150
+
+
+def test_pairs_of_a_pipeline_and_errors():
+    X = load_iris().data
+    pipe = make_pipeline(StandardScaler(), PCA(3)).fit(X)
+    display = PairsDisplay.from_estimator(pipe, X)
+    np.testing.assert_allclose(display.scores, pipe.transform(X), atol=1e-12)
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        PairsDisplay.from_estimator(pipe, X, components=4)
+    with pytest.raises(ValueError, match="labels has shape"):
+        PairsDisplay.from_scores(X, labels=[1])

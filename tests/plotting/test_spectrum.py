@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import PCA, KernelPCA, NoveltyDetector, rules
 from mercer.plotting import SpectrumDisplay
-from tests.plotting.drawn import Powers, apart, boxes, rendered
+from tests.plotting.artists import Powers, apart, boxes, lay_out, plain_axes
 
 RULES = {
     "90 % of the variance": rules.Fraction(0.9),
@@ -27,19 +27,28 @@ def wine():
     return load_wine().data
 
 
+def draw(model, **options):
+    return SpectrumDisplay.from_estimator(model, **{"ax": plain_axes(), **options})
+
+
+@pytest.fixture(scope="module")
+def whole(wine):
+    return draw(PCA(scale=True).fit(wine))
+
+
 def test_shares_and_their_sum(rng):
     X = rng.normal(size=(20, 5)) * [5, 4, 3, 2, 1]
     values = np.linalg.eigvalsh(np.cov(X.T))[::-1]
     given = Figure().add_subplot()
-    display = SpectrumDisplay.from_estimator(PCA(3).fit(X), ax=given)
+    display = draw(PCA(3).fit(X), ax=given)
     assert display.ax_ is given
     assert display.figure_ is given.figure
     shares = values[:3] / values.sum()
     np.testing.assert_allclose([bar.get_height() for bar in display.bars_], shares)
     np.testing.assert_allclose(display.line_.get_xydata(), np.c_[1:4, np.cumsum(shares)])
     assert given.get_xlabel() == "Component"
-    assert given.get_ylabel() == "Share of the variance"
-    rendered(display)
+    assert given.get_ylabel() == "Explained variance"
+    lay_out(display)
     assert "100 %" in [text.get_text() for text in display.sum_ax_.get_yticklabels()]
     assert [tick for tick in given.get_xticks() if not 1 <= tick <= 3] == []
     # No number beside the names of the rules, where no share can be.
@@ -47,8 +56,8 @@ def test_shares_and_their_sum(rng):
 
 
 @pytest.mark.parametrize("scale", [False, True])
-def test_cutoffs_are_those_of_a_fit_with_the_rule(wine, scale):
-    display = SpectrumDisplay.from_estimator(PCA(scale=scale).fit(wine))
+def test_cutoffs_are_those_of_a_fit_with_the_rule(wine, whole, scale):
+    display = whole if scale else draw(PCA().fit(wine))
     assert set(display.cutoffs) == set(RULES)
     assert display.undecided == ()
     for name, rule in RULES.items():
@@ -57,25 +66,22 @@ def test_cutoffs_are_those_of_a_fit_with_the_rule(wine, scale):
         line, note = display.cutoffs_[name]
         assert list(line.get_xdata()) == [k + 0.5, k + 0.5]
         assert note.get_text() == f"{name}: {k}"
-    rendered(display)
+    lay_out(display)
     assert apart([note for _, note in display.cutoffs_.values()])
 
 
 def test_cutoffs_with_weights_are_those_of_a_fit_with_them(wine):
     w = np.arange(len(wine)) % 4 + 1.0
-    display = SpectrumDisplay.from_estimator(PCA(scale=True).fit(wine, sample_weight=w))
+    display = draw(PCA(scale=True).fit(wine, sample_weight=w))
     for name, rule in RULES.items():
         fitted = PCA(rule, scale=True).fit(wine, sample_weight=w)
         assert display.cutoffs[name] == fitted.n_components_
-    repeated = SpectrumDisplay.from_estimator(
-        PCA(scale=True).fit(np.repeat(wine, w.astype(int), 0))
-    )
+    repeated = draw(PCA(scale=True).fit(np.repeat(wine, w.astype(int), 0)))
     assert repeated.cutoffs == display.cutoffs
 
 
-def test_part_of_a_spectrum_leaves_rules_undecided(wine):
-    part = SpectrumDisplay.from_estimator(PCA(4, scale=True).fit(wine))
-    whole = SpectrumDisplay.from_estimator(PCA(scale=True).fit(wine))
+def test_part_of_a_spectrum_leaves_rules_undecided(wine, whole):
+    part = draw(PCA(4, scale=True).fit(wine))
     assert part.cutoffs == {n: whole.cutoffs[n] for n in part.cutoffs}
     assert set(part.cutoffs) == {"Kaiser", "broken stick", "parallel analysis"}
     assert set(part.undecided) == {"90 % of the variance", "Gavish–Donoho", "Minka"}
@@ -87,50 +93,50 @@ def test_rules_of_ones_own(wine):
             return 2
 
     pca = PCA(scale=True).fit(wine)
-    display = SpectrumDisplay.from_estimator(pca, rules={"mine": Two(), "half": 0.5})
+    display = draw(pca, rules={"mine": Two(), "half": 0.5})
     assert display.cutoffs == {
         "mine": 2,
         "half": int(np.searchsorted(display.shares.cumsum(), 0.5)) + 1,
     }
-    named = SpectrumDisplay.from_estimator(pca, rules=[rules.Threshold(0.1), Two(), 3, "mle"])
+    named = draw(pca, rules=[rules.Threshold(0.1), Two(), 3, "mle"])
     assert list(named.cutoffs) == ["≥ 0.1 λ₁", "Two()", "3", "Minka"]
-    with pytest.raises(ValueError, match="n_samples >= n_features"):
-        SpectrumDisplay.from_estimator(PCA().fit(wine[:8]), rules=["mle"])
-    assert SpectrumDisplay.from_estimator(PCA().fit(wine[:8]), rules=[]).cutoffs == {}
+    assert draw(pca, rules=[]).cutoffs == {}
 
 
 def test_more_columns_than_rows_has_no_minka(wine):
-    display = SpectrumDisplay.from_estimator(PCA().fit(wine[:8]))
+    pca = PCA().fit(wine[:8])
+    display = draw(pca)
     assert "Minka" not in {*display.cutoffs, *display.undecided}
     assert len(display.bars_) == 8
+    with pytest.raises(ValueError, match="n_samples >= n_features"):
+        draw(pca, rules=["mle"])
 
 
 def test_kernels_have_no_noise_of_columns(wine):
     X = StandardScaler().fit_transform(wine)
-    display = SpectrumDisplay.from_estimator(KernelPCA(kernel="rbf", gamma=0.05).fit(X))
+    display = draw(KernelPCA(kernel="rbf", gamma=0.05).fit(X))
     assert set(display.cutoffs) == {"90 % of the variance", "Kaiser", "broken stick"}
     for name in display.cutoffs:
         fitted = KernelPCA(RULES[name], kernel="rbf", gamma=0.05).fit(X)
         assert display.cutoffs[name] == fitted.n_components_
 
 
-def test_other_models(wine):
-    ours = SpectrumDisplay.from_estimator(PCA(scale=True).fit(wine))
+def test_other_models(wine, whole):
     pipe = make_pipeline(StandardScaler(), PCA()).fit(wine)
     theirs = peers.PCA().fit(StandardScaler().fit_transform(wine))
     for model in (pipe, theirs):
-        display = SpectrumDisplay.from_estimator(model)
-        np.testing.assert_allclose(display.shares, ours.shares)
-        assert display.cutoffs == ours.cutoffs
-    detector = SpectrumDisplay.from_estimator(NoveltyDetector(PCA(4, scale=True)).fit(wine))
-    np.testing.assert_allclose(detector.shares, ours.shares[:4])
+        display = draw(model)
+        np.testing.assert_allclose(display.shares, whole.shares)
+        assert display.cutoffs == whole.cutoffs
+    detector = draw(NoveltyDetector(PCA(4, scale=True)).fit(wine))
+    np.testing.assert_allclose(detector.shares, whole.shares[:4])
 
 
 def test_their_kernel_pca_knows_the_total_only_of_all_components(wine):
     X = StandardScaler().fit_transform(wine)
-    whole = SpectrumDisplay.from_estimator(peers.KernelPCA(kernel="rbf").fit(X))
+    whole = draw(peers.KernelPCA(kernel="rbf").fit(X))
     assert whole.shares.sum() == pytest.approx(1)
-    part = SpectrumDisplay.from_estimator(peers.KernelPCA(3, kernel="rbf").fit(X))
+    part = draw(peers.KernelPCA(3, kernel="rbf").fit(X))
     assert part.shares is None
     assert part.line_ is part.sum_ax_ is None
     assert part.ax_.get_ylabel() == "Eigenvalue"
@@ -141,41 +147,41 @@ def test_their_kernel_pca_knows_the_total_only_of_all_components(wine):
 
 
 def test_many_components_are_one_patch(rng):
-    display = SpectrumDisplay(np.linspace(2, 0, 1000), 1000.0).plot()
+    display = SpectrumDisplay(np.linspace(2, 0, 1000), 1000.0).plot(plain_axes())
     np.testing.assert_allclose(display.bars_.get_data().values, np.linspace(2, 0, 1000) / 1000)
     assert len(display.ax_.patches) == 1
 
 
 def test_without_the_sum(wine):
-    display = SpectrumDisplay.from_estimator(PCA().fit(wine), cumulative=False)
+    display = draw(PCA().fit(wine), cumulative=False)
     assert display.line_ is None
     assert display.figure_.axes == [display.ax_]
 
 
 @pytest.mark.filterwarnings("ignore:X has no variance")
 def test_one_component_none_and_no_variance(wine):
-    one = SpectrumDisplay.from_estimator(PCA(1).fit(wine))
+    one = draw(PCA(1).fit(wine))
     assert len(one.bars_) == 1
-    rendered(one)
+    lay_out(one)
     with pytest.raises(ValueError, match="no component to draw"):
-        SpectrumDisplay.from_estimator(PCA(0).fit(wine))
-    flat = SpectrumDisplay.from_estimator(PCA(2).fit(np.ones((9, 3))))
+        draw(PCA(0).fit(wine))
+    flat = draw(PCA(2).fit(np.ones((9, 3))))
     assert (flat.shares == 0).all()
-    rendered(flat)
+    lay_out(flat)
 
 
 def test_what_has_no_spectrum():
     with pytest.raises(ValueError, match="This Powers has neither explained_variance_ nor"):
-        SpectrumDisplay.from_estimator(Powers())
+        draw(Powers())
     with pytest.raises(ValueError, match=r"This PCA has neither .* not fitted"):
-        SpectrumDisplay.from_estimator(PCA())
+        draw(PCA())
 
 
 @pytest.mark.parametrize("size", [(2.2, 1.8), (3.4, 2.4), (9, 6)])
 def test_names_of_rules_stay_in_the_frame_at_any_size(size):
     ax = Figure(size, layout="constrained").subplots()
-    display = SpectrumDisplay.from_estimator(PCA().fit(load_digits().data), ax=ax)
-    rendered(display)
+    display = draw(PCA().fit(load_digits().data), ax=ax)
+    lay_out(display)
     notes = [note for _, note in display.cutoffs_.values()]
     assert len(notes) == 6
     assert apart(notes)

@@ -32,14 +32,14 @@ def rows(n=40, seed=0):
 def test_kernels_tell_the_distance(kernel):
     X = rows()
     apart = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    told = kernel.sqdist_of(kernel.distances(X) ** 2)
+    told = kernel.input_sqdist(kernel.distances(X) ** 2)
     np.testing.assert_allclose(told, apart, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("kernel", ISOTROPIC[:7], ids=repr)
 def test_beyond_reach_is_infinite(kernel):
     with np.errstate(divide="ignore"):
-        assert np.isinf(kernel.sqdist_of(np.array([2.0, 2.5]))).all()
+        assert np.isinf(kernel.input_sqdist(np.array([2.0, 2.5]))).all()
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def transform(options: TransformOptions, reporter: Reporter) -> Result:
     """
     from mercer.cli import outputs
 
-    return _apply(options, reporter, outputs.scores)
+    return _apply(options, reporter, outputs.compute_scores)
 
 
 def inverse(options: InverseOptions, reporter: Reporter) -> Result:
@@ -96,7 +96,7 @@ def _apply(
         table = rows.read_new(model, options, reporter, origin, keep=options.copied)
     source, names = compute(model, table.source)
     extra = {} if numbers_only else rows.copied_columns(table, options.copied)
-    outputs.write(source, names, options.output, extra)
+    outputs.write_rows(source, names, options.output, extra)
     if str(options.output) == outputs.STDOUT:
         return Result({})
     seconds = time.perf_counter() - start
@@ -110,7 +110,7 @@ def _apply(
         "output": str(options.output),
     }
     lines = [
-        ("read", rows.describe(options.data, table.source)),
+        ("read", rows.describe_rows(options.data, table.source)),
         ("written", f"{format_file(options.output)}: {source.shape[0]} × {source.shape[1]}"),
         ("time", format_seconds(seconds)),
     ]

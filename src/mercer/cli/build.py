@@ -12,7 +12,7 @@ from mercer.estimators.kernel import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.kernels import parse
-from mercer.kernels.grammar import NAMES as KERNELS
+from mercer.kernels.base import KERNELS
 from mercer.landmarks import RULES
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES

@@ -13,7 +13,7 @@ import typer
 
 from mercer.cli import errors
 from mercer.cli.console import Reporter, Result
-from mercer.cli.options import COMPLETED, values
+from mercer.cli.options import COMPLETED, completions
 
 Work = Callable[[Any, Reporter], Result]
 
@@ -77,7 +77,7 @@ def _parameters(options: type) -> list[inspect.Parameter]:
 
 def _completion(option: str) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
-        return [value for value in values(option) if value.startswith(incomplete)]
+        return [value for value in completions(option) if value.startswith(incomplete)]
 
     return complete
 

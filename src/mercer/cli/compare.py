@@ -71,7 +71,7 @@ def compare(options: CompareOptions, reporter: Reporter) -> Result:
     runs = [_run_method(name, source, options) for name in methods]
     if all(run.left_out is not None for run in runs):
         raise WorkError(f"No method could be tried; {runs[0].method}: {runs[0].left_out}")
-    shown: list[Any] = [pairs([("read", rows.describe(options.data, table.source))]), ""]
+    shown: list[Any] = [pairs([("read", rows.describe_rows(options.data, table.source))]), ""]
     shown.append(_table(run for run in runs if run.left_out is None))
     left_out = [(run.method, run.left_out) for run in runs if run.left_out is not None]
     if left_out:

@@ -118,9 +118,9 @@ def fail(text: str, code: int, json: bool) -> int:
 
 def _resumable(folder: Path | None) -> str:
     """Say that a run can be resumed, if it can."""
-    from mercer.data.checkpoint import held
+    from mercer.checkpoint import has_checkpoint
 
-    if folder is None or not held(folder):
+    if folder is None or not has_checkpoint(folder):
         return ""
     return f" The same command goes on from what {folder} holds."
 

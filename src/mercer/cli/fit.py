@@ -132,7 +132,7 @@ def plan(options: PlanOptions, reporter: Reporter) -> Result:
         "budget": chosen.budget,
         "candidates": candidates,
     }
-    read = rows.describe(options.data, table.source)
+    read = rows.describe_rows(options.data, table.source)
     return Result(data, [pairs([("read", read)]), "", str(chosen)])
 
 
@@ -150,16 +150,16 @@ def _check_files(options: FitOptions) -> None:
             outputs.check_file(path, suffixes, force=options.force, inputs=inputs)
             inputs.append(path)
     if options.report is not None:
-        from mercer.report import html
+        from mercer.report.html import require_packages
 
-        html.ready()
+        require_packages()
 
 
 def _write_scores(path: Path, model: Any, table: Any) -> None:
     from mercer.cli import outputs
 
     extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
-    outputs.write(*outputs.scores(model, table.source), path, extra)
+    outputs.write_rows(*outputs.compute_scores(model, table.source), path, extra)
 
 
 def _write_report(path: Path, model: Any, table: Any, origin: dict[str, Any]) -> None:
@@ -181,23 +181,24 @@ def _write_report(path: Path, model: Any, table: Any, origin: dict[str, Any]) ->
 @contextlib.contextmanager
 def resume(options: Checkpoint, reporter: Reporter) -> Iterator[None]:
     """Keep checkpoints of the work inside, if the user named a folder for them."""
-    from mercer.data import checkpoint
+    from mercer.checkpoint import checkpointed, has_checkpoint
 
-    with checkpoint.run():
-        if options.checkpoint is not None and checkpoint.held(options.checkpoint):
+    with checkpointed():
+        if options.checkpoint is not None and has_checkpoint(options.checkpoint):
             reporter.note(f"going on with the run that {options.checkpoint} holds.")
         yield
 
 
 def fit_pipeline(estimator: Any, table: Any, options: FitOptions | Any) -> Any:
     """Return the fitted estimator, with the fitted steps before it."""
+    from mercer.checkpoint import check_same, identify
     from mercer.cli import build, preprocessing
-    from mercer.data import checkpoint, fingerprint, known_rows
+    from mercer.data import fingerprint
 
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
-        known = known_rows(table.source, fingerprint(table.source))
+        known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights
-        checkpoint.same(rows=known, weights=weights, impute=options.impute, scale=options.scale)
+        check_same(rows=known, weights=weights, impute=options.impute, scale=options.scale)
     steps, source = preprocessing.fit_steps(
         table.source, impute=options.impute is not None, scale=build.needs_scaler(options)
     )
@@ -281,7 +282,7 @@ def fit_result(options: Any, model: Any, table: Any, seconds: float) -> Result:
         "seconds": seconds,
         **{name: None if path is None else str(path) for name, path in files.items()},
     }
-    lines = [("read", rows.describe(options.data, table.source))]
+    lines = [("read", rows.describe_rows(options.data, table.source))]
     imputed = sum(table.missing.values())
     if imputed:
         means = "the mean of its column" if imputed == 1 else "the means of their columns"

@@ -124,7 +124,7 @@ def score(options: NoveltyScoreOptions, reporter: Reporter) -> Result:
         extra[table.id] = table.row_names
     if options.output is not None:
         scored = ArraySource(np.column_stack([novelty, novel.astype(novelty.dtype)]))
-        outputs.write(scored, ["novelty", "novel"], options.output, copied)
+        outputs.write_rows(scored, ["novelty", "novel"], options.output, copied)
         if str(options.output) == outputs.STDOUT:
             return Result({})
     data: dict[str, Any] = {
@@ -140,7 +140,7 @@ def score(options: NoveltyScoreOptions, reporter: Reporter) -> Result:
             data["novel_ids"] = extra[table.id][novel]
     share = f"{int(novel.sum())} of {len(novel)} rows ({percent(float(novel.mean()))})"
     lines = [
-        ("read", rows.describe(options.data, table.source)),
+        ("read", rows.describe_rows(options.data, table.source)),
         ("novel", f"{share}, novelty above {threshold:.4g}"),
     ]
     if options.output is not None:

@@ -247,10 +247,10 @@ COMPLETED = (
 """Options whose values the shell completes."""
 
 
-def values(option: str) -> Iterable[str]:
+def completions(option: str) -> Iterable[str]:
     """Return the values of an option of `COMPLETED`."""
     from mercer.data.files import READERS
-    from mercer.kernels.grammar import NAMES as KERNELS
+    from mercer.kernels.base import KERNELS
     from mercer.landmarks import RULES
     from mercer.planning import METHODS, NAMES
     from mercer.preimage import PREIMAGES

@@ -59,7 +59,7 @@ def _same_file(path: Path, other: str | Path) -> bool:
     return path.absolute() == Path(other).absolute()
 
 
-def scores(model: Any, source: Source) -> tuple[Source, list[str] | None]:
+def compute_scores(model: Any, source: Source) -> tuple[Source, list[str] | None]:
     """Return the scores of rows, and the names of their columns."""
     before, last = parts(model)
     if isinstance(last, Denoiser):
@@ -93,7 +93,7 @@ def denoised_rows(model: Any, source: Source) -> tuple[Source, list[str] | None]
     return undo(before, denoised), feature_names(model)
 
 
-def write(
+def write_rows(
     source: Source, names: list[str] | None, path: Path, extra: dict[str, Any] | None = None
 ) -> None:
     """Write rows to a file, or to stdout."""

@@ -230,7 +230,7 @@ def shape(source: Source) -> dict[str, int | None]:
     return {"rows": source.shape[0], "columns": source.shape[1] if len(source.shape) > 1 else None}
 
 
-def describe(data: str, source: Source) -> str:
+def describe_rows(data: str, source: Source) -> str:
     """Write what was read."""
     name = "stdin" if data == "-" else data
     rows = counted(source.shape[0], "row")

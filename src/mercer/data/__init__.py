@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
 from mercer.data.array import ArraySource
-from mercer.data.checksum import known_rows
 from mercer.data.containers import collected, is_lazy
 from mercer.data.device import (
     Resident,
@@ -63,7 +62,6 @@ __all__ = [
     "in_place_of",
     "is_lazy",
     "joint_fingerprint",
-    "known_rows",
     "lazily",
     "not_finite",
     "placed",

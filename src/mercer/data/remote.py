@@ -20,9 +20,9 @@ import numpy as np
 from mercer import progress, threads
 from mercer.arrays import Array, Vector
 from mercer.config import config_context
-from mercer.data import checkpoint
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
+from mercer.session import recorded_by
 
 F = TypeVar("F", bound=Fold)
 P = TypeVar("P", bound="Paired")
@@ -140,7 +140,7 @@ class Errand:
         with (
             settings,
             progress.quiet(),
-            checkpoint.aside(),
+            recorded_by(None),
             threads.serial_blas(),
             threads.working(),
         ):

@@ -7,14 +7,14 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from mercer import progress, threads
+from mercer import progress, session, threads
 from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
 from mercer.config import format_bytes, get_config
-from mercer.data import checkpoint
 from mercer.data.errors import BudgetError
 from mercer.data.feature_map import FeatureMap
 from mercer.data.fold import Block, Collect, Fold
@@ -32,6 +32,7 @@ DEVICE_BYTES = 512 * 2**20
 BLOCK_ROWS = 32
 # A fold that holds more than this is not copied for every worker: BLAS threads serve it.
 SPLIT_BYTES = 64 * 2**20
+_SILENT: Any = {"invalid": "ignore", "over": "ignore"}
 
 
 F = TypeVar("F", bound=Fold)
@@ -216,8 +217,7 @@ class Source(ABC):
     def fold(self, state: F) -> F:
         """Add every block to `state` and return it: the only block loop in the program.
 
-        Workers take the blocks in turn and are merged in order: the same bits every time. What
-        a killed run has saved of the pass is taken up: all of it, or each worker's blocks.
+        Workers take the blocks in turn and are merged in order: the same bits every time.
         """
         if self.elsewhere is not None and not state.here:
             return self.elsewhere.fold(self, state)
@@ -234,24 +234,24 @@ class Source(ABC):
                 return run(part, first)
 
         def run(part: F, first: int) -> F:
-            for block in self.blocks(rows, first + saved.done[first] * workers, workers):
+            for block in self.blocks(rows, first + done[first] * workers, workers):
                 if stop.is_set():
                     break
                 # Sums are judged when all are in.
-                with saved.turn(first), np.errstate(invalid="ignore", over="ignore"):
+                with record.step(first) if record else nullcontext(), np.errstate(**_SILENT):
                     part.add(block)
                 tick(block.length)
             return part
 
         layout = f"{self.shape} in {workers} times {rows}"
         digits = products(self.reference, coarse=state.rough and get_config().tf32)
-        bars, saving = progress.task(state.label, n), checkpoint.saving(state, layout)
-        with digits, bars as tick, saving as saved:
-            if saved.over:
+        bars, recording = progress.task(state.label, n), session.record_pass(state, layout)
+        with digits, bars as tick, recording as record:
+            if record and record.finished:
                 return state
             parts = [state, *(state.spawn() for _ in range(1, workers))]
-            saved.begin(parts)
-            tick(min(n, sum(saved.done) * rows))
+            done = record.begin(parts) if record else [0] * workers
+            tick(min(n, sum(done) * rows))
             if workers == 1:
                 return run(state, 0)
             with threads.serial_blas():
@@ -259,7 +259,7 @@ class Source(ABC):
                 try:
                     work(state, 0)
                     for other in others:
-                        with np.errstate(invalid="ignore", over="ignore"):
+                        with np.errstate(**_SILENT):
                             state.merge(other.result())
                 except BaseException:  # Ctrl-C too: let the other workers end at once
                     stop.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -20,20 +21,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer import progress
-from mercer.arrays import Array, is_dask, is_foreign, products
+from mercer import progress, session
+from mercer.arrays import Array, is_dask, is_foreign
 from mercer.certificate import Certificate
+from mercer.checkpoint import check_same, checkpointed, identify
 from mercer.data import (
     ArraySource,
+    Seen,
     Source,
     as_source,
     at_home,
-    at_work,
     check_weights,
-    checkpoint,
     collected,
     fingerprint,
-    known_rows,
+    joint_fingerprint,
     lazily,
     placed,
     require_present,
@@ -41,10 +42,20 @@ from mercer.data import (
     write_npy,
 )
 from mercer.data.files import write_table
-from mercer.estimators.atomic import Atomic
-from mercer.estimators.callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from mercer.estimators.home import bring_home
-from mercer.estimators.typed import fit_context
+from mercer.estimators.session import (
+    CallbackSupportMixin,
+    Sessions,
+    fit_context,
+    on_device,
+    with_callbacks,
+)
+from mercer.estimators.stream import (
+    add_batch,
+    fixed,
+    require_fixed,
+    warn_if_forgotten,
+)
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
@@ -53,7 +64,7 @@ from mercer.problem import Problem
 
 
 class Projecting(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Atomic, BaseEstimator
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sessions, BaseEstimator
 ):
     """Base of estimators whose fit ends in a projection.
 
@@ -71,6 +82,10 @@ class Projecting(
     gap: float | None
     random_state: Any
     _seen: int
+    _begun: Any
+    _coarse: Any
+    _fold: Any
+    _stream: Any
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
@@ -113,7 +128,7 @@ class Projecting(
         >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
         (150, 2)
         """
-        with checkpoint.run():
+        with checkpointed():
             source = self._fit(X, sample_weight)
             return self._handed(X, self._own_scores(source), source)
 
@@ -165,7 +180,7 @@ class Projecting(
         with self._all_or_nothing(always=True):
             self.random_state = 0  # the user's is not drawn from
             source = self._rows(X, reset=True)
-            with at_work(source.reference):
+            with on_device(source.reference):
                 return self._prepared(source)[1]
 
     @property
@@ -186,6 +201,27 @@ class Projecting(
         """Return the problem with its rows as the fit needs them: what a plan need not read."""
         return problem
 
+    @property
+    @abstractmethod
+    def _fixed(self) -> tuple[str, ...]:
+        """Names of the parameters that cannot change between batches."""
+
+    @abstractmethod
+    def _begin(self, batch: Source) -> None:
+        """Set the method that batches go through, `_stream`, and its sums, `_fold`."""
+
+    @abstractmethod
+    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
+        """Return what is to be solved of all batches, and how."""
+
+    def _shifted(self, batch: Source) -> Source:
+        """Return the rows of a batch as they are summed."""
+        return batch
+
+    def _least_rows(self, d: int) -> int:
+        """Return how many rows of d columns must be seen before there are components."""
+        return 1
+
     @abstractmethod
     def _publish(self, problem: Any, projection: Any, plan: Plan) -> None:
         """Set the fitted attributes."""
@@ -204,32 +240,52 @@ class Projecting(
 
     def _fit(self, X: Any, sample_weight: Any) -> Source:
         """Fit, or leave everything as it was; return the rows."""
-        with self._all_or_nothing(), checkpoint.run():
-            tasks = Tasks(self, X) if hasattr(self, "_init_callback_context") else None
+        with self._session(X):
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
-            known = fingerprint(source)
-            checkpoint.same(self, rows=known_rows(source, known), weights=source.weights)
-            bars = progress.session(*([tasks] if tasks else []))
-            with bars, at_work(source.reference), products(source.reference):
+            self.fingerprint_ = fingerprint(source)
+            rows = identify(source, self.fingerprint_)
+            check_same(self, rows=rows, weights=source.weights)
+            with on_device(source.reference):
                 source = resident(source)
                 problem, plan = self._prepared(source)
                 plan.require_fit(alternatives(problem))
-                checkpoint.same(plan=plan.method)
+                check_same(plan=plan.method)
                 problem = self._readied(problem, plan)
-                self.fingerprint_ = known
-                # What overflows, in bounds of variances of 1e160, is judged where it is used.
-                with np.errstate(over="ignore", invalid="ignore"):
-                    self._publish(problem, plan.method.fit(problem), plan)
+                self._publish(problem, plan.method.fit(problem), plan)
                 bring_home(self, source)
-            if tasks:
-                tasks.close(lambda: {k: v for k, v in vars(self).items() if k.endswith("_")})
         return source
+
+    def _partial_fit(self, X: Any, sample_weight: Any) -> Self:
+        """Add a batch, or leave everything as it was."""
+        with self._session(resumable=False):
+            first = "_fold" not in vars(self)
+            batch = self._rows(X, reset=first)
+            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
+            if first:
+                warn_if_forgotten(self)
+                self._begun = fixed(self, self._fixed)
+                self._seen, self._coarse = 0, np.dtype(np.float32)
+                self._begin(batch)
+            else:
+                require_fixed(self, self._fixed, self._begun)
+            fold = add_batch(self._fold, self._shifted(batch))
+            before = None if first else getattr(self, "fingerprint_", None)
+            self.fingerprint_ = joint_fingerprint(before, batch)
+            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
+            if rows.shape[0] >= self._least_rows(batch.shape[-1]):
+                problem, plan = self._prepared_batches(rows)
+                plan = replace(plan, reason="to which batches can be added")
+                self._publish(problem, self._stream.finish(problem, fold), plan)
+                bring_home(self, batch)
+            self._fold, self._seen = fold, rows.shape[0]
+        return self
 
     def _generator(self) -> np.random.Generator:
         """Return where the solvers start from."""
         drawn = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(checkpoint.kept_seed(int(drawn)))
+        return np.random.default_rng(session.seed(int(drawn)))
 
     def _check_scores(self, X: Any) -> Source:
         if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):

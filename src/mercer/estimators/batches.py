@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import clone
 
-from mercer import progress
-from mercer.data import Seen, Source, check_weights, joint_fingerprint
+from mercer.data import Seen, Source
 from mercer.estimators.back import Back
-from mercer.estimators.home import bring_home
-from mercer.estimators.stream import fixed, joined, require_fixed, warn_if_forgotten
-from mercer.estimators.typed import available_if
+from mercer.estimators.session import available_if
 from mercer.methods import RandomFeatures, Streaming, Subset
 from mercer.methods.preparation import move_rows, require_finite_vectors, shifted
-from mercer.planning import make_kernel_plan
-from mercer.problem import KernelProblem
+from mercer.planning import Plan, make_kernel_plan
+from mercer.problem import KernelProblem, Problem
 
 LEFT_OVER = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 """What a stream leaves on the estimator; a fit of all rows takes it off."""
@@ -64,10 +60,7 @@ class Batches(Back):
     center: bool
     kernel: Any
     method: Any
-    _fold: Any
-    _seen: int
-    _begun: Any
-    _coarse: Any
+    _kernel: Any
     _shift: Any
 
     @available_if(_streams)
@@ -94,27 +87,12 @@ class Batches(Back):
         >>> kpca.transform(X).shape
         (1797, 2)
         """
-        with self._all_or_nothing(), progress.session():
-            first = not hasattr(self, "_fold")
-            batch = self._rows(X, reset=first)
-            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
-            self._check_batches(first)
-            if first:
-                self._begin(batch)
-            moved = batch if self._shift is None else shifted(batch, self._shift)
-            fold = joined(self._fold, moved.weighted(batch.weights))
-            before = None if first else getattr(self, "fingerprint_", None)
-            self.fingerprint_ = joint_fingerprint(before, batch)
-            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
-            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
-            problem = self._problem(rows, self._kernel)
-            problem = replace(problem, gap=None, shift=self._shift)
-            axes = self._stream.finish(problem, fold)
-            plan = make_kernel_plan(problem, "auto", self._stream)
-            self._publish(problem, axes, replace(plan, reason="to which batches can be added"))
-            bring_home(self, batch)
-            self._fold, self._seen = fold, rows.shape[0]
-        return self
+        return self._partial_fit(X, sample_weight)
+
+    @property
+    def _fixed(self) -> tuple[str, ...]:
+        learns = isinstance(self.method, Streaming) and self.method.fixes_components
+        return (*_FIXED, "n_components") if learns else _FIXED
 
     def _begin(self, batch: Source) -> None:
         """Choose the basis, and begin the sums."""
@@ -123,16 +101,12 @@ class Batches(Back):
         problem: KernelProblem = self._problem(batch)
         require_finite_vectors(problem)
         problem = move_rows(problem)
-        self._kernel, self._shift, self._seen = problem.kernel, problem.shift, 0
+        self._kernel, self._shift = problem.kernel, problem.shift
         self._fold = self._stream.begin(problem)
-        self._coarse = np.dtype(np.float32)
 
-    def _check_batches(self, first: bool) -> None:
-        """Refuse to go on with other parameters than the first batch had."""
-        learns = isinstance(self.method, Streaming) and self.method.fixes_components
-        names = (*_FIXED, "n_components") if learns else _FIXED
-        if first:
-            warn_if_forgotten(self)
-            self._begun = fixed(self, names)
-        else:
-            require_fixed(self, names, self._begun)
+    def _shifted(self, batch: Source) -> Source:
+        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
+
+    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
+        problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
+        return problem, make_kernel_plan(problem, "auto", self._stream)

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from mercer import session
 from mercer.arrays import is_dask, to_numpy
+from mercer.checkpoint import CheckpointError
 from mercer.data import Source, StringSource, require_finite_entries
-from mercer.data.checkpoint import CheckpointError, kept_seed
 from mercer.estimators.kernel import resolved
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -55,7 +56,7 @@ def shared_model(estimator: Model | None, source: Source) -> Model:
     model: Model = clone(estimator)
     if not isinstance(model.random_state, Integral):
         drawn = check_random_state(model.random_state).randint(2**31 - 1)
-        model.random_state = kept_seed(int(drawn))
+        model.random_state = session.seed(int(drawn))
     if isinstance(model, PCA):
         if model.scale:
             raise ValueError(

@@ -15,31 +15,29 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress
+from mercer import progress, session
 from mercer.arrays import Vector, is_dask, namespace
+from mercer.checkpoint import check_same, identify
+from mercer.checks import is_real
 from mercer.data import (
     Source,
     check_weights,
-    checkpoint,
     fingerprint,
-    known_rows,
     lazily,
     require_finite_entries,
 )
-from mercer.estimators.atomic import Atomic
 from mercer.estimators.choice import dense, held_out, judged, several
 from mercer.estimators.images import as_rows, check_image_shape, shape_of
 from mercer.estimators.judge import judge
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.typed import fit_context
+from mercer.estimators.session import Sessions, fit_context
 from mercer.estimators.validation import check_rows, some
 from mercer.estimators.variants import changed, gamma_of, with_way_back
-from mercer.kernels.parameters import is_number
 from mercer.rules import GavishDonoho
 
 
-class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
+class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
     r"""Rows without their noise: pre-images of what the components keep of them.
 
     :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector on the components that
@@ -193,7 +191,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         >>> denoiser.n_components_
         1
         """
-        with self._all_or_nothing(), checkpoint.run():
+        with self._session():
             self._fit(X, y, sample_weight)
         return self
 
@@ -264,7 +262,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
         source = check_rows(self, as_rows(X, self.image_shape), reset=True, least=2)
         weights = check_weights(sample_weight, source)
         self.fingerprint_ = fingerprint(source)
-        checkpoint.same(self, rows=known_rows(source, self.fingerprint_))
+        check_same(self, rows=identify(source, self.fingerprint_))
         clean = self._clean(y, source)
         model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
         if gammas[0] is not None:
@@ -313,7 +311,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
 
     def _generator(self) -> np.random.Generator:
         drawn = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(checkpoint.kept_seed(int(drawn)))
+        return np.random.default_rng(session.seed(int(drawn)))
 
     def _model(self) -> Any:
         """Return what learns the components, unfitted, with a way back to rows."""
@@ -361,10 +359,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Atomic, BaseEstimator):
             if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
         for gamma in gammas if self.gamma is not None else ():
-            if not (is_number(gamma) and 0 < gamma < math.inf):
+            if not (is_real(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")
         cut = self.limits
-        if cut is not None and not (len(cut) == 2 and all(map(is_number, cut)) and cut[0] < cut[1]):
+        if cut is not None and not (len(cut) == 2 and all(map(is_real, cut)) and cut[0] < cut[1]):
             raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
         check_image_shape(self.image_shape)
 

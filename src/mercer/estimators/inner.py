@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.atomic import Atomic
+from mercer.estimators.session import Sessions
 
 
-class Around(Atomic, BaseEstimator):
+class Around(Sessions, BaseEstimator):
     """Base of estimators with another, `estimator`, fitted anew inside their fit."""
 
     estimator: Any

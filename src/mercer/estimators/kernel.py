@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.data import Source, StringSource
-from mercer.kernels import RBF, ExponentialChiSquare, FromFunction, Kernel, Laplacian, as_kernel
-from mercer.kernels.grammar import NAMES, WITHOUT_GAMMA
+from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
+from mercer.kernels.base import KERNELS
+from mercer.kernels.stationary import DistanceDecay
 from mercer.messages import ParameterError
 from mercer.methods.preparation import column_statistics
 from mercer.problem import Problem
@@ -60,7 +61,11 @@ def _suited(kernel: Kernel, source: Source) -> Kernel:
 
 def has_gamma(name: str) -> bool:
     """Tell whether this is the name of a kernel that has a γ."""
-    return name in NAMES and "gamma" in NAMES[name]().get_params()
+    return name in KERNELS and "gamma" in KERNELS[name]().get_params()
+
+
+def _ignores_gamma(name: str) -> bool:
+    return name in KERNELS and KERNELS[name].ignores_gamma and name == KERNELS[name].name
 
 
 def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
@@ -69,11 +74,11 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         return 1.0 / d
     if not isinstance(gamma, str):
         return float(gamma)
-    if kernel == "precomputed" or kernel in WITHOUT_GAMMA:  # ignored, as a number is
+    if kernel == "precomputed" or _ignores_gamma(kernel):  # ignored, as a number is
         return 1.0 / d
     if not has_gamma(kernel):
-        names = ", ".join(repr(name) for name in NAMES if name.islower() and has_gamma(name))
-        own = "has no gamma" if kernel in NAMES else "is a formula, which holds its own numbers"
+        names = ", ".join(repr(name) for name in KERNELS if name.islower() and has_gamma(name))
+        own = "has no gamma" if kernel in KERNELS else "is a formula, which holds its own numbers"
         raise ValueError(
             f"gamma={gamma!r} is computed for a kernel that is given by its name and has a gamma: "
             f"{names}. kernel={kernel!r} {own}. Leave gamma out, or pass one of those names."
@@ -88,8 +93,5 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
 
 def _median_gamma(kernel: Kernel, source: Source) -> float:
     """Return γ from the median distance between rows; for kernels of dot products, the RBF's."""
-    if isinstance(kernel, Laplacian):
-        return Laplacian.from_median(source, kernel.norm).gamma
-    if isinstance(kernel, ExponentialChiSquare):
-        return ExponentialChiSquare.from_median(source).gamma
-    return RBF.from_median(source).gamma
+    decay = kernel if isinstance(kernel, DistanceDecay) else RBF()
+    return decay.gamma_from_median(source)

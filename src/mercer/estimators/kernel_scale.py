@@ -9,8 +9,8 @@ import numpy as np
 from mercer.arrays import Matrix, eigvalsh, is_dask, to_numpy
 from mercer.data import ArraySource, SparseSource, as_source
 from mercer.estimators.kernel import has_gamma
-from mercer.kernels import RBF, ExponentialChiSquare, Kernel, Laplacian
-from mercer.kernels.distances import Stationary
+from mercer.kernels import Kernel
+from mercer.kernels.stationary import DistanceDecay, Stationary
 from mercer.messages import format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.problem import KernelProblem
@@ -22,11 +22,6 @@ _SAMPLE, _LEAST = 200, 20
 _MEDIAN, _MEAN, _SHARE, _ROWS = 1e-3, 5e-3, 5e-3, 3.0
 # Near constant: by how much values between rows differ.
 _SPREAD = 1e-3
-_NAMES: dict[type[Kernel], str] = {
-    RBF: "rbf",
-    Laplacian: "laplacian",
-    ExponentialChiSquare: "chi2",
-}
 
 
 class KernelScaleWarning(UserWarning):
@@ -40,7 +35,7 @@ def warn_of_scale(model: Any, problem: KernelProblem) -> None:
     only, which have a scale.
     """
     kernel, source = problem.kernel, problem.source
-    if not isinstance(kernel, (Stationary, ExponentialChiSquare)) or model.gamma == "median":
+    if not isinstance(kernel, (Stationary, DistanceDecay)) or model.gamma == "median":
         return
     in_memory, points = (ArraySource, SparseSource), model.X_fit_
     if not isinstance(source, in_memory) and points is not None and not is_dask(points):
@@ -96,8 +91,7 @@ def _found(K: Matrix) -> tuple[str, str, str] | None:
 
 def _remedy(given: Any, kernel: Kernel, size: str) -> str:
     """Say what would suit the rows."""
-    name, scaled = _NAMES.get(type(kernel)), "scaling the columns may help too"
-    if name is None:
+    if not isinstance(kernel, DistanceDecay):
         other = "small" if size == "large" else "large"
         larger = "larger" if size == "large" else "smaller"
         return f"The length of {kernel!r} is {other} for these rows: choose a {larger} one."
@@ -106,6 +100,6 @@ def _remedy(given: Any, kernel: Kernel, size: str) -> str:
     else:
         better = format_parameter("gamma", "median")
         if not has_gamma(given):
-            better = f"{format_parameter('kernel', name)} with {better}"
-    gamma = format_parameter("gamma", float(f"{kernel.get_params()['gamma']:.3g}"))
-    return f"{gamma} is {size} for these rows: try {better}; {scaled}."
+            better = f"{format_parameter('kernel', kernel.name)} with {better}"
+    gamma = format_parameter("gamma", float(f"{kernel.gamma:.3g}"))
+    return f"{gamma} is {size} for these rows: try {better}; scaling the columns may help too."

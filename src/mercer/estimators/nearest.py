@@ -12,12 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Array, to_numpy
-from mercer.data import checkpoint, require_present
+from mercer.data import require_present
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
-from mercer.estimators.typed import fit_context
+from mercer.estimators.session import fit_context
 
 
 class NearestProjection(Labelled, Around):
@@ -118,7 +118,7 @@ class NearestProjection(Labelled, Around):
         """
         model, search = self._inner("fit_transform", "transform"), self._search()
         labels = self._labels(y)
-        with self._all_or_nothing(), checkpoint.run():
+        with self._session():
             scores = _rows(model.fit_transform(no_images(self, X)))
         n, k = scores.shape
         if k == 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 from mercer.params import Params
 
 
@@ -36,7 +36,7 @@ class SaltAndPepper(Params):
         self.p, self.low, self.high = p, low, high
 
     def __call__(self, rows: Any, rng: np.random.Generator) -> Matrix:
-        if not (is_number(self.p) and 0 <= self.p <= 1):
+        if not (is_real(self.p) and 0 <= self.p <= 1):
             raise ValueError(f"{self!r}: p is a share of the entries, from 0 to 1.")
         clean = np.asarray(rows)
         # Whole numbers become floats where black or white is one: 0.5 would be cut to 0.

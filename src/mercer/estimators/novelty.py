@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
-from mercer.data import Source, check_weights, checkpoint
+from mercer.checkpoint import check_same
+from mercer.data import Source, check_weights
 from mercer.estimators.images import no_images
 from mercer.estimators.inner import Around
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.typed import fit_context
+from mercer.estimators.session import fit_context
 from mercer.messages import warn
 from mercer.projection import LinearProjection
 from mercer.rules import Fraction, Rule
@@ -118,8 +119,8 @@ class NoveltyDetector(OutlierMixin, Around):
         >>> int((detector.predict(load_iris().data) == -1).sum())
         3
         """
-        with self._all_or_nothing(), checkpoint.run():
-            checkpoint.same(self)
+        with self._session():
+            check_same(self)
             model = self._inner("reconstruction_error")
             self.estimator_ = model.fit(no_images(self, X), sample_weight=sample_weight)
             found = self._held_out(X, sample_weight) if self.cv is not None else _left(model, X)
@@ -252,7 +253,7 @@ def _rounding(model: Any, distances: Array) -> Vector:
         error = 16 * eps * math.sqrt(fitted.total_variance)
         return np.asarray(error * (2 * np.sqrt(distances.astype(np.float64)) + error))
     longest = getattr(fitted, "total_variance", float(np.max(distances)))
-    return np.full(len(distances), 128 * eps * (longest + getattr(fitted, "height", 0.0)))
+    return np.full(len(distances), 128 * eps * (longest + getattr(fitted, "mean_sq", 0.0)))
 
 
 def _threshold(distances: Vector, weights: Vector, share: float, rounding: Vector) -> float:

@@ -9,21 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer import progress
 from mercer.arrays import like, to_numpy
 from mercer.certificate import Axes, certify
-from mercer.data import Seen, Source, check_weights, joint_fingerprint
+from mercer.data import Seen, Source
 from mercer.estimators.axes import LinearModel
-from mercer.estimators.home import bring_home, wide_enough
-from mercer.estimators.stream import (
-    fixed,
-    joined,
-    require_fixed,
-    stream_method,
-    warn_if_forgotten,
-)
-from mercer.estimators.typed import fit_context
-from mercer.estimators.validation import check_rows, tamed
+from mercer.estimators.home import wide_enough
+from mercer.estimators.session import fit_context
+from mercer.estimators.stream import stream_method
+from mercer.estimators.validation import tamed
 from mercer.linalg.solvers import Randomized
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Method
@@ -33,8 +26,6 @@ from mercer.projection import LinearProjection
 from mercer.rules import NAMED, Count, Rule, as_rule
 
 SOLVERS = NAMES
-# What batches are summed by.
-_FIXED = ("center", "scale", "svd_solver")
 
 
 class PCA(LinearModel):
@@ -202,38 +193,21 @@ class PCA(LinearModel):
         >>> pca.explained_variance_.round(3)
         array([4.228, 0.243])
         """
-        with self._all_or_nothing(), progress.session():
-            first = not hasattr(self, "_stream")
-            batch = check_rows(self, X, reset=first, least=2 if first else 1)
-            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
-            least = self._least_rows(batch.shape[1])
-            self._check_stream(first)
-            if first:
-                self._stream, self._seen = stream_method(self.svd_solver, batch.shape[1]), 0
-                begun = self._problem(Seen(batch, max(least, batch.shape[0]), batch.count))
-                self._fold = self._stream.begin(begun)
-            fold = joined(self._fold, batch)
-            before = None if first else getattr(self, "fingerprint_", None)
-            self.fingerprint_ = joint_fingerprint(before, batch)
-            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
-            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
-            if rows.shape[0] >= least:
-                problem = self._problem(rows)
-                axes = self._stream.finish(problem, fold)
-                plan = make_plan(rows, problem.rule, self._stream, self._randomized())
-                plan = replace(plan, reason="to which batches can be added")
-                self._publish(problem, axes, plan)
-                bring_home(self, batch)
-            self._fold, self._seen = fold, rows.shape[0]
-        return self
+        return self._partial_fit(X, sample_weight)
 
-    def _check_stream(self, first: bool) -> None:
-        if first:
-            warn_if_forgotten(self)
-            self._begun = fixed(self, _FIXED)
-            self._coarse = np.dtype(np.float32)
-        else:
-            require_fixed(self, _FIXED, self._begun)
+    @property
+    def _fixed(self) -> tuple[str, ...]:
+        return ("center", "scale", "svd_solver")
+
+    def _begin(self, batch: Source) -> None:
+        n, d = batch.shape
+        self._stream = stream_method(self.svd_solver, d)
+        rows = Seen(batch, max(self._least_rows(d), n), batch.count)
+        self._fold = self._stream.begin(self._problem(rows))
+
+    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
+        problem = self._problem(rows)
+        return problem, make_plan(rows, problem.rule, self._stream, self._randomized())
 
     def _least_rows(self, d: int) -> int:
         """Return how many rows must be seen before there are components to publish."""

@@ -69,7 +69,7 @@ def stream_method(solver: str | Method, d: int) -> Streaming:
     return FrequentDirections()
 
 
-def joined(fold: Any, batch: Source) -> Any:
+def add_batch(fold: Any, batch: Source) -> Any:
     """Return a fold that has seen a batch more; the one given stays as it is."""
     _require_one_place(fold, batch)
     part = batch.fold(fold.spawn())

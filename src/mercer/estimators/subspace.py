@@ -12,17 +12,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer import progress
 from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.checkpoint import check_same, identify
 from mercer.data import (
     Block,
     Source,
     at_home,
     check_weights,
-    checkpoint,
     fingerprint,
-    known_rows,
     require_present,
 )
-from mercer.estimators.atomic import Atomic
 from mercer.estimators.classwise import (
     Model,
     as_counts,
@@ -35,11 +33,11 @@ from mercer.estimators.images import no_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
-from mercer.estimators.typed import fit_context
+from mercer.estimators.session import Sessions, fit_context
 from mercer.estimators.validation import check_rows, check_strings
 
 
-class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
+class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
     r"""A subspace for every class; a row belongs to the class whose subspace is nearest.
 
     CLAFIC, and kernel CLAFIC where the model is a `KernelPCA`. Principal component analysis of
@@ -138,7 +136,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
         >>> [model.n_components_ for model in SubspaceClassifier(PCA(2)).fit(X, y).estimators_]
         [2, 2, 2]
         """
-        with self._all_or_nothing(), checkpoint.run(), progress.session():
+        with self._session():
             require_present(y, "y")
             y = np.asarray(validate_data(self, X="no_validation", y=y))
             check_classification_targets(y)
@@ -151,7 +149,7 @@ class SubspaceClassifier(Labelled, Atomic, BaseEstimator):
             weights = as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
             self.fingerprint_ = fingerprint(source)
-            checkpoint.same(self, rows=known_rows(source, self.fingerprint_))
+            check_same(self, rows=identify(source, self.fingerprint_))
             self.classes_, rows = rows_of_classes(y, source)
             model = shared_model(self.estimator, source)
             self.estimators_ = fitted_models(model, source, self.classes_, rows)

@@ -1,25 +1,251 @@
-"""What kernels are closed under: products, scales, powers, spaces within spaces."""
+"""Sums, products, multiples and powers of kernels."""
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
-from mercer.arrays import namespace, to_numpy
-from mercer.arrays.rounding import FEW
-from mercer.kernels.base import Either, Kernel
-from mercer.kernels.pair import Diagonal
-from mercer.kernels.parameters import positive, whole
+from mercer.arrays import to_numpy
+from mercer.checks import check_nonnegative, check_positive, check_whole, require
+from mercer.kernels.base import Frequencies, Kernel
+from mercer.kernels.gram_block import power_error
+from mercer.kernels.pair import Pair, Slopes
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import compounded, distances
-from mercer.kernels.slopes import Frequencies, Slopes
-from mercer.kernels.sums import Composed, Sum, tight
+
+__all__ = ["Constant", "Power", "Product", "Scaled", "Sum"]
 
 
-class Product(Composed):
+class Constant(Kernel):
+    """The same value for every pair: k(x,y) = c, c ≥ 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear() + 1
+    Linear() + 1.0
+    """
+
+    name = "constant"
+    operation = "constant"
+    takes = "anything"
+    shift_invariant = True
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def check(self) -> None:
+        check_nonnegative(self, "value")
+
+    def on(self, pair: Pair) -> float:
+        return float(self.value)
+
+    def sqdist(self, pair: Pair) -> float:
+        return 0.0
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return 1.0
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return ()
+
+    def value_at_zero(self, d: int) -> float:
+        return float(self.value)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
+
+
+class Combination(Kernel):
+    """A kernel made of others."""
+
+    operand_names: ClassVar[tuple[str, ...]] = ("kernel",)
+    """The parameters that are kernels."""
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        return tuple(getattr(self, name) for name in self.operand_names)
+
+    def check(self) -> None:
+        self._check_operands()
+        for part in self.parts:
+            part.check()
+
+    def _check_operands(self) -> None:
+        for name in self.operand_names:
+            valid = isinstance(getattr(self, name), Kernel)
+            require(self, name, valid, "a kernel, such as RBF() or Constant(1)")
+
+    @property
+    def takes(self) -> str:
+        kinds = {part.takes for part in self.parts} - {"anything"}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{self!r} joins kernels of strings and of vectors: rows are one or the other."
+            )
+        return kinds.pop() if kinds else "anything"
+
+    @property
+    def psd(self) -> bool | None:
+        return True if all(part.psd for part in self.parts) else None
+
+
+class Sum(Combination):
+    """k₁(x,y) + k₂(x,y).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Polynomial
+    >>> k = RBF(0.1) + 2 * Polynomial(5)
+    >>> k([[1.0]]).round(6)
+    array([[65.]])
+    """
+
+    operation = "sum"
+    operand_names = ("k1", "k2")
+
+    def __init__(self, k1: Kernel, k2: Kernel) -> None:
+        self.k1, self.k2 = k1, k2
+
+    # All methods loop over the terms: recursion from sum to sum would be as deep as there are
+    # terms, beyond Python's limit for a sum of a thousand.
+
+    @property
+    def terms(self) -> list[Kernel]:
+        """What it adds up, sums within sums taken apart."""
+        terms: list[Kernel] = []
+        stack: list[Kernel] = [self]
+        while stack:
+            part = stack.pop()
+            if isinstance(part, Sum):
+                stack += [part.k2, part.k1]
+            else:
+                terms.append(part)
+        return terms
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels it is made of."""
+        return tuple(self.terms)
+
+    @property
+    def operands(self) -> list[Kernel]:
+        """The first kernel of the chain k₁ + k₂ + …, and those added to it, in order."""
+        added: list[Kernel] = []
+        left: Kernel = self
+        while isinstance(left, Sum):
+            added.append(left.k2)
+            left = left.k1
+        return [left, *reversed(added)]
+
+    @classmethod
+    def of(cls, operands: Sequence[Kernel]) -> Sum:
+        """Return the sum of these `operands`, two or more."""
+        return functools.reduce(cls, operands)  # type: ignore[return-value]
+
+    def check(self) -> None:
+        sums = [self]
+        for node in sums:
+            node._check_operands()
+            sums += [part for part in (node.k1, node.k2) if isinstance(part, Sum)]
+        for term in self.terms:
+            term.check()
+
+    def on(self, pair: Pair) -> Any:
+        return functools.reduce(operator.add, [term.on(pair) for term in self.terms])
+
+    def sqdist(self, pair: Pair) -> Any:
+        return functools.reduce(operator.add, [term.sqdist(pair) for term in self.terms])
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        """Constants add no distance; those of other sums cannot be inverted."""
+        rest = [term for term in self.terms if not isinstance(term, Constant)]
+        return rest[0].input_sqdist(sqdist) if len(rest) == 1 else super().input_sqdist(sqdist)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """The largest bound of a term: the terms' √(k(x,x)k(y,y)) add up to at most the sum's.
+
+        A shift of the rows for the sake of one term rounds them, which changes their distances
+        for the others.
+        """
+        terms = self.terms
+        largest = functools.reduce(np.maximum, (term.roundings(x, y, dtype) for term in terms))
+        lipschitz = max(term.lipschitz for term in terms)
+        if self.shift_invariant and self.offset_sensitive and lipschitz > 0.0:
+            left, right = (np.sqrt(to_numpy(side.norms).astype(np.float64)) for side in (x, y))
+            largest = largest + 2.0 * lipschitz * (left + np.max(right, initial=0.0))
+        return largest + len(terms)
+
+    @property
+    def shift_invariant(self) -> bool:
+        return all(term.shift_invariant for term in self.terms)
+
+    @property
+    def offset_sensitive(self) -> bool:
+        """Whether a term is, and a shift would not spoil any other."""
+        terms = self.terms
+        finite = all(math.isfinite(term.lipschitz) for term in terms)
+        return any(term.offset_sensitive for term in terms) and finite
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return tuple(slope for term in self.terms for slope in term.slopes(pair))
+
+    def value_at_zero(self, d: int) -> float:
+        return sum(term.value_at_zero(d) for term in self.terms)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        """Draw from each term in proportion to its value at distance zero, at least one."""
+        self._check_draw(d, q)
+        terms = self.terms
+        values = np.array([term.value_at_zero(d) for term in terms])
+        if q < len(terms):
+            raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
+        counts = 1 + np.floor((q - len(terms)) * values / (values.sum() or 1.0)).astype(int)
+        counts[np.argmax(values)] += q - counts.sum()
+        parts = [
+            term.spectrum(d, int(count), rng, orthogonal=orthogonal)
+            for term, count in zip(terms, counts, strict=True)
+        ]
+        return Frequencies.concat(parts)
+
+    def __repr__(self) -> str:
+        first, *rest = self.operands
+        texts = [repr(first)]
+        for kernel in rest:
+            if isinstance(kernel, Constant):
+                texts.append(repr(float(kernel.value)))
+            else:
+                texts.append(parenthesized(kernel, Sum))
+        return " + ".join(texts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sum.of, (self.operands,)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sum):
+            return NotImplemented
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if isinstance(a, Sum) and isinstance(b, Sum):
+                pairs += [(a.k1, b.k1), (a.k2, b.k2)]
+            elif isinstance(a, Sum) or isinstance(b, Sum) or not (a is b or a == b):
+                return False
+        return True
+
+    def __hash__(self) -> int:
+        return hash((Sum, *self.terms))
+
+
+class Product(Combination):
     """k₁(x,y) k₂(x,y).
 
     Examples
@@ -29,40 +255,39 @@ class Product(Composed):
     array([[4.]])
     """
 
-    made_of = ("k1", "k2")
+    operation = "product"
+    operand_names = ("k1", "k2")
 
     def __init__(self, k1: Kernel, k2: Kernel) -> None:
         self.k1, self.k2 = k1, k2
 
-    def on(self, pair: Either) -> Any:
+    def on(self, pair: Pair) -> Any:
         return self.k1.on(pair) * self.k2.on(pair)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         first, second = (k.roundings(x, y, dtype) for k in (self.k1, self.k2))
         return first + second + first * second * float(np.finfo(dtype).eps) / 2 + 1.0
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         first, second = self.k1.on(pair), self.k2.on(pair)
         return (
             *(slope.times(second) for slope in self.k1.slopes(pair)),
             *(slope.times(first) for slope in self.k2.slopes(pair)),
         )
 
-    def spectrum(
-        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
-    ) -> Frequencies:
-        self._draws(d, q)
-        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
-        return _product(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
+    def value_at_zero(self, d: int) -> float:
+        return self.k1.value_at_zero(d) * self.k2.value_at_zero(d)
 
-    def height(self, d: int) -> float:
-        return self.k1.height(d) * self.k2.height(d)
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
+        return _product_spectrum(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
 
     def __repr__(self) -> str:
-        return f"{tight(self.k1, Sum)} * {tight(self.k2, Sum, Product, Scaled)}"
+        return f"{parenthesized(self.k1, Sum)} * {parenthesized(self.k2, Sum, Product, Scaled)}"
 
 
-class Scaled(Composed):
+class Scaled(Combination):
     """c k(x,y), c > 0.
 
     Examples
@@ -72,62 +297,59 @@ class Scaled(Composed):
     2.0 * RBF(0.5)
     """
 
+    operation = "scaled"
+
     def __init__(self, scale: float, kernel: Kernel) -> None:
         self.scale, self.kernel = scale, kernel
 
     def check(self) -> None:
-        positive(self, "scale")
+        check_positive(self, "scale")
         super().check()
-
-    def on(self, pair: Either) -> Any:
-        return self.kernel.on(pair) * self.scale
-
-    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return self.kernel.roundings(x, y, dtype) + 1.0
-
-    def apart(self, pair: Either) -> Any:
-        return self.kernel.apart(pair) * self.scale
-
-    def sqdist_of(self, apart: Any) -> Any:
-        return self.kernel.sqdist_of(apart / self.scale)
-
-    @property
-    def moves(self) -> bool:  # type: ignore[override]
-        """Whether the centred matrix stays the same when all rows are shifted."""
-        return self.kernel.moves
-
-    @property
-    def far(self) -> bool:  # type: ignore[override]
-        """Whether rows far from zero cost its values digits."""
-        return self.kernel.far
-
-    @property
-    def steepest(self) -> float:  # type: ignore[override]
-        """Bound on its slope by the distance of two rows, over k(x, x)."""
-        return self.kernel.steepest
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
-
-    def height(self, d: int) -> float:
-        return self.scale * self.kernel.height(d)
-
-    def spectrum(
-        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
-    ) -> Frequencies:
-        self._draws(d, q)
-        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-        return replace(found, amplitude=found.amplitude * math.sqrt(self.scale))
 
     @property
     def psd(self) -> bool | None:
         return self.kernel.psd
 
+    def on(self, pair: Pair) -> Any:
+        return self.kernel.on(pair) * self.scale
+
+    def sqdist(self, pair: Pair) -> Any:
+        return self.kernel.sqdist(pair) * self.scale
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        return self.kernel.input_sqdist(sqdist / self.scale)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return self.kernel.roundings(x, y, dtype) + 1.0
+
+    @property
+    def shift_invariant(self) -> bool:
+        return self.kernel.shift_invariant
+
+    @property
+    def offset_sensitive(self) -> bool:
+        return self.kernel.offset_sensitive
+
+    @property
+    def lipschitz(self) -> float:
+        return self.kernel.lipschitz
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
+
+    def value_at_zero(self, d: int) -> float:
+        return self.scale * self.kernel.value_at_zero(d)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        return replace(drawn, amplitude=drawn.amplitude * math.sqrt(self.scale))
+
     def __repr__(self) -> str:
-        return f"{float(self.scale)!r} * {tight(self.kernel, Sum, Product, Scaled)}"
+        return f"{float(self.scale)!r} * {parenthesized(self.kernel, Sum, Product, Scaled)}"
 
 
-class Power(Composed):
+class Power(Combination):
     """k(x,y)^p for a whole number p ≥ 1.
 
     Examples
@@ -137,175 +359,54 @@ class Power(Composed):
     array([[4.]])
     """
 
+    operation = "power"
+
     def __init__(self, kernel: Kernel, power: int) -> None:
         self.kernel, self.power = kernel, power
 
     def check(self) -> None:
-        whole(self, "power")
+        check_whole(self, "power")
         super().check()
 
-    def on(self, pair: Either) -> Any:
+    def on(self, pair: Pair) -> Any:
         return self.kernel.on(pair) ** int(self.power)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return compounded(self.kernel.roundings(x, y, dtype) + 2.0, int(self.power), dtype)
+        return power_error(self.kernel.roundings(x, y, dtype) + 2.0, int(self.power), dtype)
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
-    def height(self, d: int) -> float:
-        return float(self.kernel.height(d) ** int(self.power))
+    def value_at_zero(self, d: int) -> float:
+        return float(self.kernel.value_at_zero(d) ** int(self.power))
 
-    def spectrum(
-        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
-    ) -> Frequencies:
-        self._draws(d, q)
-        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         for _ in range(int(self.power) - 1):
             other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-            found = _product(found, other, rng)
-        return found
+            drawn = _product_spectrum(drawn, other, rng)
+        return drawn
 
     def __repr__(self) -> str:
-        return f"{tight(self.kernel, Sum, Product, Scaled, Power)} ** {int(self.power)}"
+        return f"{as_operand(self.kernel)} ** {int(self.power)}"
 
 
-class Normalized(Composed):
-    r"""The cosine in a kernel's space, :math:`k(x,y)/\sqrt{k(x,x)k(y,y)}`; 0 where a norm is 0.
-
-    Source: Schölkopf & Smola (2002), Learning with Kernels.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Linear
-    >>> Linear().normalized()([[3.0, 4.0]], [[4.0, 3.0]])
-    array([[0.96]])
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def on(self, pair: Either) -> Any:
-        x, y = (inverse_root(own) for own in pair.diagonals(self.kernel))
-        return self.kernel.on(pair) * x * y
-
-    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return 2.0 * self.kernel.roundings(x, y, dtype) + FEW
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        """The quotient rule; k(x,x) changes with x only, by its own slopes on the diagonal."""
-        x, y = (inverse_root(own) for own in pair.diagonals(self.kernel))
-        return (
-            *(slope.times(x * y) for slope in self.kernel.slopes(pair)),
-            *_own(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
-        )
-
-    def height(self, d: int) -> float:
-        return 1.0 if self.kernel.height(d) > 0 else 0.0
-
-    def spectrum(
-        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
-    ) -> Frequencies:
-        self._draws(d, q)
-        found = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-        return replace(found, amplitude=found.amplitude / math.sqrt(self.kernel.height(d) or 1.0))
-
-    @property
-    def psd(self) -> bool | None:
-        return self.kernel.psd or None
-
-    def __repr__(self) -> str:
-        return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.normalized()"
+def parenthesized(kernel: Kernel, *looser: type[Kernel]) -> str:
+    """Return the repr, in parentheses if the kernel binds less tightly than its surroundings."""
+    return f"({kernel!r})" if isinstance(kernel, looser) else repr(kernel)
 
 
-class InSpace(Composed):
-    r"""An RBF in another kernel's space, :math:`\exp(-\gamma(k(x,x)+k(y,y)-2k(x,y)))`.
-
-    Source: Schölkopf & Smola (2002), Learning with Kernels.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Polynomial
-    >>> Polynomial(2).rbf(0.1)
-    Polynomial(2).rbf(0.1)
-    """
-
-    def __init__(self, kernel: Kernel, gamma: float = 1.0) -> None:
-        self.kernel, self.gamma = kernel, gamma
-
-    def check(self) -> None:
-        positive(self, "gamma")
-        super().check()
-
-    def on(self, pair: Either) -> Any:
-        apart = self.kernel.apart(pair)
-        return namespace(apart).exp(-self.gamma * apart)
-
-    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """A squared distance is off by C + 2 roundings of both k(x,x), four times at most.
-
-        Unless it is the rows' own. No value is off by more than 1, which it cannot exceed.
-        """
-        most = 2.0 / float(np.finfo(dtype).eps)
-        if self.kernel.sqdist_is_own:
-            relative, absolute = distances(x, y, dtype)
-            return np.minimum(self.gamma * absolute, relative / math.e) + FEW
-        own = [to_numpy(self.kernel.on_itself(points)).astype(np.float64) for points in (x, y)]
-        spread = own[0] + np.max(own[1], initial=0.0)
-        inner = self.kernel.roundings(x, y, dtype) + 2.0
-        spread = np.where(np.isnan(spread), np.inf, spread)
-        return np.minimum(self.gamma * 2.0 * inner * spread + FEW, most)
-
-    def apart(self, pair: Either) -> Any:
-        apart = self.kernel.apart(pair)
-        return -2.0 * namespace(apart).expm1(-self.gamma * apart)
-
-    def sqdist_of(self, apart: Any) -> Any:
-        xp = namespace(apart)
-        return self.kernel.sqdist_of(
-            -xp.log1p(-xp.minimum(0.5 * apart, 1.0 + 0.0 * apart)) / self.gamma
-        )
-
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        outer = self.gamma * self.on(pair)
-        return (
-            *(slope.times(2.0 * outer) for slope in self.kernel.slopes(pair)),
-            *_own(self.kernel, pair, -outer),
-        )
-
-    @property
-    def psd(self) -> bool | None:
-        return self.kernel.psd or None
-
-    def __repr__(self) -> str:
-        return f"{tight(self.kernel, Sum, Product, Scaled, Power)}.rbf({float(self.gamma)!r})"
+def as_operand(kernel: Kernel) -> str:
+    """Return the repr as it stands before ``**`` and a dot."""
+    return parenthesized(kernel, Sum, Product, Scaled, Power)
 
 
-def inverse_root(squares: Any) -> Any:
-    """Return 1/√s, and 0 where s is not positive."""
-    xp = namespace(squares)
-    there = squares > 0
-    return xp.where(there, 1.0 / xp.sqrt(xp.where(there, squares, 1.0)), 0.0 * squares)
-
-
-def _product(first: Frequencies, second: Frequencies, rng: np.random.Generator) -> Frequencies:
-    """Return the frequencies of a product: they add, drawn independently."""
-    mix = rng.permutation(len(second.amplitude))
+def _product_spectrum(a: Frequencies, b: Frequencies, rng: Generator) -> Frequencies:
+    """Return the frequencies of a product: sums of frequencies, paired at random."""
+    order = rng.permutation(len(b.amplitude))
     return Frequencies(
-        first.omega + second.omega[:, mix],
-        first.amplitude * second.amplitude[mix] * math.sqrt(len(mix)),
+        a.omega + b.omega[:, order],
+        a.amplitude * b.amplitude[order] * math.sqrt(len(order)),
     )
-
-
-def _own(kernel: Kernel, pair: Either, factor: Any) -> tuple[Slopes, ...]:
-    """Return the slopes of k(x, x) by ‖x‖², which dot and both lengths are, times a factor."""
-    points = pair.points if isinstance(pair, Diagonal) else pair.left
-    found = []
-    for slope in kernel.slopes(Diagonal(points)):
-        by_norm = slope.dot + 2 * slope.norm
-        column = (
-            by_norm if np.ndim(by_norm) == 0 or isinstance(pair, Diagonal) else by_norm[:, None]
-        )
-        found.append(Slopes(norm=column * factor, columns=slope.columns))
-    return tuple(found)

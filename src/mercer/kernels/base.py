@@ -1,95 +1,170 @@
-"""What a kernel is: a formula on a pair, and the algebra that kernels are closed under."""
+"""The contract of a kernel: its formula, gradients, Fourier features and rounding errors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from numpy.random import Generator
 
-from mercer.arrays import (
-    Array,
-    like,
-    moved,
-    namespace,
-    numpy_dtype,
-    to_numpy,
-    together,
-)
+from mercer.arrays import Array, Vector, like, moved, namespace, numpy_dtype, to_numpy, together
+from mercer.checks import is_real
 from mercer.data import Source, StringSource, as_source, at_home, placed
-from mercer.kernels.evaluate import matrix
-from mercer.kernels.pair import Beside, Diagonal, Pair, require_dense
-from mercer.kernels.parameters import as_float, is_number
+from mercer.kernels.evaluate import gram_matrix
+from mercer.kernels.gram_block import dot_error
+from mercer.kernels.pair import DiagonalPair, Pair, Slopes, TilePair, require_dense
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import dot
-from mercer.kernels.slopes import Frequencies, Slopes
 from mercer.params import Params
 
-Either = Pair | Diagonal
-"""What a formula is written on: rows beside others, or each beside itself."""
-
-_FOURIER = "Fourier features", "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
-_GIVEN = {
+_ROWS = {
     "vectors": ("numbers", "a kernel of vectors, such as RBF"),
     "strings": ("strings", "a string kernel, such as Subsequence"),
 }
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    r"""Fourier features of a kernel: :math:`k(x,y) \approx \sum_i a_i^2\cos(\omega_i^T(x-y))`.
+
+    Attributes
+    ----------
+    omega : ndarray of shape (d, q)
+        Frequencies.
+    amplitude : ndarray of shape (q,)
+        Amplitudes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> drawn = RBF(0.5).spectrum(1, 10_000, np.random.default_rng(0))
+    >>> float(np.sum(drawn.amplitude**2 * np.cos(drawn.omega[0] * 1.0)).round(1))
+    0.6
+    """
+
+    omega: np.ndarray[Any, Any]
+    amplitude: Vector
+
+    @classmethod
+    def concat(cls, parts: Sequence[Frequencies]) -> Frequencies:
+        """Return the frequencies of a sum of kernels."""
+        return cls(
+            np.hstack([part.omega for part in parts]),
+            np.concatenate([part.amplitude for part in parts]),
+        )
+
+
+KERNELS: dict[str, type[Kernel]] = {}
+"""The kernels that have a `name`, by every name that text may call them."""
+_OPERATIONS: dict[str, Callable[..., Kernel]] = {}
 
 
 class Kernel(Params, ABC):
     """A similarity of rows: an inner product in a space of features.
 
     Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. Called with rows they
-    give a matrix.
+    return the kernel matrix.
+
+    A subclass implements `on`, its formula, and overrides `roundings` where the default does not
+    hold. It may add `slopes` (for gradients), `spectrum` (for Fourier features), a more accurate
+    `sqdist`, and its inverse `input_sqdist`. One with a `name` can be written as text:
+    ``parse("rbf(0.1)")``, ``KernelPCA(kernel="rbf")``.
     """
 
-    __array_ufunc__ = None  # NumPy's numbers leave sums and products with kernels to them
-    takes = "vectors"
-    """What rows must be: "vectors", "strings" or "anything"."""
+    __array_ufunc__ = None  # leaves sums and products of NumPy numbers and kernels to kernels
 
-    moves = False
-    """Whether the centred matrix stays the same when all rows are shifted."""
-    far = False
-    """Whether rows far from zero cost its values digits, so that a shift gains some. Not those
-    of a distance: `Pair.sqdist` keeps them, and a shift would round rows that are close."""
-    sqdist_is_own = False
-    """Whether the squared distance in its space is that of the rows."""
-    steepest = 0.0
-    """Bound on its slope by the distance of two rows, over k(x, x)."""
+    name: ClassVar[str]
+    """Name in text and in ``KernelPCA(kernel=...)``, scikit-learn's if it has one; optional."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Names beside `name` and that of the class, which may be in lower case."""
+    name_params: ClassVar[dict[str, Any]] = {}
+    """Parameters that `name` alone implies, where scikit-learn's kernel has other defaults."""
+    ignores_gamma: ClassVar[bool] = False
+    """Whether scikit-learn accepts, and ignores, a gamma for this kernel."""
+    operation: ClassVar[str]
+    """The operation on kernels that the class is the result of, such as "sum"; optional."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "operation" in vars(cls):
+            _OPERATIONS[cls.operation] = cls
+        if "name" in vars(cls):
+            aliases = vars(cls).get("aliases", ())
+            for name in (cls.__name__, cls.__name__.lower(), *aliases, cls.name):
+                if KERNELS.setdefault(name, cls) is not cls:
+                    raise TypeError(f"{KERNELS[name]} and {cls} are both called {name!r}")
 
     @abstractmethod
-    def on(self, pair: Either) -> Any:
-        """Return the kernel of a pair: the formula."""
+    def on(self, pair: Pair) -> Any:
+        """Return the kernel values of a pair: the formula."""
+
+    # Properties that a subclass may override by plain attributes.
+
+    @property
+    def takes(self) -> str:
+        """What rows must be: "vectors", "strings" or "anything"."""
+        return "vectors"
 
     @property
     def psd(self) -> bool | None:
-        """Whether every matrix of it is positive semi-definite; None where that is unknown."""
+        """Whether all kernel matrices are positive semi-definite; None if unknown."""
         return True
 
+    @property
+    def shift_invariant(self) -> bool:
+        """Whether a shift of all rows leaves the centred kernel matrix unchanged."""
+        return False
+
+    @property
+    def offset_sensitive(self) -> bool:
+        """Whether a common offset of the rows costs digits, which a shift would regain.
+
+        Not for functions of the distance: `Pair.sqdist` keeps their digits, and a shift would
+        round close rows.
+        """
+        return False
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether distances in feature space are those of the rows."""
+        return False
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound on the derivative by the distance of two rows, divided by k(x, x)."""
+        return 0.0
+
     def check(self) -> None:
-        """Refuse parameters that make no sense, here and in the kernels it is made of."""
+        """Refuse invalid parameters, also of the kernels that this one is made of."""
         for value in self.get_params(deep=False).values():
             if isinstance(value, Kernel):
                 value.check()
 
-    def slopes(self, pair: Either) -> tuple[Slopes, ...]:
-        """Return its derivatives on a pair, for gradients by x; `gradient` puts them together.
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        """Return the derivatives on a pair; `gradient` puts them together.
 
         Examples
         --------
         >>> from mercer.kernels import Linear
-        >>> from mercer.kernels.pair import Beside
+        >>> from mercer.kernels.pair import TilePair
         >>> from mercer.kernels.points import Points
-        >>> pair = next(Beside(Points([[1.0]]), Points([[2.0]])).tiles(whole=True))
-        >>> Linear().slopes(pair)
+        >>> Linear().slopes(TilePair.between(Points([[1.0]]), Points([[2.0]])))
         (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
         """
-        self._has_no("gradient", "RBF, Polynomial, Matern and what is made of them have one")
+        self._has_no("gradient", "RBF, Polynomial, Matern and combinations of them have one")
 
-    def spectrum(
-        self, d: int, q: int, rng: np.random.Generator, *, orthogonal: bool = False
-    ) -> Frequencies:
-        """Draw q Fourier frequencies for rows of d columns; `orthogonal`: d at a time (Yu 2016).
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        """Draw q Fourier frequencies for rows of d columns.
+
+        Parameters
+        ----------
+        d, q : int
+        rng : numpy.random.Generator
+        orthogonal : bool
+            Draw frequencies that are orthogonal, d at a time (Yu et al. 2016).
 
         Examples
         --------
@@ -98,55 +173,48 @@ class Kernel(Params, ABC):
         >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
         (3, 100)
         """
-        self._has_no(*_FOURIER)
+        self._has_no_spectrum()
 
-    def height(self, d: int) -> float:
-        """Return k(x, x), the same for every x, of a kernel that has Fourier features."""
+    def value_at_zero(self, d: int) -> float:
+        """Return k(x, x) of a kernel with Fourier features, which is the same for every x."""
         if type(self).spectrum is Kernel.spectrum:
-            self._has_no(*_FOURIER)
-        return float(self.on_itself(Points(np.zeros((1, d))))[0])
+            self._has_no_spectrum()
+        return float(self.on_diagonal(Points(np.zeros((1, d))))[0])
 
-    def _draws(self, d: int, q: int) -> None:
-        """Refuse what no frequencies can be drawn for."""
-        self.check()
-        for name, value, least in (("d", d, 0), ("q", q, 1)):
-            if not (is_number(value) and value == value // 1 >= least):
-                raise ValueError(
-                    f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
-                )
-        self.height(d)  # which says so where it has no frequencies
-
-    def on_itself(self, points: Points) -> Array:
+    def on_diagonal(self, points: Points) -> Array:
         """Return k(x, x) of every row."""
-        values = self.on(Diagonal(points))
+        values = self.on(DiagonalPair(points))
         return points.full(values) if isinstance(values, float) else values
 
-    def apart(self, pair: Either) -> Any:
-        """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in the kernel's space.
+    def sqdist(self, pair: Pair) -> Any:
+        """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in feature space.
 
-        Zero between equal rows, where the difference would be rounding.
+        Zero between equal rows, where the difference would be a rounding error.
         """
         x, y = pair.diagonals(self)
-        apart = _positive(x + y - 2.0 * self.on(pair))
+        sqdist = x + y - 2.0 * self.on(pair)
+        xp = namespace(sqdist)
+        sqdist = xp.maximum(sqdist, 0.0 * sqdist)
         if self.takes != "vectors":
-            return apart
-        return namespace(apart).where(pair.sqdist == 0, 0.0 * apart, apart)
+            return sqdist
+        return xp.where(pair.sqdist == 0, 0.0 * sqdist, sqdist)
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        """Return the squared distances of rows, given those in feature space: `sqdist` inverted.
+
+        Infinite where no two rows are that far apart.
+        """
+        self._has_no("inverse of its distances", "RBF, Matern and Linear have one")
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """Bound the error of computed values, for each row of x or for all of them.
+        """Bound the rounding errors of computed kernel values, for each row of x or for all.
 
-        In unit roundoffs u of the dtype: |k̂(x,y) − k(x,y)| ≤ C u √(k(x,x)k(y,y)) beside any row
-        of y. The default is that of a sum over the columns of terms of one sign; a kernel that
-        loses more digits must say so, because certificates rest on it.
+        Returns C with |k̂(x,y) − k(x,y)| ≤ C u √(k(x,x)k(y,y)) for every row of y, where k̂ is
+        the value that is computed in this dtype and u its unit roundoff. The bounds of a
+        certificate add up these errors: a kernel that loses more digits than the default, which
+        holds for a sum over the columns of terms of one sign, must override it.
         """
-        return dot(x, dtype)
-
-    def sqdist_of(self, apart: Any) -> Any:
-        """Return the squared distances of rows that are so far `apart` in the kernel's space.
-
-        Infinite where no two rows are.
-        """
-        self._has_no("distance that tells the rows'", "RBF, Matern and Linear have one")
+        return dot_error(x, dtype)
 
     # What users call.
 
@@ -160,8 +228,7 @@ class Kernel(Params, ABC):
         array([[1.   , 0.607],
                [0.607, 1.   ]])
         """
-        x, y = self._sides(X, Y)
-        return matrix(self.on, x, y)
+        return gram_matrix(self.on, *self._sides(X, Y))
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) of every row.
@@ -173,11 +240,11 @@ class Kernel(Params, ABC):
         array([ 4., 25.])
         """
         x, _ = self._sides(X, None)
-        rows = x.map(lambda block: self.on_itself(Points(block.rows, block.start))[:, None], 1)
+        rows = x.map(lambda block: self.on_diagonal(Points(block.rows, block.start))[:, None], 1)
         return at_home(rows).collect()[:, 0]
 
     def distances(self, X: Any, Y: Any = None) -> Array:
-        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in the kernel's space.
+        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space.
 
         Examples
         --------
@@ -185,8 +252,12 @@ class Kernel(Params, ABC):
         >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
         array([[5.]])
         """
-        x, y = self._sides(X, Y)
-        return matrix(lambda pair: _root(self.apart(pair)), x, y)
+
+        def formula(pair: TilePair) -> Any:
+            squares = self.sqdist(pair)
+            return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
+
+        return gram_matrix(formula, *self._sides(X, Y))
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
@@ -196,7 +267,7 @@ class Kernel(Params, ABC):
         X, Y : array-like of shape (n, d) and (m, d)
             Rows.
         weights : array-like of shape (m,) or (n, m)
-            The a of every y, the same for all x or not.
+            The weights a, the same for all x or not.
 
         Examples
         --------
@@ -206,7 +277,7 @@ class Kernel(Params, ABC):
         """
         sides = self._sides(X, Y)
         x, y = (Points(side.whole()) for side in sides)
-        pair = next(Beside(x, y).tiles(whole=True))
+        pair = TilePair.between(x, y)
         slopes = self.slopes(pair)
         for points in (x, y):
             require_dense(self, points.rows)
@@ -217,24 +288,102 @@ class Kernel(Params, ABC):
                 f"every row of Y, or {pair.shape}."
             )
         xp, dtype = namespace(x.rows), numpy_dtype(x.rows)
-
-        def only(columns: Sequence[int]) -> Array:
-            return like(np.isin(np.arange(x.rows.shape[1]), columns), x.rows, dtype)
-
         a = like(np.broadcast_to(a, pair.shape), x.rows, dtype)
         total = 0.0 * x.rows
         for part in slopes:
-            dot, apart, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
-            own = 2.0 * xp.sum(apart + norm, axis=1)[:, None] * x.rows
-            found = own + (dot - 2.0 * apart) @ y.rows
-            total = total + (found if part.columns is None else found * only(part.columns))
+            dot, sqdist, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
+            own = 2.0 * xp.sum(sqdist + norm, axis=1)[:, None] * x.rows
+            gradient = own + (dot - 2.0 * sqdist) @ y.rows
+            if part.columns is not None:
+                mask = np.isin(np.arange(x.width), part.columns)
+                gradient = gradient * like(mask, x.rows, dtype)
+            total = total + gradient
         return moved(total, sides[0].home)
 
+    # The algebra, of which `operation` of a class says what it implements.
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        if is_real(other):
+            other = _OPERATIONS["constant"](_as_float(other))
+        return _OPERATIONS["sum"](self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __radd__(self, other: float) -> Kernel:
+        return self + other
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if isinstance(other, Kernel):
+            return _OPERATIONS["product"](self, other)
+        return _OPERATIONS["scaled"](_as_float(other), self) if is_real(other) else NotImplemented
+
+    def __rmul__(self, other: float) -> Kernel:
+        return self * other
+
+    def __pow__(self, power: int) -> Kernel:
+        return _OPERATIONS["power"](self, power) if is_real(power) else NotImplemented
+
+    def normalized(self) -> Kernel:
+        """Return k(x,y)/√(k(x,x)k(y,y)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import Polynomial
+        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
+        array([[1. , 0.8],
+               [0.8, 1. ]])
+        """
+        return _OPERATIONS["normalized"](self)
+
+    def rbf(self, gamma: float) -> Kernel:
+        """Return exp(−γ‖φ(x)−φ(y)‖²), an RBF in the feature space of this kernel.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
+        array([[0.6065]])
+        """
+        return _OPERATIONS["rbf"](self, gamma)
+
+    def on_columns(self, columns: Sequence[int]) -> Kernel:
+        """Return this kernel of some of the columns.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Linear
+        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
+        array([[5.]])
+        """
+        plain = np.asarray(columns).tolist() if np.iterable(columns) else columns
+        return _OPERATIONS["on_columns"](self, plain)
+
+    def source(self, X: Any) -> Source:
+        """Return rows as a source of what this kernel takes; refuse others."""
+        source = self._strings(X) if self.takes == "strings" else as_source(X)
+        kind = "strings" if isinstance(source, StringSource) else "vectors"
+        if self.takes not in (kind, "anything"):
+            numbers, remedy = _ROWS[kind]
+            raise ValueError(
+                f"{self!r} takes rows of {self.takes}, and was given {numbers}. Use {remedy}."
+            )
+        return placed(source)
+
+    def _strings(self, X: Any) -> Source:
+        is_list = getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not isinstance(X, str)
+        if is_list and len(X) == 0:
+            return StringSource([])
+        try:
+            return as_source(X)
+        except (ValueError, TypeError) as error:
+            remedy = "Pass a list of str"
+            if hasattr(X, "columns"):
+                remedy += ', such as the column of a table, df["name"]'
+            raise ValueError(f"{self!r} takes rows of strings: {error} {remedy}.") from None
+
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
-        """Return both groups of rows, checked: of the same kind, and as wide."""
+        """Return both groups of rows, checked: of one library and device, and of one width."""
         self.check()
-        x = self._rows(X)
-        y = x if Y is None else self._rows(Y)
+        x = self.source(X)
+        y = x if Y is None else self.source(Y)
         if not together(x.reference, y.reference):
             raise ValueError(
                 f"{self!r}: X and Y are arrays of two libraries, or live on two devices. Pass both "
@@ -247,105 +396,26 @@ class Kernel(Params, ABC):
             )
         return x, y
 
-    def _rows(self, X: Any) -> Source:
-        source = self._strings(X) if self.takes == "strings" else as_source(X)
-        given = "strings" if isinstance(source, StringSource) else "vectors"
-        if self.takes not in (given, "anything"):
-            numbers, remedy = _GIVEN[given]
-            raise ValueError(
-                f"{self!r} takes rows of {self.takes}, and was given {numbers}. Use {remedy}."
-            )
-        return placed(source)
+    def _check_draw(self, d: int, q: int) -> None:
+        """Refuse parameters and sizes for which no frequencies can be drawn."""
+        self.check()
+        for name, value, least in (("d", d, 0), ("q", q, 1)):
+            if not (is_real(value) and value == value // 1 >= least):
+                raise ValueError(
+                    f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
+                )
+        self.value_at_zero(d)  # raises if there are no frequencies
 
-    def _strings(self, X: Any) -> Source:
-        """Return rows that must be strings; say how to pass them where they are not."""
-        flat = getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not isinstance(X, str)
-        if flat and len(X) == 0:
-            return StringSource([])
-        try:
-            source = as_source(X)
-        except (ValueError, TypeError) as error:
-            remedy = "Pass a list of str"
-            if hasattr(X, "columns"):
-                remedy += ', such as the column of a table, df["name"]'
-            raise ValueError(f"{self!r} takes rows of strings: {error} {remedy}.") from None
-        return source
+    def _has_no_spectrum(self) -> NoReturn:
+        having = "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
+        self._has_no("Fourier features", having)
 
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")
 
-    # The algebra.
 
-    def __add__(self, other: Kernel | float) -> Kernel:
-        from mercer.kernels.sums import Constant, Sum
-
-        if isinstance(other, Kernel):
-            return Sum(self, other)
-        return Sum(self, Constant(as_float(other))) if is_number(other) else NotImplemented
-
-    def __radd__(self, other: float) -> Kernel:
-        return self + other
-
-    def __mul__(self, other: Kernel | float) -> Kernel:
-        from mercer.kernels.algebra import Product, Scaled
-
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        return Scaled(as_float(other), self) if is_number(other) else NotImplemented
-
-    def __rmul__(self, other: float) -> Kernel:
-        return self * other
-
-    def __pow__(self, power: int) -> Kernel:
-        from mercer.kernels.algebra import Power
-
-        return Power(self, power) if is_number(power) else NotImplemented
-
-    def normalized(self) -> Kernel:
-        """Return k(x,y)/√(k(x,x)k(y,y)).
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
-        array([[1. , 0.8],
-               [0.8, 1. ]])
-        """
-        from mercer.kernels.algebra import Normalized
-
-        return Normalized(self)
-
-    def rbf(self, gamma: float) -> Kernel:
-        """Return exp(−γ‖φ(x)−φ(y)‖²): an RBF in this kernel's space.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
-        array([[0.6065]])
-        """
-        from mercer.kernels.algebra import InSpace
-
-        return InSpace(self, gamma)
-
-    def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel on some of the columns.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
-        array([[5.]])
-        """
-        from mercer.kernels.columns import OnColumns
-
-        plain = np.asarray(columns).tolist() if np.iterable(columns) else columns
-        return OnColumns(self, plain)
-
-
-def _root(squares: Any) -> Any:
-    return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
-
-
-def _positive(values: Any) -> Any:
-    return namespace(values).maximum(values, 0.0 * values)
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a kernel was given a number that is too large for a float.") from None

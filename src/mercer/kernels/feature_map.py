@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, like, moved, to_numpy
+from mercer.arrays import Array, Matrix, Vector, like, moved, to_numpy
 from mercer.data import Block, Source, require_finite_rows
+from mercer.data.remote import ACROSS, Terms
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, filled, holds
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate, evaluate_into, value_dtype
+from mercer.kernels.points import Points, cast_rows
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,12 @@ class KernelMap:
         dtype = source.dtype if dtype is None else np.dtype(dtype)
         points = None
         if self.kernel is not None:
-            points = Points(as_precise(self.near(source), dtype))
+            points = Points(cast_rows(self.near(source), dtype))
         return KernelFeatures(self, source, dtype, points)
 
     def points(self, block: Block, dtype: Any) -> Points:
         """Return the rows of a block as the kernel takes them."""
-        rows = as_precise(block.rows, dtype)
+        rows = cast_rows(block.rows, dtype)
         if self.shift is not None:
             rows = rows.toarray() if hasattr(rows, "tocsr") else rows
             shift, rest = rounded_mean(self.shift, rows, dtype)
@@ -54,8 +56,8 @@ class KernelMap:
         if self.kernel is None or dtype == np.float64:
             return dtype
         with np.errstate(over="ignore", invalid="ignore"):
-            diag = self.kernel.on_itself(Points(as_precise(self.near(source), np.float64)))
-        return holds(diag, dtype)
+            diag = self.kernel.on_diagonal(Points(cast_rows(self.near(source), np.float64)))
+        return value_dtype(diag, dtype)
 
     def near(self, source: Source) -> Any:
         """Return the basis on the device of the rows."""
@@ -85,7 +87,7 @@ class KernelFeatures:
         if self.basis is None or self.map.kernel is None:
             return block.dense(self.dtype)
         x = self.map.points(block, self.dtype)
-        return filled(self.map.kernel.on, x, self.basis, self.source.reference, self.dtype)
+        return evaluate(self.map.kernel.on, x, self.basis, self.source.reference, self.dtype)
 
 
 def rounded_mean(mean: Vector, reference: Array, dtype: Any) -> tuple[Array, Array]:
@@ -96,3 +98,64 @@ def rounded_mean(mean: Vector, reference: Array, dtype: Any) -> tuple[Array, Arr
     rounded = like(mean, reference, dtype)
     rest = like(mean - to_numpy(rounded).astype(np.float64), reference, dtype)
     return rounded, rest
+
+
+def kernel_sums(
+    kernel: Kernel,
+    points: Any,
+    source: Source,
+    weights: tuple[Vector, Matrix],
+    after: Callable[[Block], Array],
+    width: int,
+) -> Source:
+    """Return a function of Σ_y (k(x, y) − m_y) a_y and k(x, x) for every row x.
+
+    The sums run on the workers that hold the points: neither the points nor the kernel matrix
+    are gathered.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : dask.array.Array
+        The points y.
+    source : Source
+        Rows x, in the dtype to compute in.
+    weights : tuple of ndarray
+        m, and a: one row for every point.
+    after : callable
+        Function of a block of sums, whose last column is k(x, x).
+    width : int
+        Number of columns that it returns.
+    """
+    from mercer.data.dask import across
+
+    mean, A = (part.astype(source.dtype) for part in weights)
+    terms = KernelTerms(kernel, A.shape[1] + 1, source.dtype)
+    return across(source, points, terms, lambda i, j: (i == 0, mean[i:j], A[i:j]), after, width)
+
+
+@dataclass(frozen=True)
+class KernelTerms(Terms):
+    """The terms (k(x, y) − m_y) a_y of sums over points y, and k(x, x) as a last column."""
+
+    kernel: Kernel
+    width: int
+    dtype: np.dtype[Any]
+
+    def share(self, y: Block, beside: Any) -> Callable[[Block], Array]:
+        first, mean, A = beside
+        points = Points(cast_rows(y.rows, self.dtype), y.start)
+
+        def sums(block: Block) -> Array:
+            x = Points(cast_rows(block.rows, self.dtype), block.start)
+            total = np.zeros((block.length, self.width), self.dtype)
+            for start in range(0, len(points), ACROSS):
+                part = slice(start, min(start + ACROSS, len(points)))
+                h = np.empty((block.length, part.stop - start), self.dtype)
+                evaluate_into(self.kernel.on, x, points.part(part), h)
+                total[:, :-1] += (h - mean[part]) @ A[part]
+            if first:  # once per row, not once per group of points
+                total[:, -1] = self.kernel.on_diagonal(x)
+            return total
+
+        return sums

@@ -1,8 +1,8 @@
 """Kernels as text: "rbf(0.1) + 2*poly(5)".
 
-The grammar is that of the kernels' own repr, a small part of Python's: numbers, + * **,
-parentheses, names with arguments, and .normalized() .rbf(g) .on_columns([...]). It is parsed
-to a tree and walked; nothing is ever evaluated.
+The grammar is that of the kernels' repr, a small part of Python's: numbers, + * **, parentheses,
+names with arguments, and .normalized() .rbf(g) .on_columns([...]). Text is parsed to a tree, and
+the tree is walked; nothing is ever evaluated.
 """
 
 from __future__ import annotations
@@ -11,65 +11,22 @@ import ast
 import difflib
 import inspect
 import warnings
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mercer.kernels.base import Kernel
-from mercer.kernels.distances import RBF, Laplacian, Matern, RationalQuadratic
-from mercer.kernels.dots import Cosine, Linear, Polynomial, Tanh
-from mercer.kernels.histograms import (
-    AdditiveChi2,
-    ChiSquare,
-    ExponentialChiSquare,
-    GeneralizedHistogramIntersection,
-    Hellinger,
-    HistogramIntersection,
-    JensenShannon,
-)
-from mercer.kernels.parameters import is_number
-from mercer.kernels.strings import Subsequence, Substring
-from mercer.kernels.sums import Constant
+import numpy as np
 
-_CLASSES: tuple[type[Kernel], ...] = (
-    Linear,
-    Polynomial,
-    Tanh,
-    Cosine,
-    RBF,
-    Laplacian,
-    Matern,
-    RationalQuadratic,
-    HistogramIntersection,
-    GeneralizedHistogramIntersection,
-    ChiSquare,
-    AdditiveChi2,
-    ExponentialChiSquare,
-    Hellinger,
-    JensenShannon,
-    Substring,
-    Subsequence,
-)
-NAMES: dict[str, type[Kernel]] = {
-    "gaussian": RBF,
-    **{kind.__name__: kind for kind in _CLASSES},
-    **{kind.__name__.lower(): kind for kind in _CLASSES},
-    "poly": Polynomial,
-    "sigmoid": Tanh,
-    "chi2": ExponentialChiSquare,
-    "additive_chi2": AdditiveChi2,
-    "constant": Constant,
-    "Constant": Constant,
-}
-"""What kernels are called in text."""
+from mercer.arrays import eigvalsh, to_numpy
+from mercer.checks import is_real
+from mercer.kernels.base import KERNELS, Kernel
+from mercer.kernels.custom import FromFunction
+from mercer.kernels.points import cast_rows
 
-# One name for each kernel, the last above: scikit-learn's where it has one.
-_LISTED = tuple(sorted({kind: name for name, kind in NAMES.items() if name.islower()}.values()))
-# scikit-learn takes, and ignores, a gamma for these.
-WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2")
 _METHODS = ("normalized", "rbf", "on_columns")
 
 
 def parse(text: str) -> Kernel:
-    """Read a kernel.
+    """Return the kernel that a text describes.
 
     Parameters
     ----------
@@ -86,7 +43,7 @@ def parse(text: str) -> Kernel:
 
 
 class _Reader:
-    """Walks the tree of a text."""
+    """Walks the syntax tree of a text."""
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
@@ -97,7 +54,7 @@ class _Reader:
         self.line = "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
         try:
-            with warnings.catch_warnings():  # of odd escapes and numbers, to whoever imports
+            with warnings.catch_warnings():  # about odd escapes and numbers
                 warnings.simplefilter("ignore")
                 self.tree = ast.parse(self.line, mode="eval").body
         except (SyntaxError, ValueError) as error:
@@ -109,13 +66,13 @@ class _Reader:
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
         try:
-            found = self._read(self.tree)
-            if not isinstance(found, Kernel):
+            kernel = self._read(self.tree)
+            if not isinstance(kernel, Kernel):
                 self._refuse(self.tree, "is a number, not a kernel")
-            found.check()
+            kernel.check()
         except RecursionError:
             self._too_deep()
-        return found
+        return kernel
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -126,26 +83,26 @@ class _Reader:
         if isinstance(node, ast.Name):
             return self._class(node)()
         value = self._value(node)
-        if not is_number(value):
+        if not is_real(value):
             self._refuse(node, "is not a kernel or a number")
         return value
 
     def _operation(self, node: ast.BinOp) -> Any:
         chain, first = [node], node.left
-        while isinstance(first, ast.BinOp):  # a chain of a thousand is no deeper than one of two
+        while isinstance(first, ast.BinOp):  # a loop: a sum of a thousand is nested as deeply
             chain.append(first)
             first = first.left
         left = self._read(first)
         for step in reversed(chain):
-            left = self._joined(step, left, self._read(step.right))
+            left = self._combined(step, left, self._read(step.right))
         return left
 
-    def _joined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
+    def _combined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if isinstance(node.op, ast.Add):
             return left + right
         if isinstance(node.op, ast.Mult):
             return left * right
-        if isinstance(node.op, ast.Pow) and isinstance(left, Kernel) and is_number(right):
+        if isinstance(node.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
             return left**right
         self._refuse(node, "uses an operation that kernels are not closed under: use +, * and **")
 
@@ -180,9 +137,10 @@ class _Reader:
         return getattr(owner, node.attr)
 
     def _class(self, node: ast.Name) -> type[Kernel]:
-        if node.id not in NAMES:
-            self._unknown(node.col_offset, node.id, tuple(NAMES), listed=_LISTED)
-        return NAMES[node.id]
+        if node.id not in KERNELS:
+            listed = sorted({kernel.name for kernel in KERNELS.values()})
+            self._unknown(node.col_offset, node.id, tuple(KERNELS), listed)
+        return KERNELS[node.id]
 
     def _value(self, node: ast.expr) -> Any:
         """Return a number, a string, or a list of them."""
@@ -190,17 +148,16 @@ class _Reader:
             value = ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError):
             self._refuse(node, "is not a kernel, a number, a string or a list")
-        kinds = (int, float, str, list, tuple, type(None))
-        if isinstance(value, kinds):
+        if isinstance(value, (int, float, str, list, tuple, type(None))):
             return value
         self._refuse(node, "is not a number, a string or a list")
 
     def _unknown(
-        self, offset: int, name: str, known: tuple[str, ...], listed: tuple[str, ...] = ()
+        self, offset: int, name: str, known: tuple[str, ...], listed: Sequence[str] = ()
     ) -> NoReturn:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        there = ", ".join(listed or sorted(known)) or "no arguments"
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {there}."
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        options = ", ".join(listed or sorted(known)) or "no arguments"
+        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {options}."
         raise ValueError(
             f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
         )
@@ -211,7 +168,7 @@ class _Reader:
         raise ValueError(f"{self.text!r}: {part!r} at character {at} {why}.")
 
     def _character(self, offset: int) -> int:
-        """Return the place in the text, counted from one, of an offset in bytes."""
+        """Return the position in the text, from 1, of an offset in bytes."""
         return self.lead + len(self.line.encode()[:offset].decode()) + 1
 
     def _too_deep(self) -> NoReturn:
@@ -242,8 +199,6 @@ def as_kernel(
     >>> as_kernel("rbf", gamma=0.1)
     RBF(0.1)
     """
-    from mercer.kernels.given import FromFunction
-
     if isinstance(kernel, type):
         raise ValueError(f"kernel={kernel.__name__} is a class: pass {kernel.__name__}().")
     if gamma is not None and not isinstance(kernel, str):
@@ -259,20 +214,52 @@ def as_kernel(
         raise ValueError(f"kernel={kernel!r} is not a kernel, its text, its name or a function.")
     if kernel == "precomputed":
         raise ValueError("kernel='precomputed' is the matrix itself: use Precomputed(matrix).")
-    if kernel not in NAMES:
+    if kernel not in KERNELS:
         if gamma is not None:
             raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: write gamma in the text.")
         return parse(kernel)
-    return _of_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
+    return _from_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
 
 
-def _of_name(name: str, given: dict[str, Any]) -> Kernel:
-    """Return a kernel of scikit-learn's parameters, those that it has."""
-    kind = NAMES[name]
-    takes = inspect.signature(kind).parameters
-    if given["gamma"] is None:
-        del given["gamma"]
-    elif "gamma" not in takes and name not in WITHOUT_GAMMA:
-        raise ValueError(f"kernel={name!r} has no gamma; it takes {', '.join(takes) or 'nothing'}.")
-    options = {key: value for key, value in given.items() if key in takes}
-    return kind(**options, **({"norm": "l1"} if name == "laplacian" else {}))
+def _from_name(name: str, params: dict[str, Any]) -> Kernel:
+    """Return a named kernel with those of scikit-learn's parameters that it has."""
+    cls = KERNELS[name]
+    accepted = inspect.signature(cls).parameters
+    if params["gamma"] is None:
+        del params["gamma"]
+    elif "gamma" not in accepted and not (cls.ignores_gamma and name == cls.name):
+        names = ", ".join(accepted) or "nothing"
+        raise ValueError(f"kernel={name!r} has no gamma; it takes {names}.")
+    options = {key: value for key, value in params.items() if key in accepted}
+    return cls(**options, **(cls.name_params if name == cls.name else {}))
+
+
+def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) -> bool:
+    """Return whether the kernel matrix of some rows is positive semi-definite, to rounding.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        What `as_kernel` takes.
+    X : array-like, list of str or Source
+        Rows; at most `size` of them are drawn at random.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Tanh, check_psd
+    >>> check_psd(RBF(1.0), [[0.0], [1.0], [2.0]]), check_psd(Tanh(1.0, -1.0), [[0.1], [2.0]])
+    (True, False)
+    """
+    kernel = as_kernel(kernel)
+    if not (is_real(size) and size >= 1):
+        raise ValueError(f"check_psd: size={size!r} must be a whole number, 1 or more.")
+    source = kernel.source(X)
+    rng = np.random.default_rng(random_state)
+    if source.shape[0] == 0:
+        return True
+    rows = source.take(np.sort(rng.permutation(source.shape[0])[: int(size)]))
+    K = to_numpy(kernel(cast_rows(rows, np.float64)))
+    if not np.isfinite(K).all():
+        raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")
+    values = eigvalsh((K + K.T) / 2)
+    return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))

@@ -1,46 +1,65 @@
-"""Kernels of histograms and distributions: rows that are nowhere negative."""
+"""Kernels of histograms and distributions: rows without negative entries."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from mercer.arrays import Array, namespace, to_numpy
+from mercer.arrays import namespace, to_numpy
 from mercer.arrays.rounding import FEW
-from mercer.kernels.base import Either, Kernel
-from mercer.kernels.median import median_distance
-from mercer.kernels.pair import Diagonal, Pair, require_dense
-from mercer.kernels.parameters import positive
+from mercer.checks import check_positive
+from mercer.kernels.base import Kernel
+from mercer.kernels.pair import ColumnSum, Pair, require_dense
 from mercer.kernels.points import Points
-from mercer.kernels.rounding import columns
+from mercer.kernels.stationary import DistanceDecay
+
+__all__ = [
+    "AdditiveChi2",
+    "ChiSquare",
+    "ExponentialChiSquare",
+    "GeneralizedHistogramIntersection",
+    "Hellinger",
+    "HistogramIntersection",
+    "JensenShannon",
+]
+
+
+def _chi_square_term(xp: Any, x: Any, y: Any) -> Any:
+    both, difference = x + y, x - y
+    return difference * (difference / xp.where(both > 0, both, 1.0))
+
+
+def _harmonic_term(xp: Any, x: Any, y: Any) -> Any:
+    both = x + y
+    return x * (y / xp.where(both > 0, both, 1.0))
+
+
+def _jensen_shannon_term(xp: Any, x: Any, y: Any) -> Any:
+    """(x + y) log₂(1 + low/high) + low |log₂ x − log₂ y|: no part is negative, nothing cancels."""
+    low, high = xp.minimum(x, y), xp.maximum(x, y)
+    ratio = low / xp.where(high > 0, high, 1.0)
+    safe = xp.where(ratio > 0, ratio, 1.0)
+    return ((x + y) * xp.log1p(ratio) - low * xp.log(safe)) / math.log(2.0)
+
+
+MINIMUM = ColumnSum(lambda xp, x, y: xp.minimum(x, y), loop="minimum")
+HARMONIC = ColumnSum(_harmonic_term, loop="harmonic")
+CHI_SQUARE = ColumnSum(_chi_square_term, loop="chi_square")
+JENSEN_SHANNON = ColumnSum(_jensen_shannon_term, loop="jensen_shannon")
 
 
 class Histogram(Kernel):
-    """A kernel that is a sum over columns of something of two entries that are not negative."""
+    """A kernel that is a sum over columns of a function of two entries."""
 
-    negative = False
-    """Whether entries may be negative."""
+    terms: ColumnSum
 
-    def on(self, pair: Either) -> Any:
-        if not self.negative:
-            refuse_negative(self, pair)
-        return self.value(pair.entrywise(self))
-
-    def value(self, total: Any) -> Any:
-        """Return the kernel, given the sum over the columns."""
-        return total
+    def on(self, pair: Pair) -> Any:
+        refuse_negative(self, pair)
+        return pair.column_sum(self.terms, self)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """Summed one after the other: roundings of equal terms may drift."""
-        return float(columns(x)) + FEW
-
-    def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        """Return what two entries add to the sum."""
-        raise NotImplementedError
-
-    def loop(self, x: Array, y: Array, out: Array) -> None:
-        """Write the sums of NumPy rows to `out`, compiled."""
-        raise NotImplementedError
+        """The columns are summed one after the other: errors of equal terms may add up."""
+        return float(x.width) + FEW
 
 
 class HistogramIntersection(Histogram):
@@ -55,19 +74,11 @@ class HistogramIntersection(Histogram):
     array([[0.7]])
     """
 
-    def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        return xp.minimum(x, y)
-
-    def loop(self, x: Array, y: Array, out: Array) -> None:
-        from mercer.kernels.loops import minimum
-
-        minimum(x, y, out)
+    name = "histogramintersection"
+    terms = MINIMUM
 
 
-_COMMON = HistogramIntersection()
-
-
-class GeneralizedHistogramIntersection(Kernel):
+class GeneralizedHistogramIntersection(Histogram):
     r"""The intersection of powers, :math:`\sum_l \min(|x_l|^\alpha, |y_l|^\alpha)`.
 
     Source: marukatat App. B; Boughorbel, Tarel & Boujemaa (2005).
@@ -84,17 +95,17 @@ class GeneralizedHistogramIntersection(Kernel):
     array([[2.]])
     """
 
+    name = "generalizedhistogramintersection"
+
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
     def check(self) -> None:
-        positive(self, "alpha")
+        check_positive(self, "alpha")
 
-    def on(self, pair: Either) -> Any:
-        return pair.through(("power", float(self.alpha)), self._powers).entrywise(_COMMON)
-
-    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        return float(columns(x)) + FEW
+    def on(self, pair: Pair) -> Any:
+        powers = pair.mapped(("power", float(self.alpha)), self._powers)
+        return powers.column_sum(MINIMUM, self)
 
     def _powers(self, rows: Any) -> Any:
         require_dense(self, rows)
@@ -104,7 +115,7 @@ class GeneralizedHistogramIntersection(Kernel):
 class ChiSquare(Histogram):
     r"""The additive chi-square kernel :math:`\sum_l x_l y_l/(x_l+y_l)`, 0/0 = 0.
 
-    Source: marukatat App. B. scikit-learn's `additive_chi2` is `AdditiveChi2`, another thing.
+    Source: marukatat App. B. scikit-learn's `additive_chi2` is `AdditiveChi2`, another kernel.
 
     Examples
     --------
@@ -113,20 +124,14 @@ class ChiSquare(Histogram):
     array([[0.5]])
     """
 
-    def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        both = x + y
-        return x * (y / xp.where(both > 0, both, 1.0))
-
-    def loop(self, x: Array, y: Array, out: Array) -> None:
-        from mercer.kernels.loops import harmonic
-
-        harmonic(x, y, out)
+    name = "chisquare"
+    terms = HARMONIC
 
 
 class AdditiveChi2(Histogram):
     r"""Minus the chi-square distance, :math:`-\sum_l (x_l-y_l)^2/(x_l+y_l)`, as in scikit-learn.
 
-    Only conditionally positive definite: centred matrices of it are positive semi-definite.
+    Only conditionally positive definite: its centred matrices are positive semi-definite.
     Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
 
     Examples
@@ -136,24 +141,16 @@ class AdditiveChi2(Histogram):
     array([[-2.]])
     """
 
-    @property
-    def psd(self) -> bool | None:
-        return False
+    name = "additive_chi2"
+    ignores_gamma = True
+    psd = False
+    terms = CHI_SQUARE
 
-    def value(self, total: Any) -> Any:
-        return -total
-
-    def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        both, apart = x + y, x - y
-        return apart * (apart / xp.where(both > 0, both, 1.0))
-
-    def loop(self, x: Array, y: Array, out: Array) -> None:
-        from mercer.kernels.loops import chi_square
-
-        chi_square(x, y, out)
+    def on(self, pair: Pair) -> Any:
+        return -super().on(pair)
 
 
-class ExponentialChiSquare(AdditiveChi2):
+class ExponentialChiSquare(DistanceDecay):
     r"""The exponential form :math:`\exp(-\gamma\sum_l (x_l-y_l)^2/(x_l+y_l))`.
 
     scikit-learn's `chi2`. Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
@@ -170,48 +167,18 @@ class ExponentialChiSquare(AdditiveChi2):
     array([[0.1353]])
     """
 
+    name = "chi2"
+
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma
 
-    @classmethod
-    def from_median(
-        cls, X: Any, *, size: int = 1000, random_state: int = 0
-    ) -> ExponentialChiSquare:
-        """Return the kernel that is 1/e at the median chi-square distance between rows of X.
-
-        Of as many rows as `size`, drawn at random; a row counts as often as its weight says.
-        If half of the distances are 0, the median is taken of the others.
-
-        Examples
-        --------
-        >>> from mercer.kernels import ExponentialChiSquare
-        >>> ExponentialChiSquare.from_median([[1.0, 0.0], [0.0, 1.0]])
-        ExponentialChiSquare(0.5)
-        """
-        made = cls(1.0)
-        return cls(1.0 / median_distance(made, X, made._distance, size, random_state))
-
-    @property
-    def psd(self) -> bool | None:
-        return True
-
-    def check(self) -> None:
-        positive(self, "gamma")
-
-    def value(self, total: Any) -> Any:
-        return namespace(total).exp(-self.gamma * total)
+    def distance(self, pair: Pair) -> Any:
+        refuse_negative(self, pair)
+        return pair.column_sum(CHI_SQUARE, self)
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
-        """Terms of one sign: an error relative to the sum, and t e^{−t} ≤ 1/e."""
-        return super().roundings(x, y, dtype) / math.e + FEW
-
-    def apart(self, pair: Either) -> Any:
-        total = self._distance(pair)
-        return -2.0 * namespace(total).expm1(-self.gamma * total)
-
-    def _distance(self, pair: Either) -> Any:
-        refuse_negative(self, pair)
-        return pair.entrywise(self)
+        """Terms of one sign have an error relative to their sum, and t e^{−t} ≤ 1/e."""
+        return (float(x.width) + FEW) / math.e + FEW
 
 
 class Hellinger(Kernel):
@@ -226,21 +193,25 @@ class Hellinger(Kernel):
     array([[1.]])
     """
 
-    def on(self, pair: Either) -> Any:
+    name = "hellinger"
+
+    def on(self, pair: Pair) -> Any:
+        return self._roots(pair).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return self._roots(pair).sqdist
+
+    def _roots(self, pair: Pair) -> Pair:
         refuse_negative(self, pair)
-        return pair.through("root", _root).dot
-
-    def apart(self, pair: Either) -> Any:
-        refuse_negative(self, pair)
-        return pair.through("root", _root).sqdist
+        return pair.mapped("root", _square_roots)
 
 
-def _root(rows: Any) -> Any:
+def _square_roots(rows: Any) -> Any:
     return rows.sqrt() if hasattr(rows, "tocsr") else namespace(rows).sqrt(rows)
 
 
 class JensenShannon(Histogram):
-    r"""What two distributions share, 2 where they are equal and sum to one.
+    r"""The similarity of two distributions, 2 where they are equal and sum to one.
 
     .. math:: -\frac{1}{\log 2}\sum_l
               \Big[x_l\log\frac{x_l}{x_l+y_l} + y_l\log\frac{y_l}{x_l+y_l}\Big]
@@ -254,26 +225,19 @@ class JensenShannon(Histogram):
     array([[2.]])
     """
 
-    def entries(self, xp: Any, x: Array, y: Array) -> Array:
-        low, high = xp.minimum(x, y), xp.maximum(x, y)
-        share = low / xp.where(high > 0, high, 1.0)
-        ratio = xp.where(share > 0, share, 1.0)  # no term is below 0: nothing cancels
-        return ((x + y) * xp.log1p(share) - low * xp.log(ratio)) / math.log(2.0)
-
-    def loop(self, x: Array, y: Array, out: Array) -> None:
-        from mercer.kernels.loops import jensen_shannon
-
-        jensen_shannon(x, y, out)
+    name = "jensenshannon"
+    terms = JENSEN_SHANNON
 
 
-def refuse_negative(kernel: Kernel, pair: Either) -> None:
+def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Refuse rows with negative entries, and say where the first is."""
 
     def check(points: Points) -> bool:
         xp, rows = namespace(points.rows), points.rows
-        below = rows < 0
-        if below.nnz if points.sparse else bool(xp.any(below)):
-            i, j = (int(at[0]) for at in (below if points.sparse else to_numpy(below)).nonzero())
+        negative = rows < 0
+        if negative.nnz if points.sparse else bool(xp.any(negative)):
+            places = (negative if points.sparse else to_numpy(negative)).nonzero()
+            i, j = (int(at[0]) for at in places)
             raise ValueError(
                 f"{kernel!r} takes histograms, and there is a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "
@@ -281,8 +245,5 @@ def refuse_negative(kernel: Kernel, pair: Either) -> None:
             )
         return True
 
-    if isinstance(pair, Pair):
-        pair.block.x.once("not negative", check)
-        pair.block.y.once("not negative", check)
-    elif isinstance(pair, Diagonal):
-        pair.points.once("not negative", check)
+    for points in pair.groups:
+        points.cached("not negative", check)

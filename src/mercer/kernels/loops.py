@@ -1,31 +1,43 @@
-"""Sums over columns that no matrix product makes: compiled loops over two groups of rows.
+"""Compiled loops over two groups of rows: sums over columns, and products of sparse rows.
 
-Every function writes the sum over l of f(x_il, y_jl) into out[i, j], in the precision of out.
-The innermost loop runs along packed columns of y, in unit stride whatever the order of x and y.
-All f are 0 at (0, 0), so packed blocks are filled up with zeros to whole steps. `apart_where`
-is of marked pairs alone. Numba is imported here, in `compressed`, `words` and `sketches.loops`
-alone; nothing is compiled before its first call.
+`column_sum` writes the sum over l of f(x_il, y_jl) to out[i, j], in the dtype of out. The
+innermost loop runs along packed columns of y, in unit stride whatever the layout of x and y. All
+f are 0 at (0, 0), so packed blocks are padded with zeros. Nothing is compiled before its first
+call.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from mercer.arrays import Matrix, Vector
 
+Sparse = tuple[npt.NDArray[Any], npt.NDArray[Any], Vector]
+"""Row pointers, columns and values of a CSR matrix, or the same of a CSC matrix."""
+
 # Columns and rows of y in a packed block: 32 KiB in float64, for the first-level cache.
 _DEPTH = 32
 _WIDTH = 128
-# Columns taken in one pass along the packed rows.
+# Columns that one pass along the packed rows adds up.
 _STEP = 4
-# Packed rows are whole numbers of vectors.
+# The length of packed rows is a multiple of this, for whole vectors.
 _LANES = 16
 
-# Columns of a row that are summed before they are added up in float64.
+# Columns of a row that are summed in its dtype, before the sums are added in float64.
 _RUN = 512
 
 _MINIMUM, _CITY_BLOCK, _HARMONIC, _CHI_SQUARE, _JENSEN_SHANNON = range(5)
+_CODES = {
+    "minimum": _MINIMUM,
+    "city_block": _CITY_BLOCK,
+    "harmonic": _HARMONIC,
+    "chi_square": _CHI_SQUARE,
+    "jensen_shannon": _JENSEN_SHANNON,
+}
 
 # 2 artanh(w) / (w log 2) in powers of w^2, for 0 <= w <= 1/3: relative error below 5e-17.
 _ARTANH = (
@@ -43,8 +55,8 @@ _ARTANH = (
 
 
 @njit(nogil=True, cache=True)
-def _room(x: Matrix, out: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """Return x in the precision of out, and room for a packed block of y and for the sums."""
+def _allocate(x: Matrix, out: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """Return x in the dtype of out, and room for a packed block of y and for the sums."""
     n, d = x.shape
     width = max(_LANES, min(_WIDTH, (out.shape[1] + _LANES - 1) // _LANES * _LANES))
     left = np.zeros((n, (d + _STEP - 1) // _STEP * _STEP), out.dtype)
@@ -56,7 +68,7 @@ def _room(x: Matrix, out: Matrix) -> tuple[Matrix, Matrix, Matrix]:
 
 @njit(nogil=True, cache=True)
 def _pack_right(y: Matrix, first: int, start: int, right: Matrix) -> None:
-    """Write columns of y from start on, of its rows from first on, as the rows of right."""
+    """Write the columns of y from `start`, of the rows from `first`, to the rows of right."""
     part = y[first : first + right.shape[1], start : start + _DEPTH]
     width, depth = part.shape
     for k in range(_DEPTH):
@@ -70,22 +82,8 @@ def _pack_right(y: Matrix, first: int, start: int, right: Matrix) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _clear(sums: Matrix) -> None:
-    for i in range(sums.shape[0]):
-        for j in range(sums.shape[1]):
-            sums[i, j] = 0
-
-
-@njit(nogil=True, cache=True)
-def _write(sums: Matrix, first: int, out: Matrix) -> None:
-    for i in range(out.shape[0]):
-        for j in range(min(sums.shape[1], out.shape[1] - first)):
-            out[i, first + j] = sums[i, j]
-
-
-@njit(nogil=True, cache=True)
 def _add(total: Vector, sums: Vector) -> None:
-    # A block is summed apart before it is added: rounding grows with d / _DEPTH.
+    # A block is summed separately before it is added: rounding errors grow with d / _DEPTH.
     for j in range(total.size):
         sums[j] += total[j]
         total[j] = 0
@@ -97,7 +95,8 @@ def _depth(left: Matrix, start: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _minimum(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
+def _simple_terms(left: Matrix, start: int, right: Matrix, absolute: bool, sums: Matrix) -> None:
+    """Add |x - y|, or min(x, y)."""
     total = np.zeros(sums.shape[1], sums.dtype)
     for i in range(left.shape[0]):
         for k in range(0, _depth(left, start), _STEP):
@@ -105,16 +104,20 @@ def _minimum(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
             p = right[k : k + _STEP]
             a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
             for j in range(total.size):
-                # This way round a NaN in y stays; one in x is put back by `_spoil`.
-                low = (a0 if a0 < p[0, j] else p[0, j]) + (a1 if a1 < p[1, j] else p[1, j])
-                high = (a2 if a2 < p[2, j] else p[2, j]) + (a3 if a3 < p[3, j] else p[3, j])
+                p0, p1, p2, p3 = p[0, j], p[1, j], p[2, j], p[3, j]
+                if absolute:
+                    low, high = abs(a0 - p0) + abs(a1 - p1), abs(a2 - p2) + abs(a3 - p3)
+                else:
+                    # In this order a NaN in y stays; one in x is restored by `_spread_nan`.
+                    low = (a0 if a0 < p0 else p0) + (a1 if a1 < p1 else p1)
+                    high = (a2 if a2 < p2 else p2) + (a3 if a3 < p3 else p3)
                 total[j] += low + high
         _add(total, sums[i])
 
 
 @njit(nogil=True, cache=True)
-def _spoil(left: Matrix, sums: Matrix) -> None:
-    """Make the sums of rows with a NaN NaN."""
+def _spread_nan(left: Matrix, sums: Matrix) -> None:
+    """Set the sums of rows with a NaN to NaN."""
     for i in range(left.shape[0]):
         for k in range(left.shape[1]):
             if np.isnan(left[i, k]):
@@ -122,31 +125,16 @@ def _spoil(left: Matrix, sums: Matrix) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _city_block(left: Matrix, start: int, right: Matrix, sums: Matrix) -> None:
-    total = np.zeros(sums.shape[1], sums.dtype)
-    for i in range(left.shape[0]):
-        for k in range(0, _depth(left, start), _STEP):
-            a = left[i, start + k : start + k + _STEP]
-            p = right[k : k + _STEP]
-            a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
-            for j in range(total.size):
-                low = abs(a0 - p[0, j]) + abs(a1 - p[1, j])
-                high = abs(a2 - p[2, j]) + abs(a3 - p[3, j])
-                total[j] += low + high
-        _add(total, sums[i])
-
-
-@njit(nogil=True, cache=True)
 def _limits(block: Matrix) -> tuple[float, float, float]:
-    """Return 1, the least normal number, and one whose fourth power is normal, as its inverse's."""
-    kind = block.dtype.type
+    """Return 1, the smallest normal number, and one whose powers from -4 to 4 are normal."""
+    dtype = block.dtype.type
     tiny = np.finfo(block.dtype).tiny
-    return kind(1), kind(tiny), kind(4 * tiny**0.25)
+    return dtype(1), dtype(tiny), dtype(4 * tiny**0.25)
 
 
 @njit(nogil=True, cache=True)
 def _moderate(block: Matrix, start: int, depth: int) -> bool:
-    """Whether products of three or four sums of entries other than 0 stay normal numbers."""
+    """Return whether products of four sums of nonzero entries stay normal numbers."""
     one, _, small = _limits(block)
     odd = 0
     for i in range(block.shape[0]):
@@ -156,7 +144,7 @@ def _moderate(block: Matrix, start: int, depth: int) -> bool:
     return odd == 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@njit(nogil=True, cache=True, error_model="numpy")
 def _quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
     """Add (x - y)^2 / (x + y), or x y / (x + y)."""
     depth = _depth(left, start)
@@ -166,9 +154,13 @@ def _quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matr
         _single_quotients(left, start, right, square, sums)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@njit(nogil=True, cache=True, error_model="numpy")
 def _paired_quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
-    """Share a division between two columns: u / s + v / t is (t u + s v) / (s t)."""
+    """Share a division between two columns: u / s + v / t is (t u + s v) / (s t).
+
+    Without fused multiply-add: which of the two products it fuses depends on whether this
+    function was loaded from the cache, and so would the last digit.
+    """
     total = np.zeros(sums.shape[1], sums.dtype)
     one, _, small = _limits(sums)
     # Added to a sum of entries this changes zero, which may not divide, and nothing else.
@@ -190,9 +182,9 @@ def _paired_quotients(left: Matrix, start: int, right: Matrix, square: bool, sum
         _add(total, sums[i])
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@njit(nogil=True, cache=True, error_model="numpy")
 def _single_quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
-    """Divide before anything is squared: of numbers of any size."""
+    """Divide before anything is squared: for numbers of any size."""
     total = np.zeros(sums.shape[1], sums.dtype)
     one, tiny, _ = _limits(sums)
     for i in range(left.shape[0]):
@@ -221,10 +213,10 @@ def _jensen_shannon(left: Matrix, logs: Matrix, start: int, right: Matrix, sums:
     total = np.zeros(sums.shape[1], sums.dtype)
     others = _logarithms(right)
     one, tiny, _ = _limits(sums)
-    kind = sums.dtype.type
-    c0, c1, c2, c3 = kind(_ARTANH[0]), kind(_ARTANH[1]), kind(_ARTANH[2]), kind(_ARTANH[3])
-    c4, c5, c6, c7 = kind(_ARTANH[4]), kind(_ARTANH[5]), kind(_ARTANH[6]), kind(_ARTANH[7])
-    c8, c9 = kind(_ARTANH[8]), kind(_ARTANH[9])
+    dtype = sums.dtype.type
+    c0, c1, c2, c3 = dtype(_ARTANH[0]), dtype(_ARTANH[1]), dtype(_ARTANH[2]), dtype(_ARTANH[3])
+    c4, c5, c6, c7 = dtype(_ARTANH[4]), dtype(_ARTANH[5]), dtype(_ARTANH[6]), dtype(_ARTANH[7])
+    c8, c9 = dtype(_ARTANH[8]), dtype(_ARTANH[9])
     for i in range(left.shape[0]):
         for k in range(_depth(left, start)):
             a, log_a = left[i, start + k], logs[i, start + k]
@@ -242,53 +234,37 @@ def _jensen_shannon(left: Matrix, logs: Matrix, start: int, right: Matrix, sums:
 
 
 @njit(nogil=True, cache=True)
-def _sums(kind: int, x: Matrix, y: Matrix, out: Matrix) -> None:
-    left, right, sums = _room(x, out)
-    logs = _logarithms(left) if kind == _JENSEN_SHANNON else left
+def _column_sum(code: int, x: Matrix, y: Matrix, out: Matrix) -> None:
+    left, right, sums = _allocate(x, out)
+    logs = _logarithms(left) if code == _JENSEN_SHANNON else left
     for first in range(0, y.shape[0], sums.shape[1]):
-        _clear(sums)
+        sums[:] = 0
         for start in range(0, x.shape[1], _DEPTH):
             _pack_right(y, first, start, right)
-            if kind == _MINIMUM:
-                _minimum(left, start, right, sums)
-            elif kind == _CITY_BLOCK:
-                _city_block(left, start, right, sums)
-            elif kind == _JENSEN_SHANNON:
+            if code == _JENSEN_SHANNON:
                 _jensen_shannon(left, logs, start, right, sums)
+            elif code in (_CHI_SQUARE, _HARMONIC):
+                _quotients(left, start, right, code == _CHI_SQUARE, sums)
             else:
-                _quotients(left, start, right, kind == _CHI_SQUARE, sums)
-        if kind == _MINIMUM:
-            _spoil(left, sums)
-        _write(sums, first, out)
+                _simple_terms(left, start, right, code == _CITY_BLOCK, sums)
+        if code == _MINIMUM:
+            _spread_nan(left, sums)
+        width = min(sums.shape[1], y.shape[0] - first)
+        out[:, first : first + width] = sums[:, :width]
 
 
-def minimum(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l min(x_l, y_l)."""
-    _sums(_MINIMUM, x, y, out)
+def column_sum(name: str, x: Matrix, y: Matrix, out: Matrix) -> None:
+    """Write a sum over columns l.
 
-
-def city_block(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l |x_l - y_l|."""
-    _sums(_CITY_BLOCK, x, y, out)
-
-
-def harmonic(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l x_l y_l / (x_l + y_l), with 0 / 0 = 0; x and y are not below 0."""
-    _sums(_HARMONIC, x, y, out)
-
-
-def chi_square(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l (x_l - y_l)^2 / (x_l + y_l), with 0 / 0 = 0; x and y are not below 0."""
-    _sums(_CHI_SQUARE, x, y, out)
-
-
-def jensen_shannon(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write -sum_l [x_l log2(x_l / (x_l + y_l)) + y_l log2(y_l / (x_l + y_l))], 0 log 0 = 0.
-
-    Computed as (x + y) log2(1 + low / high) + low |log2 x - log2 y|, of which no term is below
-    0: one division each, no cancellation, and logarithms of x and of y alone.
+    "minimum" : min(x_l, y_l).
+    "city_block" : |x_l - y_l|.
+    "harmonic" : x_l y_l / (x_l + y_l), with 0 / 0 = 0; x and y are not negative.
+    "chi_square" : (x_l - y_l)^2 / (x_l + y_l), with 0 / 0 = 0; x and y are not negative.
+    "jensen_shannon" : -[x_l log2(x_l / (x_l + y_l)) + y_l log2(y_l / (x_l + y_l))], with
+    0 log 0 = 0. Computed as (x + y) log2(1 + low / high) + low |log2 x - log2 y|, in which no
+    term is negative: one division each, no cancellation, and logarithms of x and of y alone.
     """
-    _sums(_JENSEN_SHANNON, x, y, out)
+    _column_sum(_CODES[name], x, y, out)
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
@@ -300,7 +276,7 @@ def _square(x: Vector, y: Vector) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _apart_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+def _sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             if marked[i, j]:
@@ -310,6 +286,79 @@ def _apart_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
                 out[i, j] = total
 
 
-def apart_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
     """Write sum_l (x_l - y_l)^2 where `marked` says so, and leave the rest of out."""
-    _apart_where(marked, np.ascontiguousarray(x), np.ascontiguousarray(y), out)
+    _sqdist_where(marked, np.ascontiguousarray(x), np.ascontiguousarray(y), out)
+
+
+@njit(nogil=True, cache=True)
+def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+    (starts, columns, values), (tops, rows, others) = x, y
+    total = np.empty(out.shape[1], np.float64)  # rounding errors of equal terms add up in float32
+    for i in range(out.shape[0]):
+        total[:] = 0
+        for at in range(starts[i], starts[i + 1]):
+            value, k = values[at], columns[at]
+            places, entries = rows[tops[k] : tops[k + 1]], others[tops[k] : tops[k + 1]]
+            for j in range(places.size):
+                # Unsigned: a negative index would count from the end, which costs a test.
+                total[np.uintp(places[j])] += value * entries[j]
+        out[i] = total
+
+
+def sparse_product(x: Any, y: Any, out: Matrix) -> None:
+    """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
+    _sparse_product((x.indptr, x.indices, x.data), (y.indptr, y.indices, y.data), out)
+
+
+@njit(nogil=True, cache=True)
+def _sparse_sqdist(
+    x: Sparse, y: Sparse, norms: tuple[Vector, Vector], fraction: float, width: int, out: Matrix
+) -> None:
+    (starts, columns, values), (tops, others, opposite) = x, y
+    left, right = norms
+    difference = np.zeros(0, out.dtype)
+    for i in range(out.shape[0]):
+        close = 0
+        for j in range(out.shape[1]):
+            both = left[i] + right[j]
+            out[i, j] = both - 2 * out[i, j]
+            close += not (out[i, j] > fraction * both)
+        if not close:
+            continue
+        for j in range(out.shape[1]):
+            both = left[i] + right[j]
+            if out[i, j] > fraction * both or both != both:
+                continue
+            if difference.size == 0:
+                difference = np.zeros(width, out.dtype)
+            for at in range(starts[i], starts[i + 1]):
+                difference[columns[at]] += values[at]
+            for at in range(tops[j], tops[j + 1]):
+                difference[others[at]] -= opposite[at]
+            total = 0.0
+            # Entries are cleared once they are added: columns of both rows count once.
+            for at in range(starts[i], starts[i + 1]):
+                total += difference[columns[at]] ** 2
+                difference[columns[at]] = 0
+            for at in range(tops[j], tops[j + 1]):
+                total += difference[others[at]] ** 2
+                difference[others[at]] = 0
+            out[i, j] = total
+
+
+def sparse_sqdist(
+    dot: Matrix, norms: tuple[Vector, Vector], fraction: float, x: Any, y: Any
+) -> Matrix:
+    """Return the squared distances of sparse rows, given their dot products and squared norms.
+
+    Those below a fraction of the squared norms are summed from the differences; rows with a NaN
+    stay NaN. x and y are matrices, each with the slice of its rows.
+    """
+    (a, i), (b, j) = x, y
+    a, b, out = a.tocsr(), b.tocsr(), dot.copy()
+    # The pointers of a tile: its entries are not copied.
+    left = a.indptr[i.start : i.stop + 1], a.indices, a.data
+    right = b.indptr[j.start : j.stop + 1], b.indices, b.data
+    _sparse_sqdist(left, right, norms, out.dtype.type(fraction), a.shape[1], out)
+    return out

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from mercer.arrays import Matrix, Vector, eigh
+from mercer.checks import check_whole
 from mercer.config import get_config
-from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import footprint
@@ -69,7 +69,7 @@ class Backward(Landmarks):
     def select(self, problem: KernelProblem, m: int) -> Basis:
         for name in ("step", "candidates"):
             if getattr(self, name) is not None:
-                whole(self, name)
+                check_whole(self, name)
         among = pool(problem, self.size(problem.source.shape[0], m))
         return taken(problem, reduced(problem, among, m, self.step))
 

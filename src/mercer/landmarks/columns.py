@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
 from mercer.data import Block, StringSource, require_finite_entries
-from mercer.kernels.evaluate import as_precise, fill, holds
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate_into, value_dtype
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.span import kernel_matrix
 from mercer.problem import KernelProblem
 
@@ -33,7 +33,7 @@ class Columns:
     def dtype(self) -> np.dtype[Any]:
         """Precision of the values."""
         kind = np.dtype(self.source.dtype if self._given is None else self._given)
-        return kind if kind == np.float64 else holds(self.own, kind)
+        return kind if kind == np.float64 else value_dtype(self.own, kind)
 
     @cached_property
     def own(self) -> Vector:
@@ -55,11 +55,11 @@ class Columns:
         if self.kernel is None:
             return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
         kernel, source, kind = self.kernel, self.source, self.dtype
-        y = Points(as_precise(source.take(at), kind))
+        y = Points(cast_rows(source.take(at), kind))
 
         def values(block: Block) -> Matrix:
             h = empty((block.length, len(y)), source.reference, kind)
-            fill(kernel.on, Points(as_precise(block.rows, kind), block.start), y, h)
+            evaluate_into(kernel.on, Points(cast_rows(block.rows, kind), block.start), y, h)
             return to_numpy(h).astype(np.float64, copy=False)
 
         return values
@@ -81,5 +81,5 @@ class Columns:
         if self.kernel is None:
             at = np.arange(block.length)
             return to_numpy(block.rows)[at, block.start + at][:, None]
-        rows = as_precise(block.rows, np.float64)
-        return to_numpy(self.kernel.on_itself(Points(rows, block.start)))[:, None]
+        rows = cast_rows(block.rows, np.float64)
+        return to_numpy(self.kernel.on_diagonal(Points(rows, block.start)))[:, None]

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.linalg.blas import dger
 
 from mercer.arrays import Vector, eigh
+from mercer.checks import check_whole
 from mercer.config import get_config
-from mercer.kernels.parameters import whole
 from mercer.landmarks.base import Landmarks, pool, require_memory, taken
 from mercer.landmarks.columns import Columns, Rows
 from mercer.landmarks.objective import centred, descending, gains
@@ -70,9 +70,9 @@ class Forward(Landmarks):
 
     def rows(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         """Return which rows are chosen, in the order of their choice."""
-        whole(self, "step")
+        check_whole(self, "step")
         if self.candidates is not None:
-            whole(self, "candidates")
+            check_whole(self, "candidates")
         among = pool(problem, self.size(problem.source.shape[0], m))
         search = Growing(problem, among, problem.n_leading)
         while len(search.chosen) < m and search.grow(min(self.step, m - len(search.chosen))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from mercer.kernels.parameters import positive
+from mercer.checks import check_positive
 from mercer.landmarks.backward import reduced
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.factor import footprint
@@ -51,7 +51,7 @@ class ForwardBackward(Landmarks):
         self.beyond, self.step, self.candidates = beyond, step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        positive(self, "beyond")
+        check_positive(self, "beyond")
         more = min(problem.source.shape[0], self._more(m))
         found = self._forward.rows(problem, more)
         return taken(problem, reduced(problem, found, m, self.step))

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 
 from mercer.arrays import Matrix, Vector
+from mercer.checks import check_whole
 from mercer.config import get_config
-from mercer.kernels.checks import require_moderate
-from mercer.kernels.parameters import whole
+from mercer.kernels.evaluate import check_magnitude
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.landmarks.columns import Columns
 from mercer.linalg.span import Basis
@@ -60,16 +60,16 @@ class KernelKMeans(Landmarks):
         self.max_iter, self.candidates = max_iter, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        whole(self, "max_iter")
+        check_whole(self, "max_iter")
         if self.candidates is not None:
-            whole(self, "candidates")
+            check_whole(self, "candidates")
         require_rows(problem, m)
         at = pool(problem, self.size(problem.source.shape[0], m))
         require_memory(8.0 * len(at) * (len(at) + m), f"the kernel between {len(at)} rows")
         weights = problem.source.weights
         counts = np.ones(len(at)) if weights is None else weights[at]
         K = Columns(problem).among(at)
-        require_moderate(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
+        check_magnitude(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
         apart, labels = clustered(K, counts, m, int(self.max_iter), problem.rng)
         chosen = at[_nearest(apart)]
         order = np.argsort(chosen)

@@ -10,12 +10,11 @@ import numpy as np
 import scipy.sparse
 
 from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
+from mercer.checks import check_whole
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.pair import Beside
-from mercer.kernels.parameters import whole
-from mercer.kernels.points import Points
+from mercer.kernels.pair import TilePair
+from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
 from mercer.landmarks.lloyd import lloyd
 from mercer.linalg.span import Basis
@@ -70,7 +69,7 @@ class KMeans(Landmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.max_iter is not None:
-            whole(self, "max_iter")
+            check_whole(self, "max_iter")
         source = problem.source
         require_rows(problem, m)
         n, d = source.shape
@@ -160,8 +159,8 @@ class Nearest(Fold):
 
     def add(self, block: Block) -> None:
         free = self.free[block.start : block.stop]
-        x = Points(as_precise(block.rows, numpy_dtype(self.points)), block.start)
-        for pair in Beside(x, self._y).tiles():
+        x = Points(cast_rows(block.rows, numpy_dtype(self.points)), block.start)
+        for pair in TilePair.tiles(x, self._y):
             apart = _nine_digits(to_numpy(pair.sqdist).astype(np.float64))
             apart[~free[pair.rows]] = np.inf
             best = apart.argmin(axis=0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
-from mercer.kernels.parameters import is_number, require
+from mercer.checks import is_real, require
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
@@ -54,7 +54,7 @@ class PivotedCholesky(Landmarks):
         self.tol = tol
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        known = is_number(self.tol) and 0 <= self.tol < 1
+        known = is_real(self.tol) and 0 <= self.tol < 1
         require(self, "tol", known, "a share of the trace, 0 or more and below 1")
         pivots, _, _ = pivoted_cholesky(problem, m, tol=float(self.tol))
         return taken(problem, pivots)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.kernels.parameters import whole
+from mercer.checks import check_whole
 from mercer.landmarks.base import Landmarks
 from mercer.landmarks.objective import captured
 from mercer.landmarks.uniform import Uniform
@@ -49,7 +49,7 @@ class Ransac(Landmarks):
         self.trials = trials
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        whole(self, "trials")
+        check_whole(self, "trials")
         best, most = Uniform().select(problem, m), -np.inf
         for trial in range(int(self.trials)):
             basis = Uniform().select(problem, m) if trial else best

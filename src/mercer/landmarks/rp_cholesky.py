@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Matrix, Vector
-from mercer.kernels.parameters import whole
+from mercer.checks import check_whole
 from mercer.landmarks.base import Landmarks, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
@@ -56,7 +56,7 @@ class RPCholesky(Landmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.block is not None:
-            whole(self, "block")
+            check_whole(self, "block")
         factor, many = Factor(problem, m), int(self.block or _FIRST)
         weights = problem.source.weights
         while factor.room:

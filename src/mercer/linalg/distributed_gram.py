@@ -11,8 +11,8 @@ from mercer.arrays import Array, cast
 from mercer.data import Block, Fold, Source
 from mercer.data.remote import ACROSS, Meeting
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import as_precise, fill
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate_into
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlocks
 
 F = TypeVar("F", bound=Fold)
@@ -75,7 +75,7 @@ class PairFold(Fold):
     def __init__(self, product: PairProduct, y: Block, left: Any, right: Any) -> None:
         self.product, self.y, self.left, self.right = product, y, left, right
         # Rows are not rounded to the precision of products: close ones would move.
-        self.points = Points(as_precise(y.rows, _precision(y, product.dtype)), y.start)
+        self.points = Points(cast_rows(y.rows, _precision(y, product.dtype)), y.start)
         self.own = left[0] == right[0]
         """Whether the rows meet themselves: then all is told by one side."""
         self.sums = [np.zeros(side[1].shape) for side in (left, right)]
@@ -86,12 +86,12 @@ class PairFold(Fold):
 
     def add(self, block: Block) -> None:
         kind, first = self.product.dtype, self.left[0]
-        x = Points(as_precise(block.rows, _precision(block, kind)), block.start)
+        x = Points(cast_rows(block.rows, _precision(block, kind)), block.start)
         here = slice(block.start - first, block.stop - first)
         for start in range(0, len(self.points), ACROSS):
             there = slice(start, min(start + ACROSS, len(self.points)))
             tile = np.empty((block.length, there.stop - start), kind)
-            fill(self.product.kernel.on, x, self.points.part(there), tile)
+            evaluate_into(self.product.kernel.on, x, self.points.part(there), tile)
             self.sums[0][here] += tile @ self.right[1][there]
             if not self.own:
                 self.sums[1][there] += (self.left[1][here].T @ tile).T

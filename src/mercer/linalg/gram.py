@@ -23,8 +23,7 @@ from mercer.arrays.rounding import FEW, confidence, summed
 from mercer.config import get_config
 from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.bounds import Figure
 from mercer.linalg.operator import Operator
 from mercer.linalg.upper_blocks import (
@@ -192,12 +191,12 @@ class Gram(Operator):
             require_finite_entries(self.source)
             matrix = self.source.whole()
             return namespace(matrix).linalg.diagonal(matrix)
-        source, on_itself = self.source, self.kernel.on_itself
+        source, on_diagonal = self.source, self.kernel.on_diagonal
 
         def diagonal(block: Block) -> Array:
             require_finite_rows(block, source)
             with np.errstate(invalid="ignore", over="ignore"):  # checked when all is known
-                return on_itself(Points(as_precise(block.rows, np.float64), block.start))[:, None]
+                return on_diagonal(Points(cast_rows(block.rows, np.float64), block.start))[:, None]
 
         return source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 

@@ -30,9 +30,9 @@ from mercer.arrays import (
 )
 from mercer.data import Block, FeatureMap, Fold, Seen, Source, StringSource, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise, fill, filled
+from mercer.kernels.evaluate import evaluate, evaluate_into
 from mercer.kernels.feature_map import KernelMap
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg import Moments
 from mercer.threads import serial_blas
 
@@ -134,7 +134,7 @@ class Span:
         own, u = np.abs(np.diag(self.matrix)), float(np.finfo(np.float64).eps) / 2
         each: Any = 0.0
         if self.kernel is not None and self.size:
-            y = Points(as_precise(self.basis.points, np.float64))
+            y = Points(cast_rows(self.basis.points, np.float64))
             with np.errstate(over="ignore", invalid="ignore"):
                 each = self.kernel.roundings(y, y, np.float64)
         values = math.sqrt(float(np.sum(own * each**2)) * float(own.sum()))
@@ -203,7 +203,7 @@ class Span:
         if self.kernel is None:
             at = np.arange(block.length)
             return cast(block.rows[at, block.start + at], dtype)
-        return self.kernel.on_itself(Points(as_precise(block.rows, dtype), block.start))
+        return self.kernel.on_diagonal(Points(cast_rows(block.rows, dtype), block.start))
 
     @cached_property
     def inverse(self) -> Matrix:
@@ -241,10 +241,10 @@ def kernel_dtype(source: Source) -> np.dtype[Any]:
 
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     """Return the kernel matrix of points, float64."""
-    y = Points(as_precise(points, np.float64))
+    y = Points(cast_rows(points, np.float64))
     host = isinstance(points, list) or hasattr(points, "tocsr")
     out = empty((len(y), len(y)), np.empty(0) if host else points, np.float64)
-    fill(kernel.on, y, y, out)
+    evaluate_into(kernel.on, y, y, out)
     return held(out)
 
 
@@ -277,7 +277,7 @@ class KernelMoments(Fold):
         else:
             require_finite_rows(block, self.source)
             x, dtype = self._rows(block), self.span.dtype
-            h = filled(self.span.kernel.on, x, self._points, self.source.reference, dtype)
+            h = evaluate(self.span.kernel.on, x, self._points, self.source.reference, dtype)
             self.add_features(block, h, x)
 
     def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
@@ -288,7 +288,7 @@ class KernelMoments(Fold):
             diag, errors = to_numpy(self.span.diag(block)).astype(np.float64), 0.0
         else:
             x = self._rows(block) if x is None else x
-            diag = to_numpy(kernel.on_itself(x)).astype(np.float64)
+            diag = to_numpy(kernel.on_diagonal(x)).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = kernel.roundings(x, self._points, self.span.dtype)
         self.diag_sum += float(block.count @ diag)
@@ -298,13 +298,13 @@ class KernelMoments(Fold):
         self.diag_max = max(self.diag_max, float(diag.max(initial=0.0)))
 
     def _rows(self, block: Block) -> Points:
-        return Points(as_precise(block.rows, self.span.dtype), block.start)
+        return Points(cast_rows(block.rows, self.span.dtype), block.start)
 
     @cached_property
     def _points(self) -> Points:
         """The points of the basis, on the device of the rows."""
         near = KernelMap(self.span.kernel, self.span.basis.points).near(self.source)
-        return Points(as_precise(near, self.span.dtype))
+        return Points(cast_rows(near, self.span.dtype))
 
     def merge(self, other: Self) -> None:
         self.moments.merge(other.moments)

@@ -21,8 +21,8 @@ from mercer.config import get_config
 from mercer.data import Block, Fold, Source
 from mercer.data.remote import Paired
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import as_precise, fill, filled
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import evaluate, evaluate_into
+from mercer.kernels.points import Points, cast_rows
 
 # Bytes of a block: enough for an efficient matrix product on the host, and on a device.
 _BLOCK_BYTES, _DEVICE_BYTES = 32 * 2**20, 4 * 2**30
@@ -56,7 +56,7 @@ class UpperBlocks(Source):
         self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.stored: dict[int, Array] | None = {} if keep else None
         # Rows keep their own precision: rounding would move close rows.
-        self.points = Points(as_precise(source.whole(), np.result_type(self.dtype, source.dtype)))
+        self.points = Points(cast_rows(source.whole(), np.result_type(self.dtype, source.dtype)))
 
     @property
     def reference(self) -> Array:
@@ -79,11 +79,11 @@ class UpperBlocks(Source):
         x = self.points.part(slice(start, stop))
         if self.on_device:
             y = self.points.part(slice(start, n))
-            return filled(self.kernel.on, x, y, self.reference, self.dtype)
+            return evaluate(self.kernel.on, x, y, self.reference, self.dtype)
         block = empty((stop - start, n - start), self.reference, self.dtype)
         for first in range(start, n, _ACROSS):
             y = self.points.part(slice(first, min(first + _ACROSS, n)))
-            fill(self.kernel.on, x, y, block[:, first - start : first - start + len(y)])
+            evaluate_into(self.kernel.on, x, y, block[:, first - start : first - start + len(y)])
         return block
 
 

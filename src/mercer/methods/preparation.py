@@ -130,7 +130,7 @@ def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
 def needs_moving(problem: KernelProblem) -> bool:
     """Tell whether `move_rows` passes over the rows, to see whether shifting them helps."""
     kernel = problem.kernel
-    moves = kernel is not None and kernel.moves and kernel.far
+    moves = kernel is not None and kernel.shift_invariant and kernel.offset_sensitive
     return problem.center and moves and _dense_rows_fit(problem)
 
 

@@ -6,8 +6,8 @@ import copy
 from typing import Any, Self
 
 from mercer.certificate import Axes
+from mercer.checks import require
 from mercer.config import get_config
-from mercer.kernels.parameters import require
 from mercer.messages import counted
 from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.kernel.sketch import (

@@ -71,7 +71,7 @@ def _stays(projection: KernelProjection, moved: Any) -> bool:
         return True
     assert kernel is not None
     before, after = (
-        to_numpy(kernel.on_itself(Points(cast(rows, np.float64))))
+        to_numpy(kernel.on_diagonal(Points(cast(rows, np.float64))))
         for rows in (projection.basis, moved)
     )
     return bool(np.allclose(before, after, rtol=1e-13, atol=0.0))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.checks import is_real
 from mercer.config import get_config
 from mercer.data import ArraySource, Search, Source, as_source, not_finite
-from mercer.kernels.parameters import is_number
 from mercer.sketches import Drawn, RandomMap, SketchMap
 
 # Rows whose pairs are taken together.
@@ -79,7 +79,7 @@ def dot_product_error(
     """
     if not isinstance(sketch, (SketchMap, Drawn)):
         raise ValueError(f"sketch={sketch!r} must be a map such as mercer.sketches.Gaussian(500).")
-    if not (is_number(pairs) and pairs >= 1 and pairs == int(pairs)):
+    if not (is_real(pairs) and pairs >= 1 and pairs == int(pairs)):
         raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
     source = as_source(X)
     if source.shape[0] < 2:
@@ -139,7 +139,7 @@ def measured_size(
     """
     if not isinstance(sketch, RandomMap):
         raise ValueError(f"sketch={sketch!r} must be a map of any size, such as Gaussian(500).")
-    if not (is_number(error) and 0 < error < np.inf):
+    if not (is_real(error) and 0 < error < np.inf):
         raise ValueError(f"error={error!r} must be a positive number.")
     sketch.check()
     source = as_source(X)

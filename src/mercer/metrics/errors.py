@@ -134,7 +134,7 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
     def measure(block: Block) -> Array:
         h = features(block)
         y = (h - mean) @ A
-        diag = kernel.on_itself(projection.map.points(block, dtype))
+        diag = kernel.on_diagonal(projection.map.points(block, dtype))
         squares = diag - 2.0 * (h @ mean_coef) + projection.mean_sq
         left = squares - xp.sum((y @ fall) * y, axis=1)
         return projection.finite(left[:, None], block)

@@ -1,15 +1,13 @@
-"""Model files: arrays in safetensors, all else in plain JSON, never code."""
+"""Model files: arrays in safetensors, everything else in plain JSON, never code."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from typing import Any, NoReturn
 
-from mercer.modelfile.container import Contents, parsed, read, read_contents, write
-from mercer.modelfile.errors import ModelFileError
-from mercer.modelfile.header import FORMAT, Header, header_from, header_of, header_text
+from mercer.modelfile.container import ModelFileError, read, read_texts, write
+from mercer.modelfile.header import FORMAT, Header, describe, from_json, to_json
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
@@ -17,177 +15,149 @@ __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | None = None) -> None:
     """Write a fitted model to a file that anyone can load without trusting it.
 
-    The file is a safetensors file: arrays, and in its header JSON that says what they are. It is
-    there whole or not at all, in place of one that had its name.
+    The file replaces an existing one only when it is complete.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of Mercer's; or a fitted `sklearn.pipeline.Pipeline` that ends in one,
+        A fitted estimator of Mercer, or a fitted `sklearn.pipeline.Pipeline` that ends in one,
         after a `SimpleImputer` of means, a `StandardScaler`, or both.
     path : path
-        Where to; ``.mercer`` is the usual ending.
+        The file; ``.mercer`` is the usual suffix.
     origin : dict, optional
-        Where the model came from, for `read_header`: text, numbers and lists of texts.
+        Where the model comes from, for `read_header`: texts, numbers and lists of texts.
 
     Raises
     ------
     ModelFileError
-        Where part of the model has no place in a file, such as a function. It says which.
+        If a part of the model cannot be saved, such as a function; the message names the part.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sklearn.datasets import load_iris
+    >>> from tempfile import TemporaryDirectory
     >>> import mercer
-    >>> X = load_iris().data
-    >>> pca = mercer.PCA(2).fit(X)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     mercer.save(pca, Path(folder) / "iris.mercer")
-    ...     again = mercer.load(Path(folder) / "iris.mercer")
-    >>> bool((again.transform(X) == pca.transform(X)).all())
-    True
+    >>> with TemporaryDirectory() as folder:
+    ...     mercer.save(mercer.PCA(1).fit([[0.0, 1.0], [2.0, 3.0]]), f"{folder}/line.mercer")
+    ...     mercer.load(f"{folder}/line.mercer").transform([[4.0, 5.0]]).round(3)
+    array([[4.243]])
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from mercer.modelfile.encode import Encoder
-    from mercer.modelfile.models import require_model
+    from mercer.modelfile.tree import Encoder
 
-    require_model(model)
+    _require_model(model)
     check_is_fitted(model)
-    _require_host(model)
     encoder = Encoder()
     tree = encoder.node(model, "")
-    header = header_of(model, origin)
     texts = {
         "format": "mercer",
         "version": str(FORMAT),
-        "header": header_text(header),
+        "header": to_json(describe(model, origin)),
         "tree": json.dumps(tree, allow_nan=False, separators=(",", ":")),
     }
     write(path, texts, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the model that a file holds: what `save` was given, to the bit.
+    """Return the model that `save` wrote, equal to the bit; `partial_fit` continues with it.
 
-    Nothing of the file is run: it names classes from a list of Mercer's own, and the parts that
-    these have. Arrays are NumPy's, or torch's on the host where the model was fitted to tensors.
-
-    Parameters
-    ----------
-    path : path
-        A file that `save` wrote.
-
-    Returns
-    -------
-    estimator
-        The fitted model; `partial_fit` goes on where it was.
+    Nothing in the file is run: it can only name classes from a closed list of Mercer's own, and
+    give them plain values and arrays. A model that was fitted to torch tensors holds tensors on
+    the host, and needs torch.
 
     Raises
     ------
     ModelFileError
-        Where the file is no model file, is cut off, was changed after it was written, or was
+        If the file is not a model file, is truncated, was changed after it was written, or was
         written by a later version.
-    ImportError
-        Where the model was fitted to tensors, and torch is not installed.
 
     Notes
     -----
     ``mercer fit`` with ``--impute``, or with ``--scale`` and ``--kernel``, writes a pipeline.
-    scikit-learn's imputer has no way back: behind one, ``model[1:].inverse_transform(scores)``
-    gives the rows that ``mercer inverse`` writes.
+    scikit-learn's imputer has no inverse: ``model[1:].inverse_transform(scores)`` gives the rows
+    that ``mercer inverse`` writes.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
     >>> import mercer
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "plane.mercer"
-    ...     mercer.save(mercer.PCA(1).fit([[0.0, 1.0], [2.0, 3.0]]), path)
-    ...     mercer.load(path)
+    >>> with TemporaryDirectory() as folder:
+    ...     mercer.save(mercer.PCA(1).fit([[0.0, 1.0], [2.0, 3.0]]), f"{folder}/line.mercer")
+    ...     mercer.load(f"{folder}/line.mercer")
     PCA(n_components=1)
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from mercer.modelfile.decode import Decoder
-    from mercer.modelfile.models import require_model
+    from mercer.modelfile.tree import Decoder
 
-    contents, arrays = read(path)
-    _header(contents)
-    tree = parsed(contents.texts.get("tree", ""))
+    texts, arrays = read(path)
+    version = _require_format(path, texts)
     try:
-        model = Decoder(arrays).model(tree)
-        require_model(model)
+        model = Decoder(arrays, version).model(json.loads(texts["tree"]))
+        _require_model(model)
         check_is_fitted(model)
     except ImportError:  # of torch
         raise
-    except Exception as error:  # whatever a file says that makes no sense
-        _refuse(contents, f"{type(error).__name__}: {error}", error)
+    except Exception as error:  # whatever a file can say
+        _refuse(path, error)
     return model
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
-    """Return what a file tells of its model; no array is read, and the checksum not compared.
+    """Return what a file says about its model, without reading arrays or comparing the checksum.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sklearn.datasets import load_iris
+    >>> from tempfile import TemporaryDirectory
     >>> import mercer
-    >>> from mercer.modelfile import read_header
-    >>> kpca = mercer.KernelPCA(2, kernel="rbf", gamma=0.1).fit(load_iris().data)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     mercer.save(kpca, Path(folder) / "iris.mercer", origin={"file": "iris.csv"})
-    ...     header = read_header(Path(folder) / "iris.mercer")
-    >>> header.estimator, header.kernel, header.n_features, header.origin
-    ('KernelPCA', 'RBF(0.1)', 4, {'file': 'iris.csv'})
+    >>> with TemporaryDirectory() as folder:
+    ...     mercer.save(mercer.PCA(1).fit([[0.0, 1.0], [2.0, 3.0]]), f"{folder}/line.mercer")
+    ...     header = mercer.modelfile.read_header(f"{folder}/line.mercer")
+    >>> header.estimator, header.method, header.n_features
+    ('PCA', 'SVD()', 2)
     """
-    return _header(read_contents(path))
-
-
-def _header(contents: Contents) -> Header:
-    texts = contents.texts
-    if texts.get("format") != "mercer":
-        raise ModelFileError(
-            f"{contents.path} is a safetensors file, but no Mercer model file. Write one with "
-            f"mercer.save."
-        )
-    version = texts.get("version", "")
-    if not (version.isascii() and version.isdecimal() and len(version) < 9):
-        _refuse(contents, f"its format is {version[:20]!r}")
-    told = parsed(texts.get("header", ""))
-    if int(version) > FORMAT:
-        versions = told.get("versions") if isinstance(told, dict) else None
-        writer = versions.get("mercer") if isinstance(versions, dict) else None
-        raise ModelFileError(
-            f"{contents.path} has format {version}, and this version of Mercer reads formats up to "
-            f"{FORMAT}. It was written by Mercer {str(writer)[:40]}: update with "
-            f"pip install -U mercer."
-        )
+    texts = read_texts(path)
+    _require_format(path, texts)
     try:
-        return replace(header_from(told, texts["checksum"]), format=int(version))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        _refuse(contents, str(error), error)
+        return from_json(texts["header"], texts["checksum"])
+    except Exception as error:  # whatever a file can say
+        _refuse(path, error)
 
 
-def _refuse(contents: Contents, why: str, error: BaseException | None = None) -> NoReturn:
+def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
+    """Return the format of a file; refuse files of others, or of a format not known yet."""
+    try:
+        if texts["format"] != "mercer":
+            raise ValueError(f"its format is {texts['format'][:20]!r}")
+        version = int(texts["version"])
+        if version < 1:
+            raise ValueError(f"its format is {version}")
+        if version <= FORMAT:
+            return version
+        writer = str(json.loads(texts["header"])["versions"]["mercer"])[:40]
+    except Exception as error:  # whatever a file can say
+        _refuse(path, error)
     raise ModelFileError(
-        f"{contents.path} does not hold a model that makes sense ({why[:500]}). Get the file "
-        f"again, or fit and save the model again."
+        f"{path} has format {version}, and this version of Mercer reads formats up to {FORMAT}. It "
+        f"was written by Mercer {writer}: update with pip install -U mercer."
+    )
+
+
+def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
+    raise ModelFileError(
+        f"{path} does not hold a valid model ({type(error).__name__}: {str(error)[:500]}). Get the "
+        f"file again, or fit and save the model again."
     ) from error
 
 
-def _require_host(model: Any) -> None:
-    """Refuse a stream whose sums lie on a device: in a file they would be another library's."""
-    from mercer.arrays import on_accelerator
+def _require_model(model: Any) -> None:
+    """Refuse anything but an estimator of Mercer, or a pipeline that ends in one."""
+    from mercer.modelfile.registry import models
 
-    fold = getattr(model, "_fold", None)
-    if fold is not None and any(on_accelerator(array) for array in fold.arrays().values()):
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not isinstance(last, models()):
+        names = ", ".join(sorted(cls.__name__ for cls in models()))
         raise ModelFileError(
-            "partial_fit has summed these rows on a device, from where a model file cannot go on "
-            "with them. Pickle the model, or fit without config_context(device=...)."
+            f"{type(last).__name__} is not a model of Mercer. These can be saved: {names}, and "
+            f"pipelines of an imputer of means, a scaler and one of them."
         )

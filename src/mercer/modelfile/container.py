@@ -1,257 +1,159 @@
-"""The file itself: a safetensors file of named arrays and a few texts, with a checksum.
+"""The file itself: arrays and texts in safetensors, and a checksum over all of it.
 
-Written and read by hand, in the format that the safetensors library reads: the library takes
-all arrays as bytes at once, a copy of each, and the checksum wants to be computed while they go
-by. Layout: 8 bytes, the length N of the header, little-endian; N bytes of JSON that name dtype,
-shape and place of each array; the arrays, one after the other. The checksum stands first in the
-header, and is that of the file with zeros in its place.
+The texts are safetensors metadata. One of them is the checksum: the SHA-256 of the whole file
+with 64 zeros in its place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
-import math
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from mercer.atomic_write import whole
-from mercer.modelfile.errors import ModelFileError
+from mercer.config import format_bytes, machine_memory
 
-# What the safetensors library reads at most.
-MOST_HEADER = 100_000_000
+# Bytes of a header that the library reads at most.
+_LARGEST_HEADER = 100_000_000
+_CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
 _ZEROS = "0" * 64
-_BEGINNING = b'{"__metadata__":{"checksum":"'
-_KINDS = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "|i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "|u1",
-    "BOOL": "|b1",
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
-_MOST_AXES = 32
-_REMEDY = "Write one with mercer.save."
+_AGAIN = "Get the file again, or fit and save the model again."
+
+Arrays = dict[str, np.ndarray[Any, Any]]
 
 
-class Place(NamedTuple):
-    """Where an array lies in a file, and what it is."""
+class ModelFileError(ValueError):
+    """A file that is not an intact model file, or a model that cannot be saved in one.
 
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    start: int
-    stop: int
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What the header of a file says."""
-
-    path: Path
-    texts: dict[str, str]
-    places: list[Place]
-    begin: int
-    """Where the arrays begin."""
-    raw: bytes
-    """Length and header as they stand, but for the checksum, which is zeros."""
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.save([1, 2, 3], "list.mercer")
+    Traceback (most recent call last):
+    mercer.modelfile.container.ModelFileError: list is not a model of Mercer. ...
+    """
 
 
 def storable(dtype: np.dtype[Any]) -> bool:
     """Tell whether arrays of this dtype can be written."""
-    return dtype.newbyteorder("<").str in _NAMES
+    return dtype.kind in "fiub" and dtype.itemsize <= 8
 
 
-def write(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Mapping[str, Any]) -> str:
-    """Write texts and arrays to a file that is there whole or not at all; return its checksum."""
-    # Widest entries first: each array begins at a multiple of its entries' size.
-    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
-    table: dict[str, Any] = {"__metadata__": {"checksum": _ZEROS, **texts}}
-    at = 0
-    for name, array in ordered:
-        kind = _NAMES[array.dtype.newbyteorder("<").str]
-        stop = at + array.size * array.dtype.itemsize
-        table[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, stop]}
-        at = stop
-    header = json.dumps(table, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    if len(header) > MOST_HEADER:
-        raise ModelFileError(
-            f"{path}: names, texts and parameters of the model take {len(header)} bytes, and a "
-            f"model file holds {MOST_HEADER} of them. Nothing was written."
-        )
-    head = len(header).to_bytes(8, "little") + header
-    digest = hashlib.sha256(head)
-    with whole(path) as part, part.open("wb") as file:
-        file.write(head)
-        for _, array in ordered:
-            little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-            view = _bytes(little)
-            digest.update(view)
-            file.write(view)
-        found = digest.hexdigest()
-        file.seek(8 + len(_BEGINNING))
-        file.write(found.encode())
-    return found
+def write(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Arrays) -> None:
+    """Write texts and arrays; the file appears complete or not at all."""
+    packed = {
+        name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+        for name, array in arrays.items()
+    }
+    with whole(path) as part:
+        part.touch()  # with the usual permissions: the library's file has narrower ones
+        mode = part.stat().st_mode
+        try:
+            save_file(packed, part, {"checksum": _ZEROS, **texts})
+        except SafetensorError as error:
+            raise _system_error(error, path) from error
+        part.chmod(mode)
+        with part.open("r+b") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > _LARGEST_HEADER:
+                raise ModelFileError(
+                    f"{path}: names, texts and parameters of the model take {length} bytes; a "
+                    f"model file holds at most {_LARGEST_HEADER}. Nothing was written."
+                )
+            checksum = _CHECKSUM.search(file.read(length))
+            assert checksum is not None
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256")
+            file.seek(8 + checksum.start(1))
+            file.write(digest.hexdigest().encode())
 
 
-def read_contents(path: str | os.PathLike[str]) -> Contents:
-    """Return what the header of a file says, checked; no array is read."""
-    with _opened(path) as file:
-        return _contents(Path(path), file)
+def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts of a file; no array is read, and the checksum is not compared."""
+    with _opened(Path(path)) as (tensors, _):
+        return dict(tensors.metadata())
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Contents, dict[str, np.ndarray[Any, Any]]]:
-    """Return what a file holds; its checksum is compared while the arrays are read."""
-    with _opened(path) as file:
-        contents = _contents(Path(path), file)
-        digest = hashlib.sha256(contents.raw)
-        arrays = {}
-        for place, array in _arrays(contents, file):
-            digest.update(_bytes(array))
-            arrays[place.name] = array
-    told = contents.texts["checksum"]
-    if digest.hexdigest() != told:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
+    """Return the texts and arrays of a file after comparing its checksum."""
+    path, arrays = Path(path), {}
+    with _opened(path) as (tensors, head):
+        size, memory = path.stat().st_size, machine_memory()
+        if size > memory:
+            raise ModelFileError(
+                f"{path} takes {format_bytes(size)}, more than the memory of this machine, "
+                f"{format_bytes(memory)}. Load it where there is more."
+            )
+        texts = dict(tensors.metadata())
+        digest = hashlib.sha256(head.replace(texts["checksum"].encode(), _ZEROS.encode(), 1))
+        for name in tensors.offset_keys():
+            array = arrays[name] = tensors.get_tensor(name)
+            # An empty array can claim any shape, and results computed with it would be as large.
+            if not storable(array.dtype) or max(array.shape, default=0) > size:
+                _damaged(path, f"array {name[:80]!r} has dtype {array.dtype}, shape {array.shape}")
+            digest.update(array.reshape(-1).view(np.uint8))
+    if digest.hexdigest() != texts["checksum"]:
         raise ModelFileError(
             f"{path} was changed after it was written: its checksum is {digest.hexdigest()[:12]}…, "
-            f"and it says {told[:12]}…. Get the file again, or fit and save the model again."
+            f"but the file says {texts['checksum'][:12]}…. {_AGAIN}"
         )
-    return contents, arrays
+    return texts, arrays
 
 
-def _arrays(contents: Contents, file: BinaryIO) -> Iterator[tuple[Place, np.ndarray[Any, Any]]]:
-    for place in contents.places:
-        try:
-            array = np.empty(place.shape, place.dtype)
-        except (ValueError, MemoryError, OverflowError) as error:
-            raise ModelFileError(
-                f"{contents.path}: array {place.name!r} of shape {place.shape} cannot be held "
-                f"({error}). Load it where there is more memory."
-            ) from None
-        view = _bytes(array)
-        while len(view):
-            got = file.readinto(view)  # type: ignore[attr-defined]
-            if not got:
-                _refuse(contents.path, "it ended while it was being read")
-            view = view[got:]
-        yield place, array
-
-
-def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
-    """Return the bytes of a contiguous array, not copied."""
-    return array.reshape(-1).view(np.uint8).data
-
-
-def _opened(path: str | os.PathLike[str]) -> BinaryIO:
-    path = Path(path)
-    mode = path.stat().st_mode  # no such file: says so itself
-    if stat.S_ISDIR(mode):
-        _refuse(path, "it is a folder")
-    if not stat.S_ISREG(mode):
-        _refuse(path, "it is no ordinary file")
-    return path.open("rb")
-
-
-def _contents(path: Path, file: BinaryIO) -> Contents:
-    size = os.fstat(file.fileno()).st_size
-    if size < 8 + len(_BEGINNING):
-        _refuse(path, f"it has {size} bytes" if size else "it is empty")
-    first = file.read(8)
-    length = int.from_bytes(first, "little")
-    if not len(_BEGINNING) + 64 < length <= MOST_HEADER:
-        _refuse(path, "it does not begin as one")
-    if length > size - 8:
-        raise ModelFileError(
-            f"{path} is truncated: its header has {length} bytes, and the file {size}. Get the "
-            f"file again, or fit and save the model again."
-        )
-    header = file.read(length)
-    if not header.startswith(_BEGINNING):
-        _refuse(path, "its header does not begin with a checksum")
-    table = _parsed(path, header)
-    texts = table.pop("__metadata__", None)
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        _refuse(path, "its header holds no texts")
-    places = _places(path, table, size - 8 - length)
-    blank = len(_BEGINNING)
-    raw = first + header[:blank] + _ZEROS.encode() + header[blank + 64 :]
-    return Contents(path, texts, places, 8 + length, raw)
-
-
-def _parsed(path: Path, header: bytes) -> dict[str, Any]:
-    table = parsed(header)
-    if not isinstance(table, dict):
-        _refuse(path, "its header cannot be read")
-    return table
-
-
-def parsed(text: bytes | str) -> Any:
-    """Return what JSON says; None where it says nothing, or more than once."""
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, bytes]]:
+    """Yield the opened file, and the bytes of its header with the length before it."""
+    head = _head(path)
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError):  # undecodable bytes and too long numbers among them
-        return None
+        # Not mapped into memory: a file that shrinks while it is read would crash the process.
+        with safe_open(path, "np", backend="pread") as tensors:
+            yield tensors, head
+    except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
+        size = "file not fully covered" in str(error)
+        _damaged(path, "it is truncated, or continues after its arrays" if size else str(error))
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+def _head(path: Path) -> bytes:
+    mode = path.stat().st_mode  # a missing file raises FileNotFoundError
+    if not stat.S_ISREG(mode):
+        _refuse(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+    with path.open("rb") as file:
+        first = file.read(8)
+        length = int.from_bytes(first, "little")
+        header = file.read(length) if length <= _LARGEST_HEADER else b""
+    if len(first) < 8:
+        _refuse(path, f"it has {len(first)} bytes" if first else "it is empty")
+    if not header.startswith(b"{"):
+        _refuse(path, "it does not begin like one")
+    if len(header) < length:
+        _damaged(path, f"it is truncated: its header has {length} bytes, {len(header)} are there")
+    if not _CHECKSUM.search(header):
+        _refuse(path, "it has no checksum")
+    return first + header
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
-    return found
+def _refuse(path: Path, reason: str) -> NoReturn:
+    raise ModelFileError(
+        f"{path} is not a Mercer model file: {reason}. Write one with mercer.save."
+    )
 
 
-def _places(path: Path, table: dict[str, Any], room: int) -> list[Place]:
-    """Return where arrays lie: one after the other, as long as their shapes say, to the end."""
-    places = [_place(path, name, entry) for name, entry in table.items()]
-    places.sort(key=lambda place: (place.start, place.stop))
-    at = 0
-    for place in places:
-        if place.start != at:
-            _refuse(path, f"array {place.name!r} does not lie behind the one before it")
-        at = place.stop
-    if at != room:
-        what = "is truncated" if at > room else "goes on behind its arrays"
-        raise ModelFileError(
-            f"{path} {what}: its arrays take {at} bytes, and there are {room}. Get the file "
-            f"again, or fit and save the model again."
-        )
-    return places
+def _damaged(path: Path, reason: str) -> NoReturn:
+    raise ModelFileError(f"{path} is damaged: {reason}. {_AGAIN}")
 
 
-def _place(path: Path, name: str, entry: Any) -> Place:
-    named = isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "data_offsets"}
-    if not named or not isinstance(entry["dtype"], str) or entry["dtype"] not in _KINDS:
-        _refuse(path, f"it does not say what array {name[:80]!r} is")
-    dtype, shape, offsets = np.dtype(_KINDS[entry["dtype"]]), entry["shape"], entry["data_offsets"]
-    if not (_are_sizes(shape) and len(shape) <= _MOST_AXES):
-        _refuse(path, f"array {name[:80]!r} has no shape")
-    if not (_are_sizes(offsets) and len(offsets) == 2 and offsets[0] <= offsets[1]):
-        _refuse(path, f"array {name[:80]!r} has no place")
-    if math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
-        _refuse(path, f"array {name[:80]!r} is not as long as its shape says")
-    return Place(name, dtype, tuple(shape), offsets[0], offsets[1])
-
-
-def _are_sizes(found: Any) -> bool:
-    return isinstance(found, list) and all(type(x) is int and 0 <= x < 2**62 for x in found)
-
-
-def _refuse(path: Path, why: str) -> NoReturn:
-    raise ModelFileError(f"{path} is no Mercer model file: {why}. {_REMEDY}")
+def _system_error(error: SafetensorError, path: str | os.PathLike[str]) -> Exception:
+    """Return the error of the operating system that the library reports as a text."""
+    number = re.search(r"os error (\d+)", str(error))
+    if number is None:
+        return error
+    return OSError(int(number[1]), os.strerror(int(number[1])), os.fspath(path))

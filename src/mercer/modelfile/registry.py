@@ -1,146 +1,299 @@
-"""The classes that a model file may name: these, and no others."""
+"""The classes that a model file may name: Mercer's own and four of scikit-learn's, no others.
+
+A file can only build objects of these classes, from plain values, arrays and each other; it
+names no module and no function. Classes of parameters, fitted maps, drawn sketches and
+estimators are found among the subclasses that Mercer itself defines, so a new one needs no entry
+here as long as its state is plain.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
-from types import ModuleType
-from typing import Any
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
-from mercer import kernels, landmarks, methods, preimage, rules, sketches
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mercer import estimators
+from mercer.arrays import on_accelerator
 from mercer.certificate import Certificate, Figure
 from mercer.data import Seen
-from mercer.estimators.denoiser import Denoiser
-from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.nearest import NearestProjection
-from mercer.estimators.noises import SaltAndPepper
-from mercer.estimators.novelty import NoveltyDetector
-from mercer.estimators.pca import PCA
-from mercer.estimators.subspace import SubspaceClassifier
-from mercer.kernels.slopes import Frequencies
-from mercer.kernels.sums import Sum, _added
-from mercer.linalg import Directions, Moments, Triangle, span
+from mercer.kernels import Fisher, Frequencies, FromFunction, Separable, Sum
+from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
+from mercer.linalg.span import Basis, KernelMoments, Span
+from mercer.methods import Cost, Size
 from mercer.methods.literature.lessons import Learning
-from mercer.methods.literature.sparse import SparseProjection
-from mercer.modelfile.foreign import SCIKIT
-from mercer.modelfile.kinds import Kind, Summed, Translated, Whole, arguments
-from mercer.modelfile.maps import maps
+from mercer.modelfile import checks
 from mercer.params import Params
-from mercer.planning.base import Candidate, Plan
+from mercer.planning import Candidate, Plan
 from mercer.preimage.ridge import Learnt
-from mercer.projection import KernelProjection, LinearProjection
-from mercer.projection.fourier import FourierMap, FourierProjection, OfFeatures
+from mercer.projection import Projection
+from mercer.projection.fourier import FeatureFold, FourierMap
+from mercer.sketches.drawn import Drawn
+from mercer.sketches.scattered import Fixed
 from mercer.sketches.transformer import Transformer
 
-_FAMILIES = (kernels, landmarks, methods, preimage, rules, sketches)
-# Functions of the user's, or objects that may be anything.
-_REFUSED = ("FromFunction", "Separable", "Fisher")
-_COLUMNS = ("n_features_in_", "feature_names_in_", "_sklearn_output_config")
-_BATCHES = ("_fold", "_stream", "_seen", "_begun", "_coarse")
-_FITTED = ("projection_", "certificate_", "plan_", "fingerprint_", "n_components_", *_COLUMNS)
-_VARIANCES = ("explained_variance_", "explained_variance_ratio_")
-_ESTIMATORS: dict[type, tuple[str, ...]] = {
-    PCA: (
-        *_FITTED,
-        *_VARIANCES,
-        *_BATCHES,
-        *("components_", "singular_values_", "mean_", "scale_", "n_samples_", "noise_variance_"),
-    ),
-    KernelPCA: (
-        *_FITTED,
-        *_VARIANCES,
-        *_BATCHES,
-        *("kernel_", "gamma_", "eigenvalues_", "eigenvectors_", "X_fit_", "_kernel", "_shift"),
-        *("preimage_", "_way", "dual_coef_", "X_transformed_fit_"),
-    ),
-    NoveltyDetector: ("estimator_", "offset_"),
-    SubspaceClassifier: ("estimators_", "classes_", "fingerprint_", *_COLUMNS),
-    NearestProjection: ("estimator_", "neighbors_"),
-    Denoiser: (
-        *("estimator_", "n_components_", "gamma_", "validation_error_", "fingerprint_"),
-        *_COLUMNS,
-    ),
-}
-_DATA = (
-    *(Certificate, LinearProjection, KernelProjection, SparseProjection, FourierProjection),
-    *(FourierMap, Frequencies, Plan, Candidate, methods.Size, methods.Cost, Randomized),
-    *(span.Basis, Learnt),
+_RECORDS = (
+    *(Certificate, Plan, Candidate, Size, Cost, Randomized),
+    *(FourierMap, Frequencies, Basis, Learnt),
 )
+_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, Learning)
+# Kernels of a function or model of the user's.
+_REFUSED = (FromFunction, Separable, Fisher)
+_STEPS = (SimpleImputer, StandardScaler)
+_ON_DEVICE = (
+    "has summed these rows on a device, where a file cannot continue. Pickle the model, or fit "
+    "without config_context(device=...)"
+)
+# Attributes that scikit-learn sets while callbacks run.
+_TRANSIENT = ("_callback_", "_skl_callbacks")
+
+Parts = dict[str, Any]
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+class UnsavableError(ValueError):
+    """A part of an object that cannot be saved: its name, and the reason."""
+
+
+class Codec(NamedTuple):
+    """How objects of a class, by their name in files, are taken apart and put together again."""
+
+    name: str
+    cls: type
+    take: Callable[[Any], Parts]
+    make: Callable[[Parts], Any]
+
+
+def build(name: str, parts: Parts) -> Any:
+    """Return the object that a file describes."""
+    if name not in _codecs():
+        raise ValueError(f"{name[:80]!r} is not a class that this version knows")
+    obj = _codecs()[name].make(parts)
+    checks.check(obj)
+    return obj
+
+
+def codec_of(cls: type) -> Codec | None:
+    """Return the codec of a class; None for classes that cannot be saved."""
+    return _by_class().get(cls)
+
+
+@functools.cache
+def models() -> tuple[type, ...]:
+    """Return the estimators and sketches, which can be saved on their own."""
+    for module in pkgutil.iter_modules(estimators.__path__, "mercer.estimators."):
+        importlib.import_module(module.name)
+    classes = _family(BaseEstimator)
+    bases = {base for cls in classes for base in cls.__mro__[1:]}
+    final = (cls for cls in classes if cls not in bases and cls.__name__[0] != "_")
+    return (*final, *_family(Transformer))
+
+
+@functools.cache
+def _codecs() -> dict[str, Codec]:
+    codecs = [_plain(_name(cls), cls, state=True) for cls in (*models(), *_family(Params))]
+    codecs += [_plain(f"parts.{cls.__name__}", cls) for cls in (*_RECORDS, *_family(Projection))]
+    codecs += [_plain(f"drawn.{cls.__name__}", cls, checks.check_map) for cls in _family(Drawn)]
+    codecs += [*map(_fold, _FOLDS), *_SPECIAL]
+    return {codec.name: codec for codec in codecs}
+
+
+@functools.cache
+def _by_class() -> dict[type, Codec]:
+    return {codec.cls: codec for codec in _codecs().values()}
+
+
+def _family(base: type) -> list[type]:
+    """Return the classes derived from a base that Mercer defines and that can have instances."""
+    classes: set[Any] = set(base.__subclasses__())
+    while more := {each for cls in classes for each in cls.__subclasses__()} - classes:
+        classes |= more
+    ours = (cls for cls in classes if cls.__module__.startswith("mercer."))
+    return [cls for cls in ours if not inspect.isabstract(cls) and cls not in _REFUSED]
+
+
+def _name(cls: type) -> str:
+    """Return the package and the name of a class, such as kernels.RBF."""
+    return f"{cls.__module__.split('.')[1]}.{cls.__name__}"
+
+
+def _arguments(cls: type) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(cls).parameters)
+
+
+def _attributes(obj: Any, names: Iterable[str]) -> Parts:
+    return {name: getattr(obj, name) for name in names}
+
+
+def _is_state(cls: type, name: str) -> bool:
+    """Tell whether a name is that of a fitted or private attribute that the class leaves free."""
+    underscored = name.endswith("_") or name.startswith("_")
+    reserved = name.startswith(("__", *_TRANSIENT)) or hasattr(cls, name)
+    return underscored and not reserved
+
+
+def _plain(
+    name: str, cls: type, check: Callable[[Parts], None] | None = None, *, state: bool = False
+) -> Codec:
+    """Return the codec of a class whose objects are their constructor arguments.
+
+    With `state` they also have fitted and private attributes, which end or begin with an
+    underscore. None may replace an attribute of the class, such as a method.
+    """
+    names = _arguments(cls)
+
+    def take(obj: Any) -> Parts:
+        parts = _attributes(obj, names)
+        for part in vars(obj) if state else ():
+            if _is_state(cls, part):
+                parts[part] = getattr(obj, part)
+            elif part not in names and not part.startswith(_TRANSIENT):
+                raise UnsavableError(part, "is not an attribute of Mercer's. Delete it first")
+        return parts
+
+    def make(parts: Parts) -> Any:
+        others = parts.keys() - names
+        if not all(state and _is_state(cls, part) for part in others):
+            raise ValueError(f"a {name} has no {min(others)[:80]!r}")
+        if check is not None:
+            check(parts)
+        fitted = {part: parts.pop(part) for part in others}
+        # A constructor argument that is missing is newer than the file: its default applies.
+        obj = cls(**parts)
+        if fitted:
+            vars(obj).update(fitted)
+        return obj
+
+    return Codec(name, cls, take, make)
+
+
+def _fold(cls: type) -> Codec:
+    """Return the codec of a fold: constructor arguments and its arrays.
+
+    An argument whose default is None is part of the arrays or not needed between batches.
+    """
+    names = [name for name, argument in _arguments(cls).items() if argument.default is not None]
+
+    def take(fold: Any) -> Parts:
+        fold.settle()
+        if any(on_accelerator(array) for array in fold.arrays().values()):
+            raise UnsavableError("", _ON_DEVICE)
+        return {**_attributes(fold, names), "arrays": fold.arrays()}
+
+    def make(parts: Parts) -> Any:
+        arrays = parts.pop("arrays")
+        checks.check_sums(parts, arrays)
+        fold = cls(**parts)
+        fold.restore(arrays)
+        return fold
+
+    return Codec(f"folds.{cls.__name__}", cls, take, make)
+
+
+def _bare(cls: type, names: str) -> Codec:
+    """Return the codec of a class whose constructor would need rows: some attributes."""
+
+    def make(parts: Parts) -> Any:
+        obj: Any = object.__new__(cls)
+        vars(obj).update({name: parts[name] for name in names.split()})
+        return obj
+
+    return Codec(f"folds.{cls.__name__}", cls, lambda obj: _attributes(obj, names.split()), make)
+
+
+# Classes with a codec of their own.
+
+
+def _sum_terms(kernel: Any) -> Parts:
+    """Return the terms of a + b + c as one list: as nested sums they could be too deep."""
+    terms = []
+    while isinstance(kernel, Sum):
+        terms.append(kernel.k2)
+        kernel = kernel.k1
+    return {"terms": [kernel, *reversed(terms)]}
+
+
+def _figure_parts(figure: Figure) -> Parts:
     return {"value": float(figure), "kind": figure.kind, "confidence": figure.confidence}
 
 
-def _sum(terms: Any) -> Any:
-    if not (isinstance(terms, list) and len(terms) > 1):
-        raise ValueError("a sum is of two kernels or more")
-    return _added(terms)
+def _fixed_parts(drawn: Fixed) -> Parts:
+    begin, places, values = drawn.given
+    return {"matrix": sp.csr_array((values, places, begin), (drawn.d, drawn.q))}
 
 
-def _of(module: ModuleType) -> list[Kind]:
-    """Return what a module offers of parameter objects, each with what its fit leaves."""
-    family, found = module.__name__.rsplit(".", 1)[-1], []
-    for name in getattr(module, "__all__", dir(module)):
-        cls = getattr(module, name)
-        ours = inspect.isclass(cls) and cls.__module__.startswith(module.__name__)
-        if not (ours and issubclass(cls, Params)) or inspect.isabstract(cls):
-            continue
-        if name not in _REFUSED and cls is not Sum:
-            fitted = ("drawn_", *_COLUMNS) if issubclass(cls, Transformer) else ()
-            found.append(Kind(f"{family}.{name}", cls, arguments(cls), fitted))
-    return found
+def _imputer_parts(imputer: SimpleImputer) -> Parts:
+    missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
+    if imputer.strategy != "mean" or not missing or imputer.add_indicator:
+        raise UnsavableError("", 'is not SimpleImputer(strategy="mean") of NaN, the only one saved')
+    names = [*_arguments(SimpleImputer), "statistics_", "n_features_in_", "feature_names_in_"]
+    parts = _attributes(imputer, (name for name in names if hasattr(imputer, name)))
+    return {**parts, "dtype": imputer._fit_dtype}
 
 
-def _waits(fold: Any) -> bool:
-    """Tell whether a fold holds more than its sums."""
-    return fold.known is not None or bool(getattr(fold, "rows", None))
+def _imputer(parts: Parts) -> SimpleImputer:
+    means, dtype = parts.pop("statistics_"), parts.pop("dtype")
+    fitted = {
+        name: parts.pop(name) for name in ("n_features_in_", "feature_names_in_") if name in parts
+    }
+    imputer = SimpleImputer(**parts)
+    # Fitted to one row: private attributes of scikit-learn differ between its versions.
+    imputer.fit(np.nan_to_num(means)[None, :].astype(dtype))
+    vars(imputer).update(statistics_=means, **fitted)
+    return imputer
 
 
-def _folds() -> list[Kind]:
-    """Return what `partial_fit` keeps between batches."""
-    moments = ("d", "reference", "products", "diagonal", "center")
-    spanned = ("span", "source", "center")
-    axes = ("matrix", "white", "parts", "longest", "spread")
-    return [
-        Summed("folds.Moments", Moments, moments, ("scatter", "offset")),
-        Summed("folds.Triangle", Triangle, ("d", "reference", "center"), ("factor", "offset")),
-        Summed(
-            "folds.Directions",
-            Directions,
-            ("d", "size", "reference", "center"),
-            ("sketch", "offset"),
-        ),
-        Summed("folds.OfFeatures", OfFeatures, ("features", "inner", "d"), ()),
-        Summed("folds.KernelMoments", span.KernelMoments, spanned, ("scatter", "offset"), _waits),
-        Summed("folds.Learning", Learning, spanned, ("scatter", "offset"), _waits),
-        Whole("folds.Span", span.Span, ("kernel", "basis", "dtype", "reference", *axes)),
-        Whole("folds.Seen", Seen, ("shape", "dtype", "names", "_reference", "_count")),
-    ]
+def _neighbors_parts(search: KNeighborsClassifier) -> Parts:
+    classes, codes = search.classes_, search._y
+    if isinstance(classes, list):  # several labels a row
+        labels = np.column_stack([each[at] for each, at in zip(classes, codes.T, strict=True)])
+    else:
+        labels = classes[codes]
+    params = _attributes(search, _arguments(KNeighborsClassifier))
+    return {**params, "scores": search._fit_X, "labels": labels}
 
 
-@functools.cache
-def kinds() -> dict[str, Kind]:
-    """Return all classes that a file may name, by the names it calls them."""
-    found = [kind for module in _FAMILIES for kind in _of(module)]
-    found.append(Translated("kernels.Sum", Sum, ("terms",), lambda x: {"terms": x._chain}, _sum))
-    found.append(Kind("estimators.SaltAndPepper", SaltAndPepper, arguments(SaltAndPepper)))
-    found += [
-        Kind(f"estimators.{cls.__name__}", cls, cls._get_param_names(), fitted)  # type: ignore[attr-defined]
-        for cls, fitted in _ESTIMATORS.items()
-    ]
-    found += [Kind(f"parts.{cls.__name__}", cls, arguments(cls)) for cls in _DATA]
-    found.append(
-        Translated("parts.Figure", Figure, ("value", "kind", "confidence"), _figure, Figure)
-    )
-    found += [*maps(), *_folds(), *SCIKIT]
-    table = {kind.name: kind for kind in found}
-    assert len(table) == len(found)
-    return table
+def _neighbors(parts: Parts) -> KNeighborsClassifier:
+    scores, labels = parts.pop("scores"), parts.pop("labels")
+    return KNeighborsClassifier(**parts).fit(scores, labels)
 
 
-@functools.cache
-def by_class() -> dict[type, Kind]:
-    """Return the same by class."""
-    return {kind.cls: kind for kind in kinds().values()}
+def _pipeline_parts(pipeline: Pipeline) -> Parts:
+    if pipeline.memory is not None:
+        raise UnsavableError("memory", "is a cache on this machine. Set it to None first")
+    for name, step in pipeline.steps[:-1]:
+        if not isinstance(step, _STEPS):
+            what = repr(step) if isinstance(step, str) else f"a {type(step).__name__}"
+            raise UnsavableError(
+                f"steps[{name!r}]",
+                f"is {what}. Before a model only SimpleImputer and StandardScaler are saved; save "
+                f"other steps separately",
+            )
+    return {"steps": [[name, step] for name, step in pipeline.steps], "verbose": pipeline.verbose}
+
+
+def _pipeline(parts: Parts) -> Pipeline:
+    return Pipeline([(str(name), step) for name, step in parts["steps"]], verbose=parts["verbose"])
+
+
+_SPECIAL = (
+    Codec("kernels.Sum", Sum, _sum_terms, lambda parts: functools.reduce(Sum, parts["terms"])),
+    Codec("parts.Figure", Figure, _figure_parts, lambda parts: Figure(**parts)),
+    _plain("drawn.Fixed", Fixed, checks.check_map)._replace(take=_fixed_parts),
+    _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
+    _bare(Seen, "shape dtype names _reference _count"),
+    _plain("scikit-learn.StandardScaler", StandardScaler, state=True),
+    Codec("scikit-learn.SimpleImputer", SimpleImputer, _imputer_parts, _imputer),
+    Codec("scikit-learn.KNeighborsClassifier", KNeighborsClassifier, _neighbors_parts, _neighbors),
+    Codec("scikit-learn.Pipeline", Pipeline, _pipeline_parts, _pipeline),
+)

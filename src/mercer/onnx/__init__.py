@@ -14,8 +14,8 @@ from mercer.arrays import to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.onnx.graph import Graph
-from mercer.onnx.kernels import Between, of
+from mercer.onnx.graph import Graph, Tensor
+from mercer.onnx.kernels import kernel_values
 from mercer.projection import KernelProjection
 from mercer.projection.fourier import FourierProjection
 
@@ -26,20 +26,20 @@ def to_onnx(model: Any) -> Any:
     """Return a fitted model as an ONNX graph, which onnxruntime and others run without Python.
 
     The input ``X`` is float32, n rows of d columns; the output ``scores``, what `transform`
-    returns, is float32. In between all is float64, so that rows with a large mean, and distances
-    that are small beside it, keep their digits: to 1e-5 of the scores' scale and better.
+    returns, is float32. The graph computes in float64, so rows with a large mean and small
+    distances keep their digits: scores agree with `transform` to 1e-5 of their scale or better.
 
     Parameters
     ----------
     model : PCA, KernelPCA or Pipeline
-        A fitted `PCA`; a fitted `KernelPCA` whose kernel is written in dot products and Euclidean
-        distances, on all rows, on a basis, or on random features, or precomputed; or a
-        pipeline that ends in one, after a `SimpleImputer` of means, a `StandardScaler`, or both.
+        A fitted `PCA`; a fitted `KernelPCA` with a kernel of dot products and Euclidean
+        distances, on all rows, on a basis or on random features, or precomputed; or a pipeline
+        that ends in one, after a `SimpleImputer` of means, a `StandardScaler`, or both.
 
     Returns
     -------
     onnx.ModelProto
-        Its metadata tell the kernel, the certificate and the fingerprint of the rows of the fit.
+        Its metadata hold the kernel, the certificate and the fingerprint of the rows of the fit.
 
     Examples
     --------
@@ -53,98 +53,95 @@ def to_onnx(model: Any) -> Any:
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     last = steps[-1]
     if not isinstance(last, (PCA, KernelPCA)):
-        inside = getattr(last, "estimator_", None)
-        hint = " Its estimator_ can be." if isinstance(inside, (PCA, KernelPCA)) else ""
+        inner = getattr(last, "estimator_", None)
+        hint = " Its estimator_ can be." if isinstance(inner, (PCA, KernelPCA)) else ""
         raise TypeError(
             f"to_onnx: {type(last).__name__} cannot be written as a graph. PCA, KernelPCA and "
             f"pipelines that end in one of them can.{hint}"
         )
     check_is_fitted(model)
-    graph = Graph()
-    rows = graph.op("Cast", "X", to=graph.onnx.TensorProto.DOUBLE)
+    graph, columns = Graph(), int(getattr(steps[0], "n_features_in_", 0))  # strings have none
+    rows = graph.input(columns)
     for step in steps[:-1]:
-        rows = _step(graph, step, rows)
-    scores = _pca(graph, last, rows) if isinstance(last, PCA) else _kernel_pca(graph, last, rows)
-    return graph.model(scores, int(steps[0].n_features_in_), last.n_components_, _told(last))
+        rows = _preprocessed(step, rows)
+    scores = _pca(last, rows) if isinstance(last, PCA) else _kernel_pca(last, rows)
+    return graph.model(scores, columns, last.n_components_, _texts(last))
 
 
-def _step(graph: Graph, step: Any, rows: str) -> str:
-    """Return rows through a step before the model.
+def _preprocessed(step: Any, rows: Tensor) -> Tensor:
+    """Return rows after a step before the model.
 
-    Means and deviations as scikit-learn rounds them for rows of float32.
+    scikit-learn rounds means and deviations to float32 for rows of float32.
     """
+    xp = rows.graph.namespace
     if isinstance(step, SimpleImputer) and step.strategy == "mean" and not step.add_indicator:
         means = np.asarray(step.statistics_, np.float64)
-        there = np.flatnonzero(~np.isnan(means))
-        if len(there) < len(means):  # scikit-learn drops columns that have no mean
-            rows = graph.op("Gather", rows, graph.whole(there), axis=1)
-        known = graph.floats(means[there].astype(np.float32)[None, :])
-        return graph.op("Where", graph.op("IsNaN", rows), known, rows)
+        known = np.flatnonzero(~np.isnan(means))
+        if len(known) < len(means):  # scikit-learn drops columns without a mean
+            rows = xp.take(rows, known, axis=1)
+        return xp.where(xp.isnan(rows), means[known].astype(np.float32)[None, :], rows)
     if isinstance(step, StandardScaler):
-        if step.with_mean:
-            rows = graph.op("Sub", rows, graph.floats(step.mean_.astype(np.float32)[None, :]))
-        if step.with_std:
-            rows = graph.op("Div", rows, graph.floats(step.scale_.astype(np.float32)[None, :]))
-        return rows
+        rows = rows - step.mean_.astype(np.float32)[None, :] if step.with_mean else rows
+        return rows / step.scale_.astype(np.float32)[None, :] if step.with_std else rows
     raise TypeError(
         f"to_onnx: {step!r} cannot be written as a graph. SimpleImputer(strategy='mean') and "
         f"StandardScaler before the model can."
     )
 
 
-def _pca(graph: Graph, model: PCA, rows: str) -> str:
-    fitted, divide = model._map, model._whitening()
-    V = to_numpy(fitted.components).astype(np.float64) / fitted.deviation[:, None]
-    return _projected(graph, rows, fitted.mean, V if divide is None else V / divide)
+def _pca(model: PCA, rows: Tensor) -> Tensor:
+    projection, divisor = model._map, model._whitening()
+    V = to_numpy(projection.components).astype(np.float64) / projection.deviation[:, None]
+    return _projected(rows, projection.mean, V if divisor is None else V / divisor)
 
 
-def _projected(graph: Graph, rows: str, mean: Any, V: Any) -> str:
-    """Return (x − mean) V: the mean goes first, so that no digits do."""
-    centred = graph.op("Sub", rows, graph.floats(np.asarray(mean)[None, :]))
-    return graph.op("MatMul", centred, graph.floats(V))
+def _kernel_pca(model: KernelPCA, rows: Tensor) -> Tensor:
+    projection = model.projection_
+    V = to_numpy(projection.components).astype(np.float64)
+    if isinstance(projection, FourierProjection):
+        rows = _fourier_features(projection, rows)
+    elif projection.kernel is not None:
+        if projection.shift is not None:
+            rows = rows - projection.shift[None, :]
+        rows = kernel_values(projection.kernel, rows, _basis(projection))
+    return _projected(rows, projection.mean, V)
 
 
-def _kernel_pca(graph: Graph, model: KernelPCA, rows: str) -> str:
-    fitted = model.projection_
-    V = to_numpy(fitted.components).astype(np.float64)
-    if isinstance(fitted, FourierProjection):
-        return _projected(graph, _waves(graph, fitted, rows), fitted.mean, V)
-    if fitted.kernel is not None:
-        if fitted.shift is not None:
-            rows = graph.op("Sub", rows, graph.floats(fitted.shift[None, :]))
-        rows = of(fitted.kernel, Between(graph, rows, _basis(fitted)))
-    return _projected(graph, rows, fitted.mean, V)
+def _projected(rows: Tensor, mean: Any, V: Any) -> Tensor:
+    """Return (x − mean) V; subtracting the mean first keeps digits."""
+    centered: Tensor = rows - np.asarray(mean)[None, :]
+    scores: Tensor = centered @ V
+    return scores
 
 
-def _waves(graph: Graph, fitted: FourierProjection, rows: str) -> str:
-    """Return cosines of the rows, and sines beside them."""
-    drawn = fitted.map.frequencies
-    if fitted.map.shift is not None:
-        rows = graph.op("Sub", rows, graph.floats(fitted.map.shift[None, :]))
-    angles = graph.op("MatMul", rows, graph.floats(drawn.omega))
-    a = graph.floats(drawn.amplitude[None, :])
-    both = (graph.op("Mul", graph.op(kind, angles), a) for kind in ("Cos", "Sin"))
-    return graph.op("Concat", *both, axis=1)
+def _fourier_features(projection: FourierProjection, rows: Tensor) -> Tensor:
+    """Return the cosines of the rows' angles, and the sines beside them."""
+    features, xp = projection.map, rows.graph.namespace
+    if features.shift is not None:
+        rows = rows - features.shift[None, :]
+    angles = rows @ features.frequencies.omega
+    waves = (angles.apply(operator, angles) for operator in ("Cos", "Sin"))
+    return xp.concat([wave * features.frequencies.amplitude[None, :] for wave in waves], axis=1)
 
 
-def _basis(fitted: KernelProjection) -> np.ndarray[Any, Any]:
-    """Return the points of a map as a float64 array."""
-    points = fitted.basis
+def _basis(projection: KernelProjection) -> np.ndarray[Any, Any]:
+    """Return the points of the basis as a float64 array."""
+    points = projection.basis
     if isinstance(points, list):
         raise ValueError("to_onnx: rows are strings, and a graph takes numbers.")
     if hasattr(points, "tocsr"):
-        needed, room = 8 * points.shape[0] * points.shape[1], get_config().budget
-        if needed > room:
+        size, budget = 8 * points.shape[0] * points.shape[1], get_config().budget
+        if size > budget:
             raise MemoryError(
-                f"to_onnx: the sparse rows of the fit take {format_bytes(needed)} as the dense "
-                f"ones of a graph, more than the memory budget of {format_bytes(room)}. Fit on a "
-                f"basis, such as method=Subset(1000)."
+                f"to_onnx: the sparse rows of the fit take {format_bytes(size)} as a dense array, "
+                f"more than the memory budget of {format_bytes(budget)}. Fit on a basis, such as "
+                f"method=Subset(1000)."
             )
         points = points.toarray()
     return to_numpy(points).astype(np.float64)
 
 
-def _told(model: PCA | KernelPCA) -> dict[str, str]:
+def _texts(model: PCA | KernelPCA) -> dict[str, str]:
     kernel = repr(getattr(model, "kernel_", None))
     return {
         "estimator": type(model).__name__,

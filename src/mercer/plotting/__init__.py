@@ -10,10 +10,8 @@ from mercer.plotting.biplot import BiplotDisplay
 from mercer.plotting.certificate import CertificateDisplay
 from mercer.plotting.errors import ReconstructionErrorDisplay
 from mercer.plotting.gallery import GalleryDisplay
-from mercer.plotting.norms import NormsDisplay
-from mercer.plotting.pairs import PairsDisplay
-from mercer.plotting.plane import ContoursDisplay
-from mercer.plotting.scores import ScoresDisplay
+from mercer.plotting.plane import ContoursDisplay, NormsDisplay
+from mercer.plotting.scores import PairsDisplay, ScoresDisplay
 from mercer.plotting.spectrum import SpectrumDisplay
 
 __all__ = [

@@ -3,52 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.plotting.models import feature_names, scores_of, shares, split
-from mercer.plotting.panels import (
-    Axes,
-    Values,
-    entitle,
-    name,
-    open_panel,
-    settle,
-    short,
-)
-from mercer.plotting.points import INK, draw_key, draw_points, grouped
-from mercer.plotting.scores import checked_scores
-from mercer.plotting.spread import draw_names, font_size
+from mercer.estimators import inspection
+from mercer.plotting import base, points
+from mercer.plotting.base import Axes, Display, Style, Values
+from mercer.plotting.scores import check_scores
+
+# Places for the name of an arrow, best first: points from its tip, degrees from its direction.
+PLACES = [(r, t) for r in (4, 12, 24, 36) for t in (0, 30, -30, 60, -60, 90, -90, 135, -135)]
+FAR = 8
 
 
-class BiplotDisplay:
-    r"""Biplot: standardised scores as points, loadings as arrows.
+@dataclass(eq=False, repr=False)
+class BiplotDisplay(Display):
+    r"""Biplot: standardized scores as points, loadings as arrows.
 
     With scores of unit variance, :math:`z = y/\sqrt\lambda`, and loadings
-    :math:`l = \sqrt\lambda\,v`, the product :math:`z_i^T l_j` is what two components keep of
-    column j of the centred row i; the length of an arrow is what they keep of the column's
-    deviation, and the cosine between two arrows nears the columns' correlation, the more of
-    them the components keep. All arrows are stretched by one factor, `stretch_`, to the size of
-    the points.
+    :math:`l = \sqrt\lambda\,v`, the product :math:`z_i^T l_j` is the reconstruction of column j
+    of the centered row i from two components; the length of an arrow is the standard deviation
+    of its column in this reconstruction, and the cosine between two arrows approximates the
+    correlation of their columns, the better the more variance the components explain. All arrows
+    are stretched by one factor, `stretch_`, to the size of the points.
 
-    Make it with `from_estimator`.
+    Create it with `from_estimator`.
 
     Parameters
     ----------
     scores : array of shape (n, 2)
-        Standardised scores along the components drawn.
+        Standardized scores on the components drawn.
     loadings : array of shape (d, 2)
-        Axes times standard deviations.
+        Components times standard deviations.
     names : sequence of d str
         Names of the columns.
-    components : two of int
-        Which components these are, counted from 0.
-    ratio : array or None
-        The model's `explained_variance_ratio_`, all of it, for the labels of the axes.
-    labels : array of shape (n,) or None
-        Classes of the rows, or numbers.
+    components, ratio, labels
+        As in `ScoresDisplay`.
 
     Attributes
     ----------
@@ -61,7 +54,7 @@ class BiplotDisplay:
     drawn_ : ndarray of int
         Columns whose arrows are drawn.
     stretch_ : float
-        What the loadings are multiplied by.
+        Factor that the loadings are multiplied by.
     key_ : Legend, Colorbar or None
 
     References
@@ -80,22 +73,14 @@ class BiplotDisplay:
     'flavanoids'
     """
 
-    def __init__(
-        self,
-        scores: Any,
-        loadings: Any,
-        names: Sequence[str],
-        *,
-        components: Any = (0, 1),
-        ratio: Any = None,
-        labels: Any = None,
-    ) -> None:
-        self.scores = scores
-        self.loadings = loadings
-        self.names = names
-        self.components = components
-        self.ratio = ratio
-        self.labels = labels
+    figsize = (6.2, 4.6)
+    scores: Any
+    loadings: Any
+    names: Sequence[str]
+    _: KW_ONLY
+    components: Any = (0, 1)
+    ratio: Any = None
+    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -109,71 +94,50 @@ class BiplotDisplay:
         top: int = 10,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw rows and loadings of a fitted linear model.
+        """Draw rows and loadings of a fitted linear model and return the display.
 
         Parameters
         ----------
         estimator : fitted model
-            PCA, ours or scikit-learn's, or a pipeline that ends in it.
-        X : array, sparse matrix, DataFrame, path or Source
-            Rows; only their scores along two components are held.
-        labels : array of shape (n,) or None
-            Classes of the rows, or numbers.
+            PCA of Mercer or scikit-learn, or a pipeline that ends in one.
+        X, labels, ax
+            As in `ScoresDisplay.from_estimator`.
         components : two of int or None
-            Which ones, across and up, counted from 0. None: the first two.
+            Indices, horizontal first. None: the first two.
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
         top : int
-            How many of the longest arrows are drawn.
-        ax : Axes or None
-            None makes a figure.
-
-        Returns
-        -------
-        BiplotDisplay
+            Number of arrows to draw, the longest first.
         """
-        axes = split(estimator)[1]
-        if not hasattr(axes, "components_") or not hasattr(axes, "explained_variance_"):
+        pca = inspection.unwrap(estimator)[1]
+        if not hasattr(pca, "components_") or not hasattr(pca, "explained_variance_"):
             raise TypeError(
-                f"This {type(axes).__name__} has no loadings: it is not fitted, or its components "
-                f"are not directions of the columns. Fit it, or draw its scores with "
-                f"mercer.plotting.ScoresDisplay."
+                f"This {type(pca).__name__} has no loadings: it is not fitted, or not linear. Fit "
+                f"it, or draw its scores with mercer.plotting.ScoresDisplay."
             )
-        V = to_numpy(axes.components_).astype(np.float64)
+        V = to_numpy(pca.components_).astype(np.float64)
         if len(V) < 2:
-            raise ValueError(f"A biplot needs two components, and there are {len(V)}: fit two.")
+            raise ValueError(
+                f"A biplot needs two components, and the model has {len(V)}. Fit at least two."
+            )
         if names is not None and len(names) != V.shape[1]:
-            raise ValueError(f"There are {V.shape[1]} columns, and {len(names)} names for them.")
-        scores, drawn = scores_of(estimator, X, components, 2)
-        deviation = np.sqrt(to_numpy(axes.explained_variance_).astype(np.float64))[drawn]
-        if not getattr(axes, "whiten", False):
+            raise ValueError(
+                f"names has {len(names)} entries, and there are {V.shape[1]} columns: pass one "
+                f"name per column."
+            )
+        scores, selected = inspection.selected_scores(estimator, X, components, 2)
+        deviation = np.sqrt(to_numpy(pca.explained_variance_).astype(np.float64))[selected]
+        if not getattr(pca, "whiten", False):
             scores = scores / np.where(deviation > 0, deviation, 1.0)
-        made = cls(
-            scores,
-            V[drawn].T * deviation,
-            feature_names(estimator, V.shape[1]) if names is None else [str(x) for x in names],
-            components=drawn,
-            ratio=shares(estimator),
-            labels=labels,
-        )
-        return made.plot(ax, top=top)
+        names = inspection.fitted_feature_names(estimator) if names is None else names
+        ratio = inspection.explained_ratio(estimator)
+        loadings, names = V[selected].T * deviation, [str(name) for name in names]
+        display = cls(scores, loadings, names, components=selected, ratio=ratio, labels=labels)
+        return display.plot(ax, top=top)
 
     def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
-        """Draw the biplot.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            None makes a figure.
-        top : int
-            How many of the longest arrows are drawn.
-
-        Returns
-        -------
-        BiplotDisplay
-            Itself.
-        """
-        Y, L = checked_scores(self.scores), np.asarray(self.loadings, np.float64)
+        """Draw the biplot; parameters as in `from_estimator`. Returns the display."""
+        Y, L = check_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
                 f"scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "
@@ -181,58 +145,94 @@ class BiplotDisplay:
                 f"and a name for each row of loadings."
             )
         if top < 1:
-            raise ValueError(f"top={top}, but one arrow at least is to be drawn.")
-        labels, ours = grouped(self.labels, len(Y)), ax is None
-        ax = open_panel(6.2, 4.6) if ax is None else ax
-        self.points_ = draw_points(ax, Y, labels, dimmed=True)
+            raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")
         lengths = np.hypot(*L.T)
         longest = np.argsort(-lengths, kind="stable")[:top]
         self.drawn_ = longest[lengths[longest] > 0]
         reach = np.quantile(np.abs(Y), 0.99) or 1.0
         self.stretch_ = float(1.1 * reach / lengths.max()) if lengths.max() > 0 else 1.0
         tips = self.stretch_ * L[self.drawn_]
-        self._frame(ax, tips)
-        inside = "best" if len(Y) < 5000 else "upper right"
-        self.key_ = draw_key([ax], labels, self.points_, "outside right upper" if ours else inside)
-        self._arrows(ax, tips, len(L))
-        self.ax_, self.figure_ = ax, ax.figure
+        self._open(ax)
+        self._set_limits(tips)
+        drawing = points.draw_labeled(self.ax_, Y, self.labels, outside=ax is None, faint=True)
+        self.points_, self.key_ = drawing
+        self._draw_arrows(tips)
         return self
 
-    def _frame(self, ax: Axes, tips: Values) -> None:
-        """Leave room for arrows and names; one unit across is one unit up, so angles are true."""
+    def _set_limits(self, tips: Values) -> None:
+        """Leave room for arrows and names; both axes have the same unit, so angles are true."""
+        ax, (xlabel, ylabel) = self.ax_, base.component_titles(self.components, self.ratio)
         ax.update_datalim(np.concatenate([tips, np.zeros((1, 2))]))
         ax.margins(0.1)
         ax.set_aspect("equal", adjustable="datalim")
+        base.set_texts(ax, xlabel=xlabel, ylabel=ylabel)
+        for draw in (ax.axhline, ax.axvline):
+            draw(0, color="#d0d0d0", linewidth=0.7, zorder=1)
+
+    def _draw_arrows(self, tips: Values) -> None:
+        ax, origin = self.ax_, np.zeros(len(tips))
         ax.autoscale_view()
-        ratio = None if self.ratio is None else to_numpy(self.ratio)
-        texts = [name(j, ratio) for j in self.components]
-        entitle(ax, xlabel=texts[0], ylabel=texts[1])
-        line = {"color": "#d0d0d0", "linewidth": 0.7, "zorder": 1}
-        ax.axhline(0, **line)
-        ax.axvline(0, **line)
-
-    def _arrows(self, ax: Axes, tips: Values, d: int) -> None:
-        settle(ax)
-        ax.apply_aspect()
-        width = {"width": 1.0 / 72, "units": "inches", "headwidth": 6, "headlength": 7}
-        straight = {"angles": "xy", "scale_units": "xy", "scale": 1, "zorder": 5}
-        origin = np.zeros(len(tips))
-        self.arrows_ = ax.quiver(origin, origin, *tips.T, color=INK, **straight, **width)
-        size = font_size("small")
-        texts = [short(self.names[j], 20) for j in self.drawn_]
-        paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-        key = self._fixed_key(ax)
-        self.names_ = draw_names(ax, tips, texts, size, key, color=INK, zorder=6, bbox=paper)
-        text = "standardised scores, " + (f"{len(tips)} of {d} loadings" if len(tips) < d else "")
-        style = {"ha": "right", "va": "bottom", "fontsize": "x-small", "color": "#6b6b6b"}
-        ax.text(0.995, 0.01, text.rstrip(", "), transform=ax.transAxes, zorder=6, **style)
-
-    def _fixed_key(self, ax: Axes) -> list[Any]:
-        """Return the legend in the Axes, where there is one, kept at the place it has now."""
+        base.lay_out(ax)
+        shape = {"width": 1.0 / 72, "units": "inches", "headwidth": 6, "headlength": 7}
+        shape |= {"angles": "xy", "scale_units": "xy", "scale": 1}
+        self.arrows_ = ax.quiver(origin, origin, *tips.T, color=base.INK, zorder=5, **shape)
+        names = [base.one_line(self.names[j], 20) for j in self.drawn_]
         key = ax.get_legend()
-        if key is None:
-            return []
-        corner = key.get_window_extent().get_points()[0]
-        key.set_loc(tuple(ax.transAxes.inverted().transform(corner)))
-        key.borderaxespad = 0
-        return [key]
+        if key is not None:  # "best" would move it when the names are there
+            corner = ax.transAxes.inverted().transform(key.get_window_extent().get_points()[0])
+            key.set_loc(tuple(corner))
+            key.borderaxespad = 0
+        self.names_ = _name_tips(ax, tips, names, [] if key is None else [key.get_window_extent()])
+        drawn, d = len(tips), len(self.names)
+        note = "standardized scores" + (f", {drawn} of {d} loadings" if drawn < d else "")
+        style = {"ha": "right", "va": "bottom", "fontsize": "x-small", "color": "#6b6b6b"}
+        ax.text(0.995, 0.01, note, transform=ax.transAxes, zorder=6, **style)
+
+
+def _name_tips(ax: Axes, tips: Values, names: list[str], taken: list[Any]) -> list[Any]:
+    """Write names beside their tips, outside of the boxes taken; those without room are left out.
+
+    The first name has the first choice. A name that is not next to its tip has a line to it.
+    """
+    bbox, text = base.matplotlib("transforms").Bbox, base.matplotlib("text").Text
+    frame, pixels = ax.get_window_extent(), ax.figure.figure.dpi / 72
+    style: Style = {
+        "textcoords": "offset points",
+        "ha": "center",
+        "va": "center",
+        "fontsize": "small",
+    }
+    style |= {"color": base.INK, "zorder": 6, "parse_math": False}
+    style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}}
+    style |= {"arrowprops": {"arrowstyle": "-", "linewidth": 0.5, "color": base.GRAY}}
+    center, *ends = ax.transData.transform([(0, 0), *tips])
+    taken = [*taken, *(bbox([end - 3 * pixels, end + 3 * pixels]) for end in ends)]
+    shafts = np.vstack([center, *(np.linspace(center, end, 50) for end in ends)])
+
+    def crosses(box: Any) -> bool:
+        return bool(((box.min < shafts) & (shafts < box.max)).all(axis=1).any())
+
+    notes = []
+    for tip, end, name in zip(tips, ends, names, strict=True):
+        note = ax.annotate(name, tip, xytext=(0, 0), **style)
+        half, free = text.get_window_extent(note).size / 2, []
+        low, high = frame.min + half, frame.max - half
+        for distance, turn in PLACES:
+            angle = np.arctan2(*(end - center)[::-1]) + np.radians(turn)
+            unit = np.array([np.cos(angle), np.sin(angle)])
+            # The edge of the name nearest to the tip is about at this distance from it.
+            middle = end + distance * pixels * unit + np.clip([2.5, 1] * unit, -1, 1) * half
+            middle = np.clip(middle, low, high)
+            box = bbox([middle - half, middle + half])
+            if (low <= high).all() and not box.count_overlaps(taken):
+                free.append(box)
+        if not free:
+            note.remove()
+            continue
+        box = min(free, key=crosses)
+        note.xyann = ((box.min + box.max) / 2 - end) / pixels
+        gap = np.hypot(*(end - np.clip(end, box.min, box.max)))
+        note.arrow_patch.set_visible(gap > FAR * pixels)
+        taken.append(box)
+        notes.append(note)
+    return notes

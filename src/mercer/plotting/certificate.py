@@ -1,40 +1,31 @@
-"""Certificates: what components hold, what no others can exceed, and what is left between."""
+"""Certificates: explained variance, the bound on the optimum, and the gap between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from mercer.certificate import Certificate, Figure
+from mercer.estimators.inspection import unwrap
 from mercer.messages import percent
-from mercer.plotting.models import split
-from mercer.plotting.panels import (
-    Axes,
-    entitle,
-    figure,
-    matplotlib,
-    open_panel,
-    points_of,
-    settle,
-    short,
-)
-from mercer.plotting.points import BLUE, COLOURS, INK, ORANGE, PALE, VERMILION
-from mercer.plotting.spread import extent, font_size
-
-# Points; smaller letters cannot be read.
-LEAST = 5.0
+from mercer.plotting import base
+from mercer.plotting.base import Axes, Display, Style
 
 
-class CertificateDisplay:
-    """What components explain of the variance, what no others can exceed, and the gap between them.
+@dataclass(eq=False, repr=False)
+class CertificateDisplay(Display):
+    """Explained variance, the bound on the optimum, and the gap between them.
 
-    A bar for each model: blue is held; hatched is the gap, what the best components may hold
-    besides; grey is out of reach of as many components. The line at the end of the gap is solid
-    where it is a bound, dashed where it is an estimate.
+    One bar per model: blue is the variance explained; hatched is the gap, what the best components
+    may explain beyond it; gray is out of reach for as many components. The line at the end of the
+    gap is solid for a bound, dotted for an estimate. A method that knows the total variance only
+    within bounds divides by the upper one for the blue part and by the lower one for the line;
+    the gap in words does not depend on it, and can be smaller than the hatched part.
 
-    Make it with `from_estimator`, or `from_estimators` for several.
+    Create it with `from_estimator`, or `from_estimators` for several.
 
     Parameters
     ----------
@@ -45,13 +36,13 @@ class CertificateDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     captured_, gaps_ : BarContainer
-        What is held, and what lies between it and the bound on the optimum.
+        The variance explained, and the gap between it and the bound on the optimum.
     optima_ : list of Line2D
-        Where each bound, or estimate, on the optimum is.
+        The bounds, or estimates, on the optimum.
     texts_ : list of Text
         The figures in words, below each bar.
     residuals_, errors_ : list of Line2D
-        With kind="components": residuals, and errors of the eigenvalues, of each model.
+        With kind="components": residuals and eigenvalue errors of each model.
 
     Examples
     --------
@@ -62,30 +53,25 @@ class CertificateDisplay:
     >>> X = load_digits().data
     >>> kpca = KernelPCA(5, kernel="rbf", gamma="median", method=Subset(100), random_state=0)
     >>> display = CertificateDisplay.from_estimator(kpca.fit(X))
-    >>> held, gap = (float(bars[0].get_width()) for bars in (display.captured_, display.gaps_))
-    >>> 0.4 < held < held + gap < 1
+    >>> explained, gap = (bars[0].get_width() for bars in (display.captured_, display.gaps_))
+    >>> bool(0.4 < explained < explained + gap < 1)
     True
     """
 
-    def __init__(self, certificates: Mapping[str, Certificate]) -> None:
-        self.certificates = certificates
+    certificates: Mapping[str, Certificate]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, kind: str = "bar", ax: Axes | None = None) -> Self:
-        """Draw the certificate of a fitted model.
+        """Draw the certificate of a fitted model and return the display.
 
         Parameters
         ----------
         estimator : fitted model
-            Mercer's PCA or KernelPCA, what is built around one, or a pipeline that ends in it.
+            Mercer's PCA or KernelPCA, a model built on one, or a pipeline that ends in one.
         kind : {"bar", "components"}
-            The shares of the variance; or residual and error of the eigenvalue of each component.
+            Shares of the variance; or residual and eigenvalue error of each component.
         ax : Axes or None
-            None makes a figure.
-
-        Returns
-        -------
-        CertificateDisplay
+            If None, a new figure is created.
         """
         return cls.from_estimators({"": estimator}, kind=kind, ax=ax)
 
@@ -93,185 +79,133 @@ class CertificateDisplay:
     def from_estimators(
         cls, estimators: Mapping[str, Any], *, kind: str = "bar", ax: Axes | None = None
     ) -> Self:
-        """Draw the certificates of several fitted models, by name; as `from_estimator`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> from mercer.plotting import CertificateDisplay
-        >>> X = load_iris().data
-        >>> models = {"one": PCA(1).fit(X), "two": PCA(2).fit(X)}
-        >>> display = CertificateDisplay.from_estimators(models)
-        >>> [round(float(bar.get_width()), 3) for bar in display.captured_]
-        [0.925, 0.978]
-        """
+        """Draw the certificates of fitted models by name; otherwise as `from_estimator`."""
         certificates = {}
         for name, estimator in estimators.items():
-            axes = split(estimator)[1]
-            found = getattr(axes, "certificate_", None)
-            if not isinstance(found, Certificate):
+            model = unwrap(estimator)[1]
+            certificate = getattr(model, "certificate_", None)
+            if not isinstance(certificate, Certificate):
                 raise TypeError(
-                    f"This {type(axes).__name__} has no certificate_: it is not fitted, or none "
-                    f"of Mercer's. Pass a fitted mercer.PCA or mercer.KernelPCA."
+                    f"This {type(model).__name__} has no certificate_: it is not fitted, or not a "
+                    f"model of Mercer. Pass a fitted mercer.PCA or mercer.KernelPCA."
                 )
-            certificates[name] = found
+            certificates[name] = certificate
         return cls(certificates).plot(ax, kind=kind)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "bar") -> Self:
-        """Draw the certificates.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            None makes a figure.
-        kind : {"bar", "components"}
-            The shares of the variance; or residual and error of the eigenvalue of each component.
-
-        Returns
-        -------
-        CertificateDisplay
-            Itself.
-        """
+        """Draw the certificates; parameters as in `from_estimator`. Returns the display."""
         if not self.certificates:
-            raise ValueError("certificates is empty: give one at least, by its name.")
-        if kind not in ("bar", "components"):
+            raise ValueError("certificates is empty: pass at least one certificate by name.")
+        if kind == "bar":
+            self._open(ax, (6.4, 0.95 * len(self.certificates) + 0.55))
+            self._draw_bars(self.ax_)
+        elif kind == "components":
+            for name, certificate in self.certificates.items():
+                if np.all(np.isnan(certificate.residuals)):
+                    raise ValueError(
+                        f"The certificate{f' of {name!r}' if name else ''} has no residuals per "
+                        f'component: its method bounds their sum. Use kind="bar".'
+                    )
+            rows = 2 * len(self.certificates)
+            self._draw_components(self._open(ax, (5.2, 3.2 + 0.2 * rows)), outside=ax is None)
+        else:
             raise ValueError(f'kind={kind!r} must be "bar" or "components".')
-        if kind == "components":
-            self._check_residuals()
-            self._draw_axes(open_panel(5.2, 3.4) if ax is None else ax)
-            return self
-        ours = ax is None
-        if ax is None:
-            ax = figure(6.4, 0.95 * len(self.certificates) + 0.75).subplots()
-            ax.spines[["top", "right", "left"]].set_visible(False)
-        self._draw_bars(ax)
-        if ours and not any("\n" in text.get_text() for text in self.texts_):
-            self._close_up()
         return self
 
-    def _close_up(self) -> None:
-        """Take away the room below the last bar that is kept for a second line of text."""
-        low, high = self.ax_.get_ylim()
-        height, less = points_of(self.ax_)[1] / 72, 0.3
-        self.ax_.set_ylim(low - less, high)
-        figure = self.ax_.figure
-        figure.set_figheight(figure.get_figheight() - less / (low - high) * height)
-
     def _draw_bars(self, ax: Axes) -> None:
-        found = list(self.certificates.values())
-        at = np.arange(len(found), dtype=np.float64)
-        captured = np.array([float(one.captured) for one in found])
-        upper = np.array([float(one.optimum_upper) for one in found])
-        whole = max(1.0, float(np.max(upper, initial=0.0)))
-        thick = {"height": 0.34}
-        ax.barh(at, np.full(len(at), whole), color=PALE, zorder=1, **thick)
-        self.captured_ = ax.barh(at, captured, color=BLUE, zorder=2, **thick)
-        hatched = {"facecolor": "#fbe3b6", "edgecolor": ORANGE, "hatch": "/////", "linewidth": 0}
-        width = np.maximum(upper - captured, 0.0)
-        self.gaps_ = ax.barh(at, width, left=captured, zorder=2, **hatched, **thick)
+        certificates = list(self.certificates.values())
+        at = np.arange(len(certificates), dtype=np.float64)
+        captured = np.array([float(one.captured) for one in certificates])
+        upper = np.array([float(one.optimum_upper) for one in certificates])
+        whole = max(1.0, float(upper.max()))
+        bar: Style = {"height": 0.34, "zorder": 2}
+        ax.barh(at, np.full(len(at), whole), color="#e8e8e8", height=0.34, zorder=1)
+        self.captured_ = ax.barh(at, captured, color=base.BLUE, **bar)
+        bar |= {"facecolor": "#fbe3b6", "edgecolor": base.ORANGE, "hatch": "/////", "linewidth": 0}
+        self.gaps_ = ax.barh(at, np.maximum(upper - captured, 0.0), left=captured, **bar)
         self.optima_ = []
-        for y, one in zip(at, found, strict=True):
-            x, style = float(one.optimum_upper), "-" if one.optimum_upper.kind == "bound" else ":"
-            line = {"color": INK, "linewidth": 1.6, "linestyle": style, "zorder": 3}
-            self.optima_ += ax.plot([x, x], [y - 0.24, y + 0.17], **line)
+        for y, one in zip(at, certificates, strict=True):
+            style: Style = {"linestyle": "-" if one.optimum_upper.kind == "bound" else ":"}
+            style |= {"color": base.INK, "linewidth": 1.6, "zorder": 3}
+            self.optima_ += ax.plot([float(one.optimum_upper)] * 2, [y - 0.24, y + 0.17], **style)
             if one.likely is not None:
-                ax.plot(one.likely, y - 0.24, "v", color=INK, markersize=5, zorder=4)
+                share = one.likely / float(one.total[1])  # the total of `captured`
+                ax.plot(share, y - 0.24, "v", color=base.INK, markersize=5, zorder=4)
         ax.set(xlim=(0, whole), ylim=(len(at) - 0.2, -0.32))
-        ax.xaxis.set_major_formatter(matplotlib("ticker").PercentFormatter(1, symbol=" %"))
-        ax.set_yticks(at, [short(name, 18) for name in self.certificates], parse_math=False)
+        ax.xaxis.set_major_formatter(base.matplotlib("ticker").PercentFormatter(1, symbol=" %"))
+        ax.set_yticks(at, [base.one_line(name, 18) for name in self.certificates], parse_math=False)
         ax.tick_params(axis="y", length=0)
-        entitle(ax, xlabel="Share of the variance")
-        self.ax_, self.figure_ = ax, ax.figure
-        self._write(at, found)
+        ax.spines["left"].set_visible(False)
+        base.set_texts(ax, xlabel="Share of the variance")
+        self._write_texts()
 
-    def _write(self, at: Any, found: list[Certificate]) -> None:
-        """Write below each bar what it shows, in as many lines as it takes."""
-        settle(self.ax_)
-        width, height = points_of(self.ax_)
-        room, size = 0.58 * height / (len(found) + 0.12), font_size("small")
-        while True:
-            said = [_lines(_words(one), width, size) for one in found]
-            if size <= LEAST or 1.25 * size * max(map(len, said)) <= room:
-                break
-            size -= 0.5
-        self.texts_ = []
-        for y, one, lines in zip(at, found, said, strict=True):
-            style = {"fontsize": size, "color": INK if one.converged else VERMILION}
-            text = self.ax_.text(0, y + 0.2, "\n".join(lines), va="top", zorder=5, **style)
-            text.set_parse_math(False)
-            text.set_in_layout(False)
-            self.texts_.append(text)
+    def _write_texts(self) -> None:
+        """Write the figures of each bar in two lines below it, small enough for the frame."""
+        base.lay_out(self.ax_)
+        room = self.ax_.get_window_extent().width
+        self.texts_ = [
+            self.ax_.text(0, y + 0.2, _words(one), va="top", fontsize="small", zorder=5)
+            for y, one in enumerate(self.certificates.values())
+        ]
+        widest = max(text.get_window_extent().width for text in self.texts_)
+        for text, one in zip(self.texts_, self.certificates.values(), strict=True):
+            text.set(
+                color=base.INK if one.converged else base.VERMILION,
+                in_layout=False,
+                parse_math=False,
+            )
+            text.set_fontsize(text.get_fontsize() * min(1.0, room / widest))
 
-    def _check_residuals(self) -> None:
-        for name, one in self.certificates.items():
-            if not len(one.residuals) or np.all(np.isnan(one.residuals)):
-                what = f"The certificate of {name!r}" if name else "This certificate"
-                raise ValueError(
-                    f"{what} has no residuals of single components: its method tells what all of "
-                    f'them explain. Draw it with kind="bar".'
-                )
-
-    def _draw_axes(self, ax: Axes) -> None:
-        """Draw residual and error of each eigenvalue as shares of it."""
+    def _draw_components(self, ax: Axes, outside: bool) -> None:
+        """Draw the residual and the error of each eigenvalue, relative to it."""
         self.residuals_, self.errors_ = [], []
         for i, (name, one) in enumerate(self.certificates.items()):
-            number = np.arange(1, len(one.eigenvalues) + 1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # An axis of no variance has no share of it.
-                least = 1e-14 * np.max(one.eigenvalues)
-                values = np.where(one.eigenvalues > least, one.eigenvalues, np.nan)
-                residual, error = one.residuals / values, one.eigenvalue_errors / values
-            colour, of = COLOURS[i % len(COLOURS)], f"{short(name, 18)}: " if name else ""
-            bound = {"color": colour, "marker": "o", "label": f"{of}residual (proven)"}
-            guess = {"color": colour, "marker": "s", "markerfacecolor": "white"}
-            thin = {"linewidth": 0.8, "markersize": 4}
-            self.residuals_ += ax.plot(number, residual, **bound, **thin)
-            guess |= {"linestyle": ":", "label": f"{of}error of the eigenvalue (estimated)"}
-            self.errors_ += ax.plot(number, error, **guess, **thin)
+            number, prefix = np.arange(1, len(one.eigenvalues) + 1), f"{base.one_line(name, 18)}: "
+            # Components without variance have no relative error.
+            least = 1e-14 * np.max(one.eigenvalues)
+            values = np.where(one.eigenvalues > max(least, 0.0), one.eigenvalues, np.nan)
+            style: Style = {
+                "color": base.COLORS[i % len(base.COLORS)],
+                "linewidth": 0.8,
+                "markersize": 4,
+            }
+            text = f"{prefix if name else ''}residual (proven)"
+            self.residuals_ += ax.plot(
+                number, one.residuals / values, marker="o", label=text, **style
+            )
+            text = f"{prefix if name else ''}eigenvalue error (estimated)"
+            style |= {"marker": "s", "markerfacecolor": "white", "linestyle": ":"}
+            self.errors_ += ax.plot(number, one.eigenvalue_errors / values, label=text, **style)
         ax.set_yscale("log", nonpositive="mask")
-        ticker = matplotlib("ticker")
-        ax.xaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=1))
-        entitle(ax, xlabel="Component", ylabel="As a share of the eigenvalue")
-        key = ax.legend(frameon=False, fontsize="small")
+        locator = base.matplotlib("ticker").MaxNLocator(integer=True, min_n_ticks=1)
+        ax.xaxis.set_major_locator(locator)
+        base.set_texts(ax, xlabel="Component", ylabel="Relative to the eigenvalue")
+        style = {"fontsize": "small", "edgecolor": "none", "framealpha": 0.8}
+        if outside:
+            key = ax.figure.legend(loc="outside lower center", **style)
+        else:
+            key = ax.legend(**style)
         for text in key.get_texts():
             text.set_parse_math(False)
-        self.ax_, self.figure_ = ax, ax.figure
 
 
-def _words(one: Certificate) -> list[str]:
-    """Return what a certificate says, piece by piece."""
-    words = [
-        _say("explained", one.captured),
-        _say("optimum", one.optimum_upper, "≤", like=percent(one.captured)),
-        _say("gap", one.gap, "≤"),
-    ]
-    if one.likely is not None:
-        words.append(f"probably {_percent(one.gap_estimate, up=True)} ▾")
-    return [*words, "converged" if one.converged else "not converged"]
+def _words(one: Certificate) -> str:
+    """Return the figures of a certificate in two lines; bounds are rounded up."""
+    likely = "" if one.likely is None else f",  probably {_gap_text(one.gap_estimate)} ▾"
+    return (
+        f"explained {percent(one.captured)} ({one.captured.label}),  optimum "
+        f"{_sign(one.optimum_upper)} {percent(one.optimum_upper, up=True)} "
+        f"({one.optimum_upper.label})\n"
+        f"gap {_sign(one.gap)} {_gap_text(one.gap)} ({one.gap.label}){likely},  "
+        f"{'converged' if one.converged else 'not converged'}"
+    )
 
 
-def _lines(words: list[str], width: float, size: float) -> list[str]:
-    """Return the pieces in lines no longer than a width in points."""
-    lines = words[:1]
-    for word in words[1:]:
-        longer = f"{lines[-1]},  {word}"
-        if extent(longer, size)[0] <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
+def _sign(value: Figure) -> str:
+    return "about" if value.kind == "estimate" else "≤"
 
 
-def _say(what: str, value: Figure, sign: str = "", like: str = "") -> str:
-    """Say a figure, and what it is: a limit rounded up, unless it reads `like` another."""
-    sign = ("about" if value.kind == "estimate" else sign) + " " if sign else ""
-    said = _percent(value, up=bool(sign) and percent(value) != like)
-    return f"{what} {sign}{said} ({value.label})"
-
-
-def _percent(share: float, *, up: bool = False) -> str:
-    """Write a share, rounded down, or up where it is a limit; a tiny gap keeps a digit."""
-    if share != 0 and abs(share) < 1e-4:
-        return percent(max(share, 1e-6), 4, up=up)
-    return percent(share, up=up)
+def _gap_text(gap: float) -> str:
+    """Write a gap, rounded up; a tiny one keeps a digit."""
+    tiny = 0 < abs(gap) < 1e-4
+    return percent(max(gap, 1e-6), 4, up=True) if tiny else percent(gap, up=True)

@@ -1,25 +1,27 @@
-"""Reconstruction errors: how far rows are from the components, and which are furthest."""
+"""Reconstruction errors: a histogram, the threshold, and the furthest rows."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from mercer.estimators.inspection import squared_errors
 from mercer.estimators.pipeline import parts
-from mercer.plotting.flags import draw_flags, row_height
-from mercer.plotting.models import errors_of
-from mercer.plotting.panels import Axes, Values, entitle, open_panel, settle, short
-from mercer.plotting.points import BLUE, INK, VERMILION
+from mercer.messages import counted
+from mercer.plotting import base
+from mercer.plotting.base import Axes, Display, Values
 
-# Beyond this share of the median the furthest rows would leave the others in one bar.
+# Beyond this multiple of the median, the furthest rows would leave all others in one bar.
 WIDE = 50
 
 
-class ReconstructionErrorDisplay:
+@dataclass(eq=False, repr=False)
+class ReconstructionErrorDisplay(Display):
     """Histogram of the distances of rows from the components, with threshold and furthest rows.
 
-    Make it with `from_estimator`, or from errors that are there already.
+    Create it with `from_estimator`, or from errors.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ class ReconstructionErrorDisplay:
     threshold : float
         Rows beyond it are outliers.
     rule : str
-        What the threshold is.
+        Name of the threshold.
     ids : array of shape (n,) or None
         Names of the rows; None: their numbers, counted from 0.
 
@@ -39,7 +41,7 @@ class ReconstructionErrorDisplay:
         The histograms of ordinary rows and of outliers.
     threshold_ : Line2D
     furthest_ : list of (Line2D, Annotation)
-        What marks the furthest outliers, furthest first.
+        Lines and names of the furthest outliers, furthest first.
 
     Examples
     --------
@@ -53,13 +55,11 @@ class ReconstructionErrorDisplay:
     array([158, 159,  95, 121])
     """
 
-    def __init__(
-        self, errors: Any, threshold: float, *, rule: str = "threshold", ids: Any = None
-    ) -> None:
-        self.errors = errors
-        self.threshold = threshold
-        self.rule = rule
-        self.ids = ids
+    errors: Any
+    threshold: float
+    _: KW_ONLY
+    rule: str = "threshold"
+    ids: Any = None
 
     @property
     def outliers(self) -> Values:
@@ -80,135 +80,95 @@ class ReconstructionErrorDisplay:
         bins: int = 40,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the errors that a fitted model leaves in rows.
+        """Draw the reconstruction errors of rows under a fitted model and return the display.
 
         Parameters
         ----------
         estimator : fitted model
             PCA, KernelPCA, NoveltyDetector, or a pipeline that ends in one.
         X : array, sparse matrix, DataFrame, path or Source
-            Rows; only their errors are held.
+            Rows, read block by block; only their errors are kept in memory.
         quantile : float in [0, 1] or None
-            The share of the rows that is within the threshold. None: the threshold of a
-            NoveltyDetector, 0.99 of the rows for any other model.
+            The share of rows within the threshold. None: the threshold of a NoveltyDetector,
+            0.99 of the rows for any other model.
         ids : array of shape (n,) or None
             Names of the rows.
         furthest : int
-            How many outliers are named.
+            Number of outliers to name.
         bins : int
-            Bars of the histogram.
+            Number of bars. They have equal width on a logarithmic axis where the furthest row is
+            more than 50 times as far as the median.
         ax : Axes or None
-            None makes a figure.
-
-        Returns
-        -------
-        ReconstructionErrorDisplay
+            If None, a new figure is created.
         """
         if quantile is not None and not 0 <= quantile <= 1:
-            raise ValueError(f"quantile={quantile!r} is a share of the rows, in [0, 1].")
-        errors = errors_of(estimator, X)
+            raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")
+        errors = squared_errors(estimator, X)
         offset = getattr(parts(estimator)[1], "offset_", None)
         if quantile is None and offset is not None:
             threshold, rule = -float(offset), "threshold"
         else:
             share = 0.99 if quantile is None else float(quantile)
             threshold, rule = float(np.quantile(errors, share)), f"{100 * share:g} % quantile"
-        made = cls(errors, threshold, rule=rule, ids=ids)
-        return made.plot(ax, furthest=furthest, bins=bins)
+        return cls(errors, threshold, rule=rule, ids=ids).plot(ax, furthest=furthest, bins=bins)
 
     def plot(self, ax: Axes | None = None, *, furthest: int = 5, bins: int = 40) -> Self:
-        """Draw the histogram.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            None makes a figure.
-        furthest : int
-            How many outliers are named.
-        bins : int
-            Bars of the histogram. Where the furthest row is more than 50 times as far as most, they
-            are of equal width on a scale of logarithms.
-
-        Returns
-        -------
-        ReconstructionErrorDisplay
-            Itself.
-        """
-        errors = np.asarray(self.errors, np.float64)
-        self._check(errors, bins)
-        ax = open_panel(5.6, 3.6) if ax is None else ax
-        edges, log = _edges(errors, self.threshold, bins)
+        """Draw the histogram; parameters as in `from_estimator`. Returns the display."""
+        errors = self._checked_errors(bins)
+        ax = self._open(ax)
+        edges, log = _bin_edges(errors, self.threshold, bins)
         outlier = errors > self.threshold
-        style = {"fill": True, "linewidth": 0}
-        self.within_ = ax.stairs(
-            np.histogram(errors[~outlier], edges)[0], edges, color=BLUE, alpha=0.75, **style
+        within, beyond = (np.histogram(errors[at], edges)[0] for at in (~outlier, outlier))
+        self.within_ = ax.stairs(within, edges, fill=True, linewidth=0, color=base.BLUE, alpha=0.75)
+        self.beyond_ = ax.stairs(beyond, edges, fill=True, linewidth=0, color=base.VERMILION)
+        ax.set_xscale("log" if log else "linear")
+        low, high = np.log(edges[[0, -1]]) if log else edges[[0, -1]]
+        limits = np.array([low, high]) + 0.03 * (high - low) * np.array([-1, 1])
+        ax.set_xlim(np.exp(limits) if log else limits)
+        base.set_texts(ax, xlabel="Squared distance from the components", ylabel="Rows")
+        named = self.outliers[:furthest]
+        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
+        texts = [
+            f"{base.one_line(self.rule)}: {self.threshold:.3g}, "
+            f"{counted(int(outlier.sum()), 'row')} beyond",
+            *(f"row {base.one_line(ids[i], 20)}" for i in named),
+        ]
+        highest = max(float(np.max([within, beyond])), 1.0)
+        flags = base.draw_flags(
+            {ax: highest}, [self.threshold, *errors[named]], texts, base.VERMILION
         )
-        self.beyond_ = ax.stairs(
-            np.histogram(errors[outlier], edges)[0], edges, color=VERMILION, **style
-        )
-        if log:
-            ax.set_xscale("log")
-            ends = np.exp(_widened(np.log(edges[[0, -1]])))
-        else:
-            ends = _widened(edges[[0, -1]])
-        ax.set_xlim(ends)
-        entitle(ax, xlabel="Squared distance from the components", ylabel="Rows")
-        self._mark(ax, errors, furthest)
-        self.ax_, self.figure_ = ax, ax.figure
+        ax.set_yticks([tick for tick in ax.get_yticks() if tick == round(tick)])
+        (self.threshold_, name), *self.furthest_ = flags
+        self.threshold_.set_color(base.INK)
+        name.set_color(base.INK)
+        for line, _ in self.furthest_:
+            line.set(linewidth=0.7, linestyle="-")
         return self
 
-    def _check(self, errors: Values, bins: int) -> None:
+    def _checked_errors(self, bins: int) -> Values:
+        errors = np.asarray(self.errors, np.float64)
         if errors.ndim != 1 or not len(errors):
-            raise ValueError(f"errors has shape {errors.shape}: one for each row is needed.")
+            raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
         if not np.isfinite(errors).all():
             bad = int(np.argmin(np.isfinite(errors)))
-            raise ValueError(
-                f"The error of row {bad} is {errors[bad]}: only finite ones are drawn."
-            )
+            raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
         if self.ids is not None and len(self.ids) != len(errors):
-            raise ValueError(f"There are {len(errors)} rows, and {len(self.ids)} ids for them.")
+            raise ValueError(
+                f"ids has {len(self.ids)} entries, and there are {len(errors)} rows: pass one id "
+                f"per row."
+            )
         if bins < 1:
-            raise ValueError(f"bins={bins}, but a histogram has one bar at least.")
-
-    def _mark(self, ax: Axes, errors: Values, furthest: int) -> None:
-        """Mark threshold and furthest rows above the bars: the scale leaves room for names."""
-        named = self.outliers[:furthest]
-        highest = max(
-            float(np.max(patch.get_data().values)) for patch in (self.within_, self.beyond_)
-        )
-        settle(ax)
-        count = len(named) + 1
-        room = 1 - count * row_height(ax, count)
-        ax.set_ylim(0, 1.05 * max(highest, 1.0) / room)
-        ticks = ax.get_yticks()
-        ax.set_yticks(ticks[(ticks <= 1.05 * highest) & (ticks == np.round(ticks))])
-        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
-        many = int(np.sum(errors > self.threshold))
-        beyond = f"{many:,} row{'s' if many != 1 else ''} beyond".replace(",", " ")
-        texts = [f"{short(self.rule)}: {self.threshold:.3g}, {beyond}"]
-        texts += [f"row {short(ids[i], 20)}" for i in named]
-        flags = draw_flags(ax, [self.threshold, *errors[named]], texts)
-        for line, note in flags[1:]:
-            line.set(color=VERMILION, linewidth=0.7, linestyle="-")
-            note.set_color(VERMILION)
-        self.threshold_ = flags[0][0]
-        self.threshold_.set_color(INK)
-        self.furthest_ = flags[1:]
+            raise ValueError(f"bins={bins} must be at least 1.")
+        return errors
 
 
-def _widened(ends: Values) -> Values:
-    margin = 0.03 * float(ends[1] - ends[0])
-    return np.asarray(ends + np.array([-margin, margin]))
+def _bin_edges(errors: Values, threshold: float, bins: int) -> tuple[Values, bool]:
+    """Return the edges of the bars, and whether they are logarithmic.
 
-
-def _edges(errors: Values, threshold: float, bins: int) -> tuple[Values, bool]:
-    """Return the edges of the bars, and whether they are on a scale of logarithms.
-
-    The threshold is one of them where it lies between: no bar is half within.
+    The threshold is one of them where it lies between: no bar has rows of both sides.
     """
-    low, high, median = float(errors.min()), float(errors.max()), float(np.median(errors))
-    high = max(high, threshold)
-    log = low > 0 and high > WIDE * median
+    low, high = float(errors.min()), max(float(errors.max()), threshold)
+    log = low > 0 and high > WIDE * float(np.median(errors))
     if log:
         edges = np.geomspace(min(low, threshold if threshold > 0 else low), high, bins + 1)
     else:
@@ -216,6 +176,6 @@ def _edges(errors: Values, threshold: float, bins: int) -> tuple[Values, bool]:
         edges = np.linspace(min(low, threshold), high if high > low else low + 1.0, bins + 1)
     if edges[0] < threshold < edges[-1]:
         edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1 if bins > 1 else 0] = threshold
-    # Rounding of a geometric row must leave no error outside.
+    # Rounding in geomspace must leave no error outside.
     edges[0], edges[-1] = min(edges[0], float(errors.min())), max(edges[-1], float(errors.max()))
     return edges, log

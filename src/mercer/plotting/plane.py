@@ -1,67 +1,77 @@
-"""Contours of components over the plane of a model of two columns."""
+"""Scores and lengths of projections over the plane of a model with two columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import is_foreign, like, to_numpy, working_dtype
-from mercer.plotting.models import dense, scores_of, shares, split
-from mercer.plotting.panels import (
-    WIDEST,
-    Axes,
-    Panels,
-    Values,
-    entitle,
-    leftmost,
-    lowest,
-    matplotlib,
-    name,
-    panels,
-    short,
-)
-from mercer.plotting.points import INK, draw_key, draw_points, grouped
+from mercer.arrays import is_foreign, like, working_dtype
+from mercer.estimators.inspection import explained_ratio, host_rows, selected_scores, unwrap
+from mercer.plotting import base, points
+from mercer.plotting.base import Axes, Display, Values
 
-# Negative, zero, positive: pale, so that the points stand out.
-LAND = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
+# Pale, for the points to stand out: negative, zero, positive.
+SIGNED = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
+# From zero to the largest ever darker, and another hue for what exceeds it.
+LENGTHS, BEYOND = ("#fbfaf8", "#d5d0e8", "#a79dcd", "#7468ac"), "#e3c458"
 MARGIN = 0.12
 
 
-class ContoursDisplay:
+@dataclass(eq=False, repr=False)
+class PlaneDisplay(Display):
+    """Base of displays over a grid in the plane, one panel per component or model."""
+
+    x: Values
+    y: Values
+    _: KW_ONLY
+    rows: Values
+    names: Sequence[str] = ("x₁", "x₂")
+
+    def _finish(self, panel: Axes, title: str, shared: bool) -> None:
+        """Set limits and title; in a figure of our own, only the outer panels have axis labels."""
+        panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
+        base.set_texts(panel, title=title)
+        axes, across = list(self.axes_), base.row_length(len(self.axes_))
+        if not shared or panel in axes[-across:]:
+            base.set_texts(panel, xlabel=self.names[0])
+        if not shared or panel in axes[::across]:
+            base.set_texts(panel, ylabel=self.names[1])
+
+
+@dataclass(eq=False, repr=False)
+class ContoursDisplay(PlaneDisplay):
     """Contours of each component's score over the plane, with the rows on top.
 
     A line joins the points x of equal score yⱼ(x): straight and orthogonal to the component in
-    linear PCA, bent along the data in kernel PCA. Zero, the score of the mean, is the heavier
-    line. Each panel has its own scale of colours, symmetric about zero.
+    linear PCA, curved along the data in kernel PCA. Zero, the score of the mean, is the heavier
+    line. Each panel has its own color scale, symmetric about zero.
 
-    Make it with `from_estimator`.
+    Create it with `from_estimator`.
 
     Parameters
     ----------
     x, y : arrays of shape (r,)
-        Lines of the grid.
+        Coordinates of the grid.
     scores : array of shape (k, r, r)
-        Scores of each component drawn, at each y and x.
+        Scores on each component drawn, at each y and x.
     rows : array of shape (n, 2)
         Rows to draw.
     names : two of str
         Names of the columns.
-    components : sequence of k int
-        Which components these are, counted from 0.
-    ratio : array or None
-        The model's `explained_variance_ratio_`, all of it, for the titles.
-    labels : array of shape (n,) or None
-        Classes of the rows, or a number for each, as in `ScoresDisplay`.
+    components, ratio, labels
+        As in `ScoresDisplay`.
 
     Attributes
     ----------
-    axes_ : ndarray of Axes, one for each component
+    axes_ : ndarray of Axes, one per component
     figure_ : matplotlib Figure
     contours_ : list of QuadContourSet
-        The colours of each panel.
+        The colors of each panel.
     key_ : Legend, Colorbar or None
 
     References
@@ -80,26 +90,11 @@ class ContoursDisplay:
     ['Component 1 (89.1 %)', 'Component 2 (10.8 %)']
     """
 
-    def __init__(
-        self,
-        x: Values,
-        y: Values,
-        scores: Values,
-        *,
-        rows: Values,
-        names: Sequence[str] = ("x₁", "x₂"),
-        components: Sequence[int],
-        ratio: Any = None,
-        labels: Any = None,
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.scores = scores
-        self.rows = rows
-        self.names = names
-        self.components = components
-        self.ratio = ratio
-        self.labels = labels
+    scores: Values
+    _: KW_ONLY
+    components: Sequence[int]
+    ratio: Any = None
+    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -108,138 +103,226 @@ class ContoursDisplay:
         X: Any,
         labels: Any = None,
         *,
-        components: int | Iterable[int] | None = None,
+        components: Any = None,
         resolution: int = 120,
-        levels: int | Sequence[float] = 12,
+        levels: Any = 12,
         cmap: Any = None,
-        ax: Axes | Sequence[Axes] | Panels | None = None,
+        ax: Any = None,
     ) -> Self:
         """Draw the contours of a fitted model.
 
         Parameters
         ----------
         estimator : fitted model of two columns
-            Anything with `transform`. Its `explained_variance_ratio_`, or that of the last step
-            of a pipeline, goes into the titles.
+            Anything with `transform`, or a pipeline that ends in it.
         X : array or DataFrame of shape (n, 2)
-            Rows to draw; the plane is drawn as far as they reach. The names of a DataFrame's
-            columns become the labels of the axes.
+            Rows to draw; the grid covers them. The column names of a DataFrame label the axes.
         labels : array of shape (n,) or None
-            Classes of the rows, or a number for each, as in `ScoresDisplay`.
+            As in `ScoresDisplay.from_estimator`.
         components : int, iterable of int or None
-            How many of the first, or which ones, counted from 0. None: all, at most eight.
+            How many of the first, or indices. None: all, at most eight.
         resolution : int
             Points of the grid along each side.
         levels : int or increasing sequence
-            About how many steps, at round numbers; or the scores to draw lines at.
+            Approximate number of levels, at round numbers; or the scores at which to draw lines.
         cmap : str, Colormap or None
-            Colours from negative to positive.
+            Colors from negative to positive.
         ax : Axes, sequence of Axes or None
-            One for each component. None makes a figure, with a key where there are labels.
-
-        Returns
-        -------
-        ContoursDisplay
+            One per component. If None, a new figure is created, with a key if there are labels.
         """
-        rows, names = plane(estimator, X)
-        x, y, points = grid(rows, X, resolution)
-        scores, drawn = scores_of(estimator, points, components, 2 * WIDEST)
-        made = cls(
-            x,
-            y,
-            scores.T.reshape(len(drawn), len(y), len(x)),
-            rows=rows,
-            names=names,
-            components=drawn,
-            ratio=shares(estimator),
-            labels=labels,
-        )
-        return made.plot(ax, levels=levels, cmap=cmap)
+        rows, names = _plane(estimator, X)
+        x, y, grid = _grid(rows, X, resolution)
+        scores, selected = selected_scores(estimator, grid, components, base.MAX_PANELS)
+        Z, ratio = scores.T.reshape(len(selected), len(y), len(x)), explained_ratio(estimator)
+        style = {"components": selected, "ratio": ratio, "labels": labels}
+        display = cls(x, y, Z, rows=rows, names=names, **style)
+        return display.plot(ax, levels=levels, cmap=cmap)
 
-    def plot(
-        self,
-        ax: Axes | Sequence[Axes] | Panels | None = None,
+    def plot(self, ax: Any = None, *, levels: Any = 12, cmap: Any = None) -> Self:
+        """Draw the contours; parameters as in `from_estimator`. Returns the display."""
+        by = points.label_coloring(self.labels, len(self.rows))
+        axes = self._open_panels(ax, len(self.components))
+        titles = base.component_titles(self.components, self.ratio)
+        self.contours_, self.key_ = [], None
+        for panel, title, Z in zip(axes, titles, self.scores, strict=True):
+            self.contours_.append(self._draw_contours(panel, Z, levels, cmap))
+            collections = points.draw_points(panel, self.rows, by)
+            self._finish(panel, title, shared=ax is None)
+        if ax is None:
+            self.key_ = points.draw_key(list(axes), by, collections, "outside lower center")
+        return self
+
+    def _draw_contours(self, ax: Axes, Z: Values, levels: Any, cmap: Any) -> Any:
+        """Draw the contours of one component, with zero in the middle of the colors."""
+        colors = base.matplotlib("colors")
+        cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
+        norm = colors.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
+        if np.ptp(Z) == 0:  # a constant has no contours
+            return ax.pcolormesh(self.x, self.y, Z, norm=norm, cmap=cmap, shading="gouraud")
+        extend = "neither" if isinstance(levels, Integral) else "both"
+        filled = ax.contourf(self.x, self.y, Z, levels, norm=norm, cmap=cmap, extend=extend)
+        zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
+        lines = {"colors": base.INK, "linewidths": np.where(zero, 1.0, 0.4), "linestyles": "solid"}
+        ax.contour(self.x, self.y, Z, filled.levels, **lines)
+        return filled
+
+
+@dataclass(eq=False, repr=False)
+class NormsDisplay(PlaneDisplay):
+    r"""Lengths :math:`\|P\Phi(x)\|` of projections over the plane, on one color scale.
+
+    P is each model's own operator, and Φ(x) is centered where the model centers. The length is
+    :math:`\sqrt{y^TGy}` for scores y and the inner products G of the components; with a kernel of
+    k(x, x) = 1 it is close to one near rows that the components represent well. Models that
+    approximate the first one should look like it.
+
+    Create it with `from_estimators`, or `from_estimator` for one.
+
+    Parameters
+    ----------
+    x, y, rows, names
+        As in `ContoursDisplay`.
+    norms : mapping of str to array of shape (r, r)
+        Norms at each y and x, by the title of their panel. The first sets the scale; values beyond
+        it have a color of their own.
+    basis : array of shape (m, 2) or None
+        Points to mark in the first panel.
+
+    Attributes
+    ----------
+    axes_ : ndarray of Axes, one per model
+    figure_ : matplotlib Figure
+    contours_ : list of QuadContourSet
+        The colors of each panel.
+    colorbar_ : Colorbar or None
+        None where Axes were passed.
+
+    References
+    ----------
+    Y. Washizawa, Subset basis approximation of kernel principal component analysis (2012),
+    Figs. 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Subset
+    >>> from mercer.plotting import NormsDisplay
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> kpca = KernelPCA(3, kernel="rbf", center=False)
+    >>> subset = KernelPCA(3, kernel="rbf", center=False, method=Subset(10))
+    >>> models = {"All rows": kpca.fit(X), "Ten": subset.fit(X)}
+    >>> [ax.get_title() for ax in NormsDisplay.from_estimators(models, X).axes_]
+    ['All rows', 'Ten']
+    """
+
+    norms: Mapping[str, Values]
+    _: KW_ONLY
+    basis: Any = None
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        X: Any,
         *,
-        levels: int | Sequence[float] = 12,
+        basis: Any = None,
+        resolution: int = 120,
+        levels: Any = 10,
         cmap: Any = None,
+        ax: Any = None,
     ) -> Self:
-        """Draw the contours.
+        """Draw the norms of fitted models, side by side.
 
         Parameters
         ----------
-        ax, levels, cmap
-            As in `from_estimator`.
-
-        Returns
-        -------
-        ContoursDisplay
-            Itself.
+        estimators : mapping of str to fitted models of two columns
+            Panels by their titles.
+        X, resolution, levels
+            As in `ContoursDisplay.from_estimator`.
+        basis : array of shape (m, 2) or None
+            Points to mark in the first panel.
+        cmap : str, Colormap or None
+            Colors from zero to the largest.
+        ax : Axes, sequence of Axes or None
+            One per model. If None, a new figure is created, with a color bar.
         """
-        labels = grouped(self.labels, len(self.rows))
-        axes = panels(ax, len(self.components))
-        ratio = None if self.ratio is None else to_numpy(self.ratio)
-        self.contours_, marks = [], []
-        for panel, j, Z in zip(axes, self.components, self.scores, strict=True):
-            self.contours_.append(landscape(panel, self.x, self.y, Z, levels, cmap))
-            marks = draw_points(panel, self.rows, labels)
-            panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
-            entitle(panel, title=name(j, ratio))
-        name_plane(axes, self.names, given=ax is not None)
-        self.key_ = None
+        if not estimators:
+            raise ValueError("estimators is empty: pass at least one model by name.")
+        (rows, names), *_ = [_plane(model, X) for model in estimators.values()]
+        x, y, grid = _grid(rows, X, resolution)
+        shape = len(y), len(x)
+        norms = {name: _norms(model, grid).reshape(shape) for name, model in estimators.items()}
+        display = cls(x, y, norms, rows=rows, names=names, basis=basis)
+        return display.plot(ax, levels=levels, cmap=cmap)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
+        """Draw the norms of one fitted model; options as in `from_estimators`."""
+        return cls.from_estimators({type(unwrap(estimator)[1]).__name__: estimator}, X, **options)
+
+    def plot(self, ax: Any = None, *, levels: Any = 10, cmap: Any = None) -> Self:
+        """Draw the norms; parameters as in `from_estimators`. Returns the display."""
+        largest = float(next(iter(self.norms.values())).max()) or 1.0
+        if isinstance(levels, Integral):
+            levels = base.matplotlib("ticker").MaxNLocator(int(levels)).tick_values(0.0, largest)
+        colors = base.matplotlib("colors")
+        if cmap is None:
+            cmap = colors.LinearSegmentedColormap.from_list("lengths", LENGTHS)
+            cmap = cmap.with_extremes(over=BEYOND)
+        style = {"norm": colors.Normalize(levels[0], levels[-1]), "cmap": cmap, "extend": "max"}
+        self.contours_ = []
+        axes = self._open_panels(ax, len(self.norms), "models")
+        for panel, (title, Z) in zip(axes, self.norms.items(), strict=True):
+            self.contours_.append(panel.contourf(self.x, self.y, Z, levels, **style))
+            if np.ptp(Z) > 0:
+                lines = {"colors": base.INK, "linewidths": 0.5, "linestyles": "solid"}
+                panel.contour(self.x, self.y, Z, levels, **lines)
+            dots = {"s": 2.0, "color": base.INK, "alpha": 0.35, "linewidths": 0, "zorder": 3}
+            panel.scatter(*self.rows.T, rasterized=len(self.rows) > 10_000, **dots)
+            self._finish(panel, title, shared=ax is None)
+        if self.basis is not None:
+            marks = {"s": 16, "color": base.VERMILION, "linewidths": 0.5, "edgecolors": "white"}
+            self.axes_[0].scatter(*host_rows(self.basis).T, zorder=4, **marks)
+        self.colorbar_ = None
         if ax is None:
-            self.key_ = draw_key(list(axes), labels, marks, "outside lower center")
-        self.axes_, self.figure_ = axes, axes[0].figure
+            self.colorbar_ = self.figure_.colorbar(self.contours_[0], ax=list(self.axes_))
+            self.colorbar_.set_label("‖PΦ(x)‖")
         return self
 
 
-def plane(model: Any, X: Any) -> tuple[Values, list[str]]:
-    """Return the rows of a plane and the names of its two axes."""
-    takes = getattr(model, "n_features_in_", 2)
-    if takes != 2:
+def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
+    """Return rows with two columns and the names of the columns, or raise an error."""
+    d = getattr(model, "n_features_in_", 2)
+    if d != 2:
         raise ValueError(
-            f"This {type(split(model)[1]).__name__} takes {takes} columns, and contours need a "
-            "plane. Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
+            f"This {type(unwrap(model)[1]).__name__} takes {d} columns, and contours need two. "
+            f"Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
         )
-    rows = dense(X)
+    rows = host_rows(X)
     if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
-        raise ValueError(f"X has shape {rows.shape}; contours need rows of two columns.")
+        raise ValueError(f"X has shape {rows.shape}: contours need rows with two columns.")
     if not np.isfinite(rows.astype(np.float64)).all():
-        raise ValueError("X contains NaN or infinity, which no plane reaches. Drop such rows.")
-    names = getattr(X, "columns", ("x₁", "x₂"))
-    return rows, [short(column) for column in names]
+        raise ValueError("X contains NaN or infinity. Drop such rows.")
+    return rows, [base.one_line(name) for name in getattr(X, "columns", ("x₁", "x₂"))]
 
 
-def name_plane(axes: Panels, names: Sequence[str], given: bool) -> None:
-    """Name the axes: in a figure of our own the panels share them, and the outer ones do."""
-    for panel in axes if given else lowest(axes):
-        entitle(panel, xlabel=names[0])
-    for panel in axes if given else leftmost(axes):
-        entitle(panel, ylabel=names[1])
-
-
-def grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
-    """Return the lines of a grid around the rows, and its points, y by y, in the kind of X."""
+def _grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
+    """Return the coordinates of a grid around the rows, and its points as the type of X."""
     if resolution < 2:
-        raise ValueError(f"resolution={resolution}, but a grid has at least 2 points a side.")
+        raise ValueError(f"resolution={resolution} must be at least 2 points per side.")
     low, high = (np.asarray(end, np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
     margin = MARGIN * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T
-    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    if hasattr(X, "columns"):  # A model fitted to names asks for them; pandas and polars alike.
-        return x, y, type(X)(dict(zip(X.columns, points.T, strict=True)))
-    return x, y, like(points, X if is_foreign(X) else rows, working_dtype(rows.dtype))
+    grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    if hasattr(X, "columns"):  # a model fitted with names expects them; pandas and polars alike
+        return x, y, type(X)(dict(zip(X.columns, grid.T, strict=True)))
+    return x, y, like(grid, X if is_foreign(X) else rows, working_dtype(rows.dtype))
 
 
-def landscape(ax: Axes, x: Values, y: Values, Z: Values, levels: Any, cmap: Any) -> Any:
-    """Draw the contours of one component, zero in the middle of the colours."""
-    colours = matplotlib("colors")
-    cmap = colours.LinearSegmentedColormap.from_list("land", LAND) if cmap is None else cmap
-    norm = colours.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
-    if np.ptp(Z) == 0:  # A constant has no contours: one colour, that of its sign.
-        return ax.pcolormesh(x, y, Z, norm=norm, cmap=cmap, shading="gouraud")
-    extend = "neither" if isinstance(levels, Integral) else "both"
-    filled = ax.contourf(x, y, Z, levels=levels, norm=norm, cmap=cmap, extend=extend)
-    zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
-    widths = np.where(zero, 1.0, 0.4)
-    ax.contour(x, y, Z, levels=filled.levels, colors=INK, linewidths=widths, linestyles="solid")
-    return filled
+def _norms(model: Any, rows: Any) -> Values:
+    """Return ‖PΦ(x)‖ of rows: the length of the scores where the components are orthonormal."""
+    overlaps = getattr(getattr(unwrap(model)[1], "projection_", None), "overlaps", None)
+    scores = selected_scores(model, rows, None, sys.maxsize)[0].astype(np.float64)
+    squares = np.einsum("ij,ij->i", scores, scores if overlaps is None else scores @ overlaps)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))

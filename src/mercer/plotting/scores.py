@@ -1,39 +1,101 @@
-"""Scores of two components against each other."""
+"""Scores of components against each other: of two, or of several pair by pair."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from mercer.arrays import to_numpy
-from mercer.plotting.models import dense, scores_of, shares
-from mercer.plotting.panels import Axes, Values, chosen, entitle, name, open_panel
-from mercer.plotting.points import draw_key, draw_points, grouped
+from mercer.estimators import inspection
+from mercer.estimators.coloring import Coloring
+from mercer.messages import percent
+from mercer.plotting import base, points
+from mercer.plotting.base import Axes, Display, Values
 
 
-class ScoresDisplay:
-    """Scores of two components against each other, coloured by label.
+@dataclass(eq=False, repr=False)
+class ScoreDisplay(Display):
+    """Base of displays of scores."""
 
-    Make it with `from_estimator` or `from_scores`.
+    default_components: ClassVar[int] = 2
+    scores: Any
+    _: KW_ONLY
+    components: Any = (0, 1)
+    ratio: Any = None
+    labels: Any = None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, labels: Any = None, *, components: Any = None, ax: Any = None
+    ) -> Self:
+        """Draw the scores that a fitted model gives rows and return the display.
+
+        Parameters
+        ----------
+        estimator : fitted model
+            Anything with `transform`, a model built on one, or a pipeline that ends in one.
+        X : array, sparse matrix, DataFrame, path or Source
+            Rows, read block by block; only the scores to draw are kept in memory.
+        labels : array of shape (n,) or None
+            Classes of the rows, for a legend. Floats and dates with more than 20 distinct values,
+            and integers with more than 60, are a scale with a color bar.
+        components : int, iterable of int or None
+            How many of the first, or indices. None: the first two, of pairs the first four.
+        ax : Axes, array of k×k Axes for pairs, or None
+            If None, a new figure is created.
+        """
+        Y, selected = inspection.selected_scores(estimator, X, components, cls.default_components)
+        ratio = inspection.explained_ratio(estimator)
+        return cls(Y, components=selected, ratio=ratio, labels=labels).plot(ax)
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Any,
+        *,
+        components: Any = None,
+        ratio: Any = None,
+        labels: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw scores that `transform` returned and return the display.
+
+        Parameters
+        ----------
+        scores : array or DataFrame of shape (n, k)
+            Scores on all components.
+        ratio : array of shape (k,) or None
+            The model's `explained_variance_ratio_`, for the axis labels.
+        components, labels, ax
+            As in `from_estimator`.
+        """
+        Y = check_scores(scores)
+        selected = inspection.select_components(components, Y.shape[1], cls.default_components)
+        return cls(Y[:, selected], components=selected, ratio=ratio, labels=labels).plot(ax)
+
+
+class ScoresDisplay(ScoreDisplay):
+    """Scores of two components against each other, colored by label.
+
+    Create it with `from_estimator` or `from_scores`.
 
     Parameters
     ----------
     scores : array of shape (n, 2) or (n, 1)
-        Scores along the components drawn; of one component, they are drawn row by row.
+        Scores on the components drawn; of one component, they are drawn row by row.
     components : sequence of int
-        Which components these are, across and up, counted from 0.
-    ratio : array or None
-        The model's `explained_variance_ratio_`, all of it, for the labels of the axes.
-    labels : array of shape (n,) or None
-        Classes of the rows, named in a legend, or numbers along a scale of colours.
+        Indices of these components, horizontal first.
+    ratio, labels
+        As in `from_scores`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     points_ : list of PathCollection
-        One for each class, in the order of the legend; rows without a label are grey. Of more
-        than 3000 rows, one for all classes, which are mixed so that none lies over the others.
+        One per class, in the order of the legend; rows without a label are gray. More than 3000
+        rows are one collection of all classes in mixed order, in which none covers the others.
     key_ : Legend, Colorbar or None
 
     Examples
@@ -47,132 +109,152 @@ class ScoresDisplay:
     ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
     """
 
-    def __init__(
-        self,
-        scores: Any,
-        *,
-        components: Any = (0, 1),
-        ratio: Any = None,
-        labels: Any = None,
-    ) -> None:
-        self.scores = scores
-        self.components = components
-        self.ratio = ratio
-        self.labels = labels
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        labels: Any = None,
-        *,
-        components: Any = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw the scores that a fitted model gives rows.
-
-        Parameters
-        ----------
-        estimator : fitted model
-            Anything with `transform`, what is built around it, or a pipeline that ends in it.
-        X : array, sparse matrix, DataFrame, path or Source
-            Rows; only their scores along the components drawn are held.
-        labels : array of shape (n,) or None
-            Classes of the rows. Floats of more than 20 values, and whole numbers of more than
-            60, are a scale of colours, with its bar.
-        components : one or two of int, or None
-            Which ones, across and up, counted from 0. None: the first two.
-        ax : Axes or None
-            None makes a figure.
-
-        Returns
-        -------
-        ScoresDisplay
-        """
-        scores, drawn = scores_of(estimator, X, components, 2)
-        made = cls(scores, components=drawn, ratio=shares(estimator), labels=labels)
-        return made.plot(ax)
-
-    @classmethod
-    def from_scores(
-        cls,
-        scores: Any,
-        *,
-        components: Any = None,
-        ratio: Any = None,
-        labels: Any = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw scores that are there already: what `transform` gave.
-
-        Parameters
-        ----------
-        scores : array or DataFrame of shape (n, k)
-            Scores along all components.
-        components, labels, ax
-            As in `from_estimator`.
-        ratio : array of shape (k,) or None
-            The model's `explained_variance_ratio_`, for the labels of the axes.
-
-        Returns
-        -------
-        ScoresDisplay
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer.plotting import ScoresDisplay
-        >>> scores = np.random.default_rng(0).normal(size=(50, 3))
-        >>> ScoresDisplay.from_scores(scores, components=(2, 0)).ax_.get_xlabel()
-        'Component 3'
-        """
-        Y = checked_scores(scores)
-        drawn = chosen(components, Y.shape[1], 2)
-        return cls(Y[:, drawn], components=drawn, ratio=ratio, labels=labels).plot(ax)
+    figsize = (5.4, 3.9)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the scores.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            None makes a figure.
-
-        Returns
-        -------
-        ScoresDisplay
-            Itself.
-        """
-        Y = checked_scores(self.scores)
+        """Draw the scores on the Axes passed, or in a new figure, and return the display."""
+        Y, titles = check_scores(self.scores), base.component_titles(self.components, self.ratio)
         if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
             raise ValueError(
-                f"components={self.components!r} of scores of shape {Y.shape}: two are drawn, "
-                f"such as (0, 1), or one."
+                f"components={self.components!r}, and scores has shape {Y.shape}: pass the scores "
+                f"on one or two components and their indices, such as (0, 1)."
             )
-        labels = grouped(self.labels, len(Y))
-        ours = ax is None
-        ax = open_panel(5.4, 3.9) if ax is None else ax
-        ratio = None if self.ratio is None else to_numpy(self.ratio)
-        texts = [name(j, ratio) for j in self.components]
-        if len(texts) == 1:
-            Y, texts = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *texts]
-        self.points_ = draw_points(ax, Y, labels)
-        entitle(ax, xlabel=texts[0], ylabel=texts[1])
-        # To find the emptiest corner takes long with many points.
-        inside = "best" if len(Y) < 5000 else "upper right"
-        self.key_ = draw_key([ax], labels, self.points_, "outside right upper" if ours else inside)
-        self.ax_, self.figure_ = ax, ax.figure
+        if len(titles) == 1:
+            Y, titles = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *titles]
+        base.set_texts(self._open(ax), xlabel=titles[0], ylabel=titles[1])
+        self.points_, self.key_ = points.draw_labeled(self.ax_, Y, self.labels, outside=ax is None)
         return self
 
 
-def checked_scores(scores: Any) -> Values:
-    """Return scores as rows of numbers, or say what they are instead."""
-    Y = dense(scores)
+class PairsDisplay(ScoreDisplay):
+    """Pairs of components: scores against each other, histograms on the diagonal.
+
+    Create it with `from_estimator` or `from_scores`.
+
+    Parameters
+    ----------
+    scores : array of shape (n, k)
+        Scores on the components drawn.
+    components, ratio, labels
+        As in `ScoresDisplay`.
+
+    Attributes
+    ----------
+    axes_ : ndarray of shape (k, k)
+        The Axes; None above the diagonal of a new figure.
+    figure_ : matplotlib Figure
+    points_ : dict of (int, int) to list of PathCollection
+        The points of each panel below the diagonal, by row and column.
+    histograms_ : list of list of StepPatch
+        Those on the diagonal, one per class.
+    key_ : Legend, Colorbar or None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import PCA
+    >>> from mercer.plotting import PairsDisplay
+    >>> X, species = load_iris(return_X_y=True)
+    >>> display = PairsDisplay.from_estimator(PCA(3).fit(X), X, labels=species)
+    >>> sorted(display.points_)
+    [(1, 0), (2, 0), (2, 1)]
+    """
+
+    default_components = 4
+
+    def plot(self, ax: Any = None, *, bins: int = 25) -> Self:
+        """Draw the pairs and return the display.
+
+        Parameters
+        ----------
+        ax : array of k×k Axes or None
+            If None, a new figure is created. Axes above the diagonal are made invisible.
+        bins : int
+            Number of bars in each histogram.
+        """
+        Y = check_scores(self.scores)
+        k = Y.shape[1]
+        if k != len(self.components):
+            raise ValueError(
+                f"components={self.components!r}, and scores has shape {Y.shape}: pass one index "
+                f"per column of scores."
+            )
+        by = points.label_coloring(self.labels, len(Y))
+        self._open_square(ax, k)
+        low, high = Y.min(axis=0).astype(float), Y.max(axis=0).astype(float)
+        margin = np.where(high > low, 0.06 * (high - low), 0.5 * np.maximum(np.abs(low), 1.0))
+        limits = np.stack([low - margin, high + margin], axis=1)
+        self.points_: Any = {}
+        self.histograms_ = []
+        for i in range(k):
+            edges = np.linspace(limits[i, 0], limits[i, 1], bins + 1)
+            self.histograms_.append(_draw_histogram(self.axes_[i, i], Y[:, i], by, edges))
+            for j in range(i):
+                self.points_[i, j] = points.draw_points(self.axes_[i, j], Y[:, [j, i]], by)
+                self.axes_[i, j].set(xlim=limits[j], ylim=limits[i])
+        self._write_texts()
+        self.key_ = None
+        if self.points_ and by is not None and (ax is None or by.numbers is not None):
+            lower, place = list(self.axes_[np.tril_indices(k)]), "outside right upper"
+            self.key_ = points.draw_key(lower, by, self.points_[1, 0], place)
+        return self
+
+    def _open_square(self, ax: Any, k: int) -> None:
+        """Set k×k Axes, of which those above the diagonal are not drawn."""
+        side = 1.75 * k + 0.6
+        if ax is not None:
+            self.axes_ = base.check_axes(ax, k * k, "panels").reshape(k, k)
+        else:
+            self.axes_ = base.new_figure(side + 0.6, side).subplots(k, k, squeeze=False)
+        self.figure_ = self.axes_[0, 0].figure
+        for i, j in np.ndindex(k, k):
+            if ax is None and j > i:
+                self.axes_[i, j].remove()
+                self.axes_[i, j] = None
+            elif j > i:
+                self.axes_[i, j].set_visible(False)
+            elif ax is None:
+                self.axes_[i, j].spines[["top", "right"]].set_visible(False)
+
+    def _write_texts(self) -> None:
+        """Label the outer panels, and write each share of the variance on the diagonal."""
+        axes, last = self.axes_, len(self.components) - 1
+        for i, j in zip(*np.tril_indices(last + 1), strict=True):  # one scale per row and column
+            ticks = {"labelbottom": i == last, "labelleft": j == 0 and i > 0}
+            axes[i, j].tick_params(labelsize="small", **ticks)
+        for k, component in enumerate(self.components):
+            base.set_texts(axes[last, k], xlabel=f"Component {component + 1}")
+            if k:
+                base.set_texts(axes[k, 0], ylabel=f"Component {component + 1}")
+            if self.ratio is not None:
+                share = percent(to_numpy(self.ratio)[component], 1)
+                style = {"ha": "right", "va": "top", "fontsize": "small"}
+                axes[k, k].text(0.97, 0.95, share, transform=axes[k, k].transAxes, **style)
+
+
+def _draw_histogram(ax: Axes, column: Values, by: Coloring | None, edges: Values) -> list[Any]:
+    """Draw the distribution of scores, class by class as long as each has a color of its own."""
+    if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
+        patches = []
+        for group in points.color_groups(by):
+            counts = np.histogram(column[group.rows], edges)[0]
+            ax.stairs(counts, edges, fill=True, color=group.color, alpha=0.25)
+            patches.append(ax.stairs(counts, edges, color=group.color, linewidth=0.9))
+    else:
+        color = base.BLUE if by is None else base.GRAY
+        patches = [ax.stairs(np.histogram(column, edges)[0], edges, fill=True, color=color)]
+    ax.set(xlim=edges[[0, -1]], ylim=(0, 1.2 * ax.get_ylim()[1]), yticks=[])
+    ax.spines["left"].set_visible(False)
+    return patches
+
+
+def check_scores(scores: Any) -> Values:
+    """Return scores as an array of finite numbers, or raise an error."""
+    Y = inspection.host_rows(scores)
     if Y.ndim != 2 or 0 in Y.shape:
-        raise ValueError(f"scores has shape {Y.shape}; rows and columns are needed, one at least.")
+        raise ValueError(f"scores has shape {Y.shape}: pass at least one row and one column.")
     if Y.dtype.kind not in "iufb":
-        raise ValueError(f"scores holds {Y.dtype}, and numbers are needed: what transform gave.")
+        raise ValueError(f"scores has dtype {Y.dtype}: pass numbers, as transform returns them.")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
         raise ValueError(

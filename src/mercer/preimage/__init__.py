@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.kernels import RBF, Kernel, Linear
-from mercer.kernels.pair import Diagonal
+from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.base import Found, Preimage
 from mercer.preimage.distances import Distances
@@ -51,7 +51,7 @@ def suited_to(kernel: Kernel | None) -> str:
     if kernel is None:
         return "ridge"
     try:
-        kernel.slopes(Diagonal(Points(np.ones((1, 1)))))
+        kernel.slopes(DiagonalPair(Points(np.ones((1, 1)))))
     except ValueError:
         return "ridge"
     return "gradient"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, svd
-from mercer.kernels.parameters import whole
+from mercer.checks import check_whole
 from mercer.preimage.base import Preimage, Sought
 from mercer.preimage.target import Axes, Target
 
@@ -50,11 +50,11 @@ class Distances(Preimage):
         return 48 + 40 * int(self.neighbors)
 
     def check(self) -> None:
-        whole(self, "neighbors")
+        check_whole(self, "neighbors")
 
     def require(self, axes: Axes) -> None:
         try:
-            axes.kernel.sqdist_of(np.zeros(1))
+            axes.kernel.input_sqdist(np.zeros(1))
         except ValueError as error:
             raise ValueError(
                 f"{self!r} asks the kernel how far rows are apart. {error} Use "
@@ -66,7 +66,7 @@ class Distances(Preimage):
         nearest = target.nearest(int(self.neighbors))
         with np.errstate(divide="ignore"):
             apart = np.take_along_axis(target.apart, nearest, axis=1)
-            delta = np.asarray(target.axes.kernel.sqdist_of(apart), np.float64)
+            delta = np.asarray(target.axes.kernel.input_sqdist(apart), np.float64)
         # No row is so far from those at infinity: the nearest stands in for them.
         known = np.isfinite(delta)
         nearest = np.where(known, nearest, nearest[:, :1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.arrays import Matrix
-from mercer.kernels.parameters import positive, require, whole
+from mercer.checks import check_positive, check_whole, require
 from mercer.preimage.base import Preimage, Sought
 from mercer.preimage.descent import Way, search
 from mercer.preimage.slopes import require_slopes
@@ -44,8 +44,8 @@ class Gradient(Preimage):
         self.max_iter, self.tol, self.restarts, self.memory = max_iter, tol, restarts, memory
 
     def check(self) -> None:
-        whole(self, "max_iter", "memory")
-        positive(self, "tol")
+        check_whole(self, "max_iter", "memory")
+        check_positive(self, "tol")
         require(self, "restarts", self.restarts in range(11), "a whole number from 0 to 10")
 
     def require(self, axes: Axes) -> None:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.checks import check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
-from mercer.kernels.parameters import positive
 from mercer.messages import format_parameter
 from mercer.preimage.base import Preimage, Sought, checked
 from mercer.preimage.target import Target, as_axes
@@ -62,9 +62,9 @@ class Ridge(Preimage):
         self.alpha, self.gamma, self.kernel = alpha, gamma, kernel
 
     def check(self) -> None:
-        positive(self, "alpha")
+        check_positive(self, "alpha")
         if self.gamma is not None:
-            positive(self, "gamma")
+            check_positive(self, "gamma")
             if self.kernel is not None:
                 raise ValueError(
                     f"{self!r}: gamma is the scale of an RBF. Pass it to the kernel instead."

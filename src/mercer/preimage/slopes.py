@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.kernels.pair import Diagonal
+from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.target import Axes
 
@@ -12,7 +12,7 @@ from mercer.preimage.target import Axes
 def require_slopes(owner: Any, axes: Axes) -> None:
     """Refuse kernels that have no gradient, and name the methods that need none."""
     try:
-        axes.kernel.slopes(Diagonal(Points(axes.basis.rows[:1])))
+        axes.kernel.slopes(DiagonalPair(Points(axes.basis.rows[:1])))
     except ValueError as error:
         raise ValueError(
             f'{owner!r} follows the gradient of the kernel. {error} Use "ridge", which works with '

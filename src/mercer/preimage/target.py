@@ -20,8 +20,8 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.data import Block, as_source, placed
-from mercer.kernels.base import Kernel
-from mercer.kernels.pair import Beside, Diagonal, Pair
+from mercer.kernels import Kernel
+from mercer.kernels.pair import DiagonalPair, TilePair
 from mercer.kernels.points import Points
 from mercer.projection import KernelProjection
 
@@ -61,7 +61,7 @@ class Axes:
     @cached_property
     def own(self) -> Vector:
         """k(y, y) of every row of the basis."""
-        return np.asarray(self.kernel.on_itself(self.basis), np.float64)
+        return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
 
     @cached_property
     def spread(self) -> float:
@@ -154,23 +154,23 @@ class Target:
                 each = gamma * away
                 weight[:, at] -= 2.0 * to_numpy(xp.sum(each, axis=1))[:, None]
                 size[:, at] += 2.0 * to_numpy(xp.sum(xp.abs(each), axis=1))[:, None]
-        for part in kernel.slopes(Diagonal(x)):
+        for part in kernel.slopes(DiagonalPair(x)):
             at = slice(None) if part.columns is None else list(part.columns)
             own = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
             weight[:, at] += own
             size[:, at] += np.abs(own)
         return Slope(self._value(x, pair, gamma), pull, weight, size)
 
-    def _beside(self, x: Points) -> Pair:
-        return next(Beside(x, self.axes.there).tiles(whole=True))
+    def _beside(self, x: Points) -> TilePair:
+        return TilePair.between(x, self.axes.there)
 
-    def _value(self, x: Points, pair: Pair, gamma: Array) -> Vector:
+    def _value(self, x: Points, pair: TilePair, gamma: Array) -> Vector:
         K = self.axes.kernel.on(pair)
         if isinstance(gamma, np.ndarray):
             toward: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
         else:
             toward = to_numpy(namespace(gamma).sum(gamma * K, axis=1))
-        return np.asarray(to_numpy(self.axes.kernel.on_itself(x)) - 2.0 * toward, np.float64)
+        return np.asarray(to_numpy(self.axes.kernel.on_diagonal(x)) - 2.0 * toward, np.float64)
 
 
 def as_axes(owner: Any, projection: KernelProjection, products: Matrix | None = None) -> Axes:
@@ -195,7 +195,7 @@ def _products(kernel: Kernel, y: Points, weights: Matrix) -> Matrix:
     """Return K times the weights, some rows of K at a time."""
 
     def times(block: Block) -> Matrix:
-        pair = next(Beside(Points(block.rows, block.start), y).tiles(whole=True))
+        pair = TilePair.between(Points(block.rows, block.start), y)
         return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ weights)
 
     source = as_source(y.rows).map(times, weights.shape[1], np.float64, 4 * 8 * len(y))

@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, cast, empty, is_finite, like, namespace, to_numpy
 from mercer.data import Block, Fold, Source, require_finite_rows
+from mercer.kernels import Frequencies
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.slopes import Frequencies
+from mercer.kernels.points import cast_rows
 from mercer.projection.base import Projection
 from mercer.projection.linear import LinearProjection
 
@@ -105,7 +105,7 @@ def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, dtype: np.dt
     After whole turns are subtracted, float32 is as good, and faster.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # checked by the caller
-        angles, xp = _angles(as_precise(rows, np.float64), omega, shift), namespace(omega)
+        angles, xp = _angles(cast_rows(rows, np.float64), omega, shift), namespace(omega)
         if dtype != np.float64 and float(xp.max(xp.abs(angles))) < _MANY_TURNS:
             angles = cast(angles - _TURN * xp.round(angles * (1.0 / _TURN)), dtype)
         q, a = int(angles.shape[1]), cast(amplitude, dtype)

@@ -23,8 +23,7 @@ from mercer.arrays import (
 )
 from mercer.data import Block, Source, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.far import sums_over
-from mercer.kernels.feature_map import KernelMap
+from mercer.kernels.feature_map import KernelMap, kernel_sums
 from mercer.projection.base import Projection
 
 
@@ -119,7 +118,7 @@ class KernelProjection(Projection):
 
         d = source.shape[1]
         rows = source.map(dense_rows, d, dtype, extra_bytes=d * np.dtype(dtype).itemsize)
-        return sums_over(self.kernel, self.basis, rows, (self.mean, W), after, width)
+        return kernel_sums(self.kernel, self.basis, rows, (self.mean, W), after, width)
 
     @property
     def _orthonormal(self) -> Matrix:
@@ -190,7 +189,7 @@ def joint_residuals(
     ends = np.cumsum([0, *(len(each.mean) for each in projections)]).tolist()
 
     def measure(block: Block) -> Array:
-        h, diag = features(block), kernel.on_itself(joint.points(block, dtype))
+        h, diag = features(block), kernel.on_diagonal(joint.points(block, dtype))
         parts = (h[:, start:stop] for start, stop in pairwise(ends))
         columns = [f(part, diag, block) for f, part in zip(distances, parts, strict=True)]
         return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)

@@ -1,4 +1,4 @@
-"""The page: templates, styles, scripts and data in one file that asks for nothing else."""
+"""The page: templates, style, scripts and data in one file, and how texts and numbers look."""
 
 from __future__ import annotations
 
@@ -6,92 +6,150 @@ import base64
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Mapping
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer import extras
-from mercer.report import text
+from mercer.extras import extra
+from mercer.messages import percent
 
 _SCRIPTS = ("base.js", "theme.js", "tables.js", "scree.js", "scatter.js", "errors.js", "start.js")
+# Characters that change the direction of the text around them.
+_DIRECTION = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
-def extra(module: str) -> Any:
-    """Import what the report is made with, or say how to get it."""
-    return extras.extra(module, "report", "mercer.report makes its page with")
-
-
-def ready() -> None:
-    """Refuse to begin where what a page is made with is not installed."""
+def require_packages() -> None:
+    """Raise an error that says how to install what a report needs, if it is missing."""
     for module in ("jinja2", "plotly"):
-        extra(module)
+        _package(module)
 
 
-def packed(values: npt.NDArray[Any]) -> dict[str, str]:
-    """Return numbers as JSON can hold them: their bytes, and how to read them."""
-    kind = {"f4": "<f4", "f8": "<f8", "i4": "<i4", "u1": "|u1"}[values.dtype.str[1:]]
-    data = np.ascontiguousarray(values).astype(kind, copy=False).tobytes()
-    return {"kind": kind[1:], "data": base64.b64encode(data).decode("ascii")}
+def _package(module: str) -> Any:
+    return extra(module, "report", "mercer.report makes its page with")
 
 
-def floats(values: npt.NDArray[np.float64]) -> dict[str, str]:
-    """Return numbers in single precision, or in double where that cannot hold them."""
-    size = np.abs(values[np.isfinite(values) & (values != 0)])
-    fits = not len(size) or (float(size.max()) < 1e37 and float(size.max()) > 1e-30)
-    return packed(values.astype(np.float32 if fits else np.float64))
+def clean_text(value: Any, most: int = 1000) -> str:
+    """Return a text that can stand anywhere on a page: bounded, without control characters.
+
+    Lone surrogates have no UTF-8, NUL ends a page for some readers, and direction marks would
+    turn the text around them.
+    """
+    text = value if isinstance(value, str) else str(value)
+    text = "".join(map(_printable, text[: most + 1]))
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def embedded(data: Any) -> str:
-    """Return JSON that ends no script, begins no comment and holds no line separator."""
-    written = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":  # these stand in strings only
-        written = written.replace(character, f"\\u{ord(character):04x}")
-    return written
+def _printable(character: str) -> str:
+    if character.isspace():
+        return " "
+    invisible = unicodedata.category(character) in ("Cc", "Cs", "Cn")
+    return "\ufffd" if invisible or ord(character) in _DIRECTION else character
 
 
-def page(context: Mapping[str, Any], data: Any) -> str:
-    """Return the page."""
-    jinja2 = extra("jinja2")
+def short_text(value: Any, most: int = 60) -> str:
+    """Return a text for a table or a legend; an empty one is marked."""
+    text = clean_text(value, most)
+    return text if text.strip() else "(empty)"
+
+
+def format_count(n: float) -> str:
+    """Write an integer: ``100 000``."""
+    return f"{round(n):,}".replace(",", "\u202f")
+
+
+def format_quantity(n: int, one: str, many: str | None = None) -> str:
+    """Write a number of things: ``1 row``, ``2 rows``."""
+    return f"{format_count(n)} {one if n == 1 else many or one + 's'}"
+
+
+def format_number(x: float, digits: int = 4) -> str:
+    """Write a number with significant digits; a dash for NaN."""
+    if not math.isfinite(x):
+        return "–" if math.isnan(x) else ("∞" if x > 0 else "−∞")
+    return f"{float(x):.{digits}g}".replace("-", "−")
+
+
+def format_fixed(x: float, places: int) -> str:
+    """Write a number with decimals; zero has no sign."""
+    return f"{round(float(x), places) + 0.0:.{places}f}".replace("-", "−")
+
+
+def format_percent(share: float, digits: int = 2, *, up: bool = False) -> str:
+    """Write a share, rounded down, or up for a limit: ``95.13 %``."""
+    return "–" if not math.isfinite(share) else unbroken(percent(share, digits, up=up))
+
+
+def unbroken(sentence: str) -> str:
+    """Return a sentence in which no line ends between a number and its %."""
+    return sentence.replace(" %", "\u202f%")
+
+
+def join_names(names: list[str]) -> str:
+    """Write names one after another: ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def pack(values: npt.NDArray[Any]) -> dict[str, str]:
+    """Return numbers for JSON: their bytes in base64, and their dtype."""
+    dtype = {"f4": "<f4", "f8": "<f8", "i4": "<i4", "u1": "|u1"}[values.dtype.str[1:]]
+    data = np.ascontiguousarray(values).astype(dtype, copy=False).tobytes()
+    return {"dtype": dtype[1:], "data": base64.b64encode(data).decode("ascii")}
+
+
+def pack_floats(values: npt.NDArray[np.float64]) -> dict[str, str]:
+    """Return numbers for JSON in single precision, or in double where their range needs it."""
+    largest = float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+    single = largest == 0.0 or 1e-30 < largest < 1e37
+    return pack(values.astype(np.float32 if single else np.float64))
+
+
+def script_json(data: Any) -> str:
+    """Return JSON that ends no script, begins no comment and has no line separator."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":  # they occur in strings only
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def render_page(context: Mapping[str, Any], data: Any) -> str:
+    """Return the page as one HTML document."""
+    jinja2 = _package("jinja2")
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: _file(name)),
+        loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"counted": text.counted, "count": text.count}
-    environment.filters |= {
-        "short": text.short,
-        "clean": text.clean,
-        "number": text.number,
-        "percent": text.percent,
-        "unbroken": text.unbroken,
-    }
-    library = _library()
-    own = "\n".join(_file(name) for name in _SCRIPTS)
-    early = _file("early.js")
+    environment.globals |= {"quantity": format_quantity, "count": format_count}
+    environment.filters |= {"short": short_text, "clean": clean_text, "unbroken": unbroken}
+    environment.filters |= {"number": format_number, "percent": format_percent}
     markup = jinja2.utils.markupsafe.Markup
-    scripts = {"early": early, "library": library, "own": own}
-    written: str = environment.get_template("page.html").render(
+    own = "\n".join(_read(name) for name in _SCRIPTS)
+    scripts = {"early": _read("early.js"), "library": _plotly(), "own": own}
+    compiles = bool((data["points"] or {}).get("webgl"))
+    page: str = environment.get_template("page.html").render(
         **context,
-        style=markup(_file("style.css")),
+        style=markup(_read("style.css")),
         scripts={name: markup(script) for name, script in scripts.items()},
-        policy=_policy(scripts.values(), compiles=bool((data["points"] or {}).get("many"))),
-        data=markup(embedded(data)),
+        policy=_content_policy(scripts.values(), compiles=compiles),
+        data=markup(script_json(data)),
     )
-    return written
+    return page
 
 
-def _policy(scripts: Any, *, compiles: bool) -> str:
+def _content_policy(scripts: Iterable[str], *, compiles: bool) -> str:
     """Return what the page may do: run these scripts, and nothing over a network.
 
-    Plotly compiles its WebGL programs from text, which takes 'unsafe-eval' where there are any;
-    a text that was smuggled into the page is not among the scripts all the same.
+    Plotly compiles its WebGL programs from text, which needs 'unsafe-eval'; a script that was
+    smuggled into the page is still refused.
     """
-    marks = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    allowed = " ".join(f"'sha256-{base64.b64encode(mark).decode('ascii')}'" for mark in marks)
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    allowed = " ".join(f"'sha256-{base64.b64encode(one).decode('ascii')}'" for one in digests)
     allowed += " 'unsafe-eval'" if compiles else ""
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
@@ -99,14 +157,14 @@ def _policy(scripts: Any, *, compiles: bool) -> str:
     )
 
 
-def _file(name: str) -> str:
+def _read(name: str) -> str:
     return (importlib.resources.files("mercer.report") / "page" / name).read_text("utf-8")
 
 
-def _library() -> str:
+def _plotly() -> str:
     """Return plotly.js as the Python package ships it."""
-    script: str = extra("plotly.offline").get_plotlyjs()
-    script = script.replace("\r\n", "\n").replace("\r", "\n")  # as a browser reads, and hashes, it
+    script: str = _package("plotly.offline").get_plotlyjs()
+    script = script.replace("\r\n", "\n").replace("\r", "\n")  # a browser hashes it like this
     if "</script" in script.lower() or "<!--" in script:
         script = script.replace("</", "<\\/").replace("<!--", "<\\!--")
     return script

@@ -1,46 +1,64 @@
-"""What a report is about: the axes inside a pipeline, a detector, a classifier."""
+"""What a report is about: the model with the components, its steps and what is built on it."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import Projecting
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.inner import Around
+from mercer.estimators.inspection import FittedSpectrum, fitted_feature_names
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pipeline import parts
 from mercer.estimators.subspace import SubspaceClassifier
 from mercer.projection import LinearProjection
+from mercer.rules import MLE, BrokenStick, Fraction, GavishDonoho, Kaiser, ParallelAnalysis, Rule
+
+_SHARES: dict[str, Rule] = {
+    "90 % of the variance": Fraction(0.9),
+    "95 % of the variance": Fraction(0.95),
+}
+# These assume columns, which the feature space of a kernel does not have.
+_LINEAR: dict[str, Rule] = {
+    "eigenvalues above the mean (Kaiser)": Kaiser(),
+    "broken stick (Jackson)": BrokenStick(),
+    "parallel analysis (Horn)": ParallelAnalysis(20),
+    "maximum likelihood (Minka)": MLE(),
+    "optimal hard threshold (Gavish & Donoho)": GavishDonoho(),
+}
+
+
+class Cut(NamedTuple):
+    """How many components a rule keeps; None and the reason where it cannot decide."""
+
+    letter: str
+    rule: str
+    components: int | None
+    reason: str
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model, taken apart.
+    """A model as it was passed, and its parts.
 
-    Attributes
-    ----------
-    given : estimator or Pipeline
-        The model as it was given.
-    steps : tuple of transformers
-        What happens to rows before they reach the axes.
-    around : estimator or None
-        A detector, denoiser or classifier that the axes are inside of.
-    model : PCA or KernelPCA
-        The axes.
+    `steps` preprocess the rows, `model` is the PCA or KernelPCA with the components, and `outer`
+    is a detector, denoiser or classifier built on it.
     """
 
-    given: Any
+    passed: Any
     steps: tuple[Any, ...]
-    around: Any
+    outer: Any
     model: Any
 
     @property
     def linear(self) -> bool:
-        """Whether the axes are directions of the columns."""
+        """Whether the components are directions in the space of the columns."""
         return isinstance(self.model.projection_, LinearProjection)
 
     @property
@@ -54,9 +72,14 @@ class Subject:
         return not hasattr(self.model, "n_features_in_")
 
     @property
+    def has_columns(self) -> bool:
+        """Whether rows are vectors of features."""
+        return not (self.strings or self.precomputed)
+
+    @property
     def threshold(self) -> float | None:
-        """The squared distance beyond which rows are novel, where there is one."""
-        return -float(self.around.offset_) if isinstance(self.around, NoveltyDetector) else None
+        """Squared distance beyond which rows are novel."""
+        return -float(self.outer.offset_) if isinstance(self.outer, NoveltyDetector) else None
 
     @property
     def scaled(self) -> bool:
@@ -71,45 +94,61 @@ class Subject:
 
     @property
     def first(self) -> Any:
-        """What rows reach first."""
+        """The first estimator that rows reach."""
         return self.steps[0] if self.steps else self.model
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        """Names of the columns that the axes see."""
-        if self.strings or self.precomputed:
+        """Names of the columns that the components see."""
+        return fitted_feature_names(self.passed) if self.has_columns else []
+
+    @cached_property
+    def shares(self) -> npt.NDArray[np.float64]:
+        """Share of each component in the variance."""
+        return np.asarray(FittedSpectrum(self.model).shares)
+
+    @cached_property
+    def cuts(self) -> list[Cut]:
+        """How many components each rule keeps that applies."""
+        spectrum = FittedSpectrum(self.model)
+        rules = _SHARES | _LINEAR if self.linear else _SHARES
+        if not spectrum.total:
             return []
-        given = getattr(self.first, "feature_names_in_", None)
-        names = None if given is None else [str(name) for name in given]
-        if self.steps and names is not None:
-            with contextlib.suppress(Exception):  # not every step can tell
-                for step in self.steps:
-                    names = [str(name) for name in step.get_feature_names_out(names)]
-        d = int(self.model.n_features_in_)
-        if names is None or len(names) != d:
-            return [f"column {j}" for j in range(d)]
-        return names
+        return [
+            Cut(letter, name, *_decision(spectrum, rule))
+            for letter, (name, rule) in zip("ABCDEFG", rules.items(), strict=False)
+        ]
 
 
-def taken_apart(model: Any) -> Subject:
-    """Return the axes inside a model, and what stands around them; refuse what has none."""
+def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
+    try:
+        components = spectrum.cut(rule)
+    except ValueError:  # Minka's evidence
+        return None, "does not apply: fewer rows than columns"
+    if components is not None:
+        return components, ""
+    return None, "needs all eigenvalues" if rule.whole else f"more than {len(spectrum.values)}"
+
+
+def find_subject(model: Any) -> Subject:
+    """Return a model and its parts, or raise an error where it has no components."""
     steps, last = parts(model)
-    around = None
+    outer = None
     if isinstance(last, SubspaceClassifier):
         raise TypeError(
-            "a SubspaceClassifier has components for every class, and a report is of one set of "
-            "them: pass one of its estimators_ and the rows of that class."
+            "A SubspaceClassifier has components for every class, and a report describes one set "
+            "of components: pass one of its estimators_ and the rows of that class."
         )
     if isinstance(last, (Around, Denoiser)):
         check_is_fitted(last)
-        around, last = last, last.estimator_
+        outer, last = last, last.estimator_
     if not isinstance(last, Projecting):
         raise TypeError(
-            f"a report is of a mercer.PCA or a mercer.KernelPCA, alone, in a NoveltyDetector, "
-            f"Denoiser or NearestProjection, or at the end of a Pipeline; not of "
+            f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a NoveltyDetector, "
+            f"Denoiser or NearestProjection, or at the end of a Pipeline; not "
             f"{'a class' if isinstance(last, type) else type(last).__module__.split('.')[0]} "
             f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The model comes "
             f"first: write_report(model, X, path)."
         )
     check_is_fitted(last)
-    return Subject(model, tuple(steps), around, last)
+    return Subject(model, tuple(steps), outer, last)

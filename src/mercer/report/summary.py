@@ -1,174 +1,220 @@
-"""The summary: what the data are, what was kept, how good that is, what stands out."""
+"""The summary in sentences, and how to reproduce the model."""
 
 from __future__ import annotations
 
+import importlib.metadata
+import platform
 import re
+import shlex
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from mercer.plotting.spectrum import rule_name
-from mercer.report.sample import furthest
-from mercer.report.spectrum import shares
+import mercer
+from mercer import kernels, landmarks, methods, preimage, rules, sketches
+from mercer.estimators.inspection import rule_name
+from mercer.report.html import (
+    clean_text,
+    format_count,
+    format_number,
+    format_percent,
+    format_quantity,
+    join_names,
+    short_text,
+    unbroken,
+)
+from mercer.report.rows import ReportRows, furthest_rows
 from mercer.report.subject import Subject
-from mercer.report.survey import Found
-from mercer.report.tables import Makings
-from mercer.report.text import clean, count, counted, listed, number, percent, short, unbroken
-from mercer.rules import NAMED, Rule
+from mercer.report.tables import LoadingsTable, fully_reconstructed
 
-_FILLED = {
+_IMPUTED = {
     "mean": "column means",
     "median": "column medians",
     "most_frequent": "the most frequent value of each column",
 }
-_AROUND = {
+_OUTER = {
     "NoveltyDetector": "novelty detector",
     "Denoiser": "denoiser",
-    "NearestProjection": "nearest-neighbour classifier",
+    "NearestProjection": "nearest-neighbor classifier",
 }
+_MODULES = (kernels, methods, landmarks, sketches, preimage, rules)
+_SKLEARN = {"Pipeline": "pipeline", "SimpleImputer": "impute", "StandardScaler": "preprocessing"}
 
 
-def sentences(
-    subject: Subject, found: Found | None, parts: Makings | None, label: Any, ids: Any
+def summary_paragraphs(
+    subject: Subject, shown: ReportRows | None, loadings: LoadingsTable | None
 ) -> list[str]:
-    """Return the summary, in paragraphs."""
-    first = [_data(subject), *(_given(subject, found, label) if found else []), _kept(subject)]
-    lines = [" ".join(first), *_quality(subject), *_axes(subject, parts)]
-    return [*lines, _standing_out(subject, found, ids)] if found else lines
+    """Return the summary: data and model, certificate, components, outliers."""
+    rows = [] if shown is None else _rows(subject, shown)
+    first = " ".join([_data(subject), _model(subject), *rows])
+    paragraphs = [first, *_certificate(subject), *_components(subject, loadings)]
+    return paragraphs if shown is None else [*paragraphs, _outliers(subject, shown)]
 
 
 def _data(subject: Subject) -> str:
-    size, model = subject.model.plan_.size, subject.model
-    rows = count(size.n)
+    n, model = subject.model.plan_.size.n, subject.model
     if subject.precomputed:
-        text = f"The model was fitted to a kernel matrix of {rows} × {rows} entries."
+        what = f"a kernel matrix of {format_count(n)} × {format_count(n)} entries"
     elif subject.strings:
-        text = f"The model was fitted to {counted(size.n, 'string')}."
+        what = format_quantity(n, "string")
     else:
-        columns = counted(int(model.n_features_in_), "column")
-        text = f"The model was fitted to {counted(size.n, 'row')} of {columns}."
-    text += "".join(f" {_prepared(step)}" for step in subject.steps)
+        columns = format_quantity(int(model.n_features_in_), "column")
+        what = f"{format_quantity(n, 'row')} of {columns}"
+    sentences = [f"The model was fitted to {what}.", *map(_step, subject.steps)]
     if getattr(model, "scale", False):
-        text += " Each column was divided by its standard deviation."
-    return text
+        sentences.append("Each column was divided by its standard deviation.")
+    return " ".join(sentences)
 
 
-def _prepared(step: Any) -> str:
-    """Say what a step of a pipeline did before the fit."""
+def _step(step: Any) -> str:
+    """Say what a preprocessing step did."""
     kind = type(step).__name__
-    if kind == "SimpleImputer" and step.strategy in _FILLED:
-        return f"Missing values were filled with {_FILLED[step.strategy]}."
+    if kind == "SimpleImputer" and step.strategy in _IMPUTED:
+        return f"Missing values were filled with {_IMPUTED[step.strategy]}."
     if kind == "StandardScaler" and step.with_std:
         what = "standardized" if step.with_mean else "divided by their standard deviations"
         return f"The columns were {what}."
     return f"The rows were preprocessed by {kind}."
 
 
-def _kept(subject: Subject) -> str:
+def _rows(subject: Subject, shown: ReportRows) -> list[str]:
+    """Describe the rows shown."""
+    raw, label, sentences = shown.rows.raw, shown.label, []
+    if raw.shape[0] != subject.model.plan_.size.n:
+        sentences.append(
+            f"The {format_count(raw.shape[0])} rows in this report are not those of the fit."
+        )
+    if raw.weights is not None:
+        sentences.append(f"The rows are weighted and count as {format_number(raw.count, 6)}.")
+    if label is not None and label.classes:
+        count = len(label.classes)
+        codes = range(count) if count <= 10 else label.largest(6)
+        names = [short_text(label.classes[code], 24) for code in codes]
+        names += [f"{format_count(count - 6)} others"] if count > 10 else []
+        kinds = format_quantity(count, "class", "classes")
+        sentences.append(f"The labels have {kinds}: {join_names(names)}.")
+    return sentences
+
+
+def _model(subject: Subject) -> str:
     model, k = subject.model, subject.model.n_components_
-    lead = f"This is {subject.kind}"
-    if subject.around is not None:
-        lead = f"This is a {_AROUND[type(subject.around).__name__]} based on {subject.kind}"
+    text = f"The model is a {subject.kind}"
+    if subject.outer is not None:
+        text = f"The model is a {_OUTER[type(subject.outer).__name__]} based on {subject.kind}"
     if not subject.linear and not subject.precomputed:
-        lead += f" with the kernel {_kernel(model.kernel_)}"
-    return f"{lead}, with {counted(k, 'component')}{_asked(model, k)}."
+        number = r"\d+\.\d+(e[+-]?\d+)?"
+        kernel = re.sub(number, lambda m: f"{float(m.group()):.4g}", repr(model.kernel_))
+        text += f" with the kernel {clean_text(kernel, 200)} and"
+    else:
+        text += " with"
+    return f"{text} {format_quantity(k, 'component')}{_reason(model.n_components, k)}."
 
 
-def _kernel(kernel: Any) -> str:
-    """Write a kernel; its numbers with four digits."""
-    said = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda m: f"{float(m.group()):.4g}", repr(kernel))
-    return clean(said, 200)
+def _reason(n_components: Any, k: int) -> str:
+    """Say why there are k components."""
+    if n_components is None or n_components == "all":
+        return ", the maximum"
+    if isinstance(n_components, Integral):
+        requested = int(n_components)
+        return "" if requested == k else f" of the {format_count(requested)} requested"
+    if isinstance(n_components, Real):
+        share = f"{100 * float(n_components):g}\u202f%"
+        return f", the fewest that explain {share} of the variance"
+    rule = n_components if isinstance(n_components, rules.Rule) else rules.NAMED[n_components]()
+    return f", chosen by the rule “{clean_text(rule_name(rule), 80)}”"
 
 
-def _asked(model: Any, k: int) -> str:
-    """Say how the number of components came about."""
-    asked = model.n_components
-    if asked is None or asked == "all":
-        return ", all there are"
-    if isinstance(asked, Integral):
-        return "" if int(asked) == k else f" of the {count(int(asked))} requested"
-    if isinstance(asked, Real):
-        return f", as many as it takes to explain {100 * float(asked):g}\u202f% of the variance"
-    rule = asked if isinstance(asked, Rule) else NAMED[asked]()
-    return f", chosen by this rule: {clean(rule_name(rule), 80)}"
-
-
-def _quality(subject: Subject) -> list[str]:
-    found = subject.model.certificate_
-    lines = [unbroken(found.sentence)]
-    if not found.converged:
-        lines.append("The solver stopped before it met its tolerance.")
-    if len(found.negative):
-        lines.append(
-            f"The kernel is not positive semi-definite: {len(found.negative)} of the eigenvalues "
-            f"found are negative, the smallest is {number(found.negative[0], 3)}."
+def _certificate(subject: Subject) -> list[str]:
+    certificate = subject.model.certificate_
+    paragraphs = [unbroken(certificate.sentence)]
+    if not certificate.converged:
+        paragraphs.append("The solver stopped before it met its tolerance.")
+    if len(certificate.negative):
+        paragraphs.append(
+            f"The kernel is not positive semi-definite: {len(certificate.negative)} of the "
+            f"eigenvalues computed are negative, the smallest is "
+            f"{format_number(certificate.negative[0], 3)}."
         )
-    return [*lines, *(clean(note) for note in found.notes)]
+    return [*paragraphs, *(clean_text(note) for note in certificate.notes)]
 
 
-def _axes(subject: Subject, parts: Makings | None) -> list[str]:
-    share = shares(subject)
-    if not len(share):
+def _components(subject: Subject, loadings: LoadingsTable | None) -> list[str]:
+    shares = subject.shares
+    if not len(shares):
         return []
-    text = f"Component 1 explains {percent(share[0])} of the variance"
-    if len(share) > 1:
-        text += f", component 2 explains {percent(share[1])}"
-    lines = [f"{text}."]
-    if parts is None:
-        return lines
-    said = []
-    for axis, names in enumerate(parts.strongest, start=1):
-        if names:
-            said.append(f"component {axis} is related to {listed(names)}")
-    if said:
-        text = "; ".join(said)
-        lines[0] += f" {text[0].upper()}{text[1:]}."
-    return lines
+    text = f"Component 1 explains {format_percent(shares[0])} of the variance"
+    if len(shares) > 1:
+        text += f", component 2 explains {format_percent(shares[1])}"
+    strongest = enumerate([] if loadings is None else loadings.strongest, start=1)
+    related = [
+        f"component {j} is related to {join_names(names)}" for j, names in strongest if names
+    ]
+    sentence = "; ".join(related)
+    return [f"{text}. {sentence[:1].upper()}{sentence[1:]}." if related else f"{text}."]
 
 
-def _given(subject: Subject, found: Found, label: Any) -> list[str]:
-    """Say what was given to be drawn."""
-    n, size = found.rows.raw.shape[0], subject.model.plan_.size
-    lines = []
-    if n != size.n:
-        lines.append(f"The {count(n)} rows shown here are not the rows of the fit.")
-    if found.rows.weights is not None:
-        lines.append(f"Rows have weights: they count as {number(found.rows.raw.count, 6)}.")
-    if label is not None and label.codes is not None and label.names:
-        named = [short(name, 24) for name in label.names[:10]]
-        if len(label.names) > 10:
-            named = [*named[:6], f"{count(len(label.names) - 6)} others"]
-        kinds = counted(len(label.names), "class", "classes")
-        lines.append(f"The labels have {kinds}: {listed(named)}.")
-    return lines
-
-
-def _standing_out(subject: Subject, found: Found, ids: Any) -> str:
-    """Say which row is the furthest from the axes, and how far."""
-    errors = found.errors
+def _outliers(subject: Subject, shown: ReportRows) -> str:
+    """Say which row is furthest from the components, and how far."""
+    errors, threshold = shown.errors, subject.threshold
     if errors is None:
-        return "The distances from the components cannot be computed from a kernel matrix."
-    if whole(subject, errors, found):
+        return "Distances from the components cannot be computed from a kernel matrix."
+    if fully_reconstructed(subject, shown):
         return "The components reconstruct every row: there are no outliers."
-    row, middle = int(furthest(errors, 1)[0]), float(np.median(errors))
-    text = f"Row {short(ids(row), 40)} is furthest from the components"
-    if middle > 0 and len(errors) > 2:
-        text += f": its squared distance is {number(errors[row] / middle, 3)} times the median"
-    limit = subject.threshold
-    if limit is not None:
-        beyond = int((errors > limit).sum())
-        share = percent(beyond / len(errors))
-        lie = "lies" if beyond == 1 else "lie"
-        text += (
-            f". {counted(beyond, 'row')} ({share}) {lie} beyond the threshold of {number(limit)}"
-        )
+    row, median = int(furthest_rows(errors, 1)[0]), float(np.median(errors))
+    text = f"Row {short_text(shown.name(row), 40)} is the furthest from the components"
+    if median > 0 and len(errors) > 2:
+        ratio = format_number(errors[row] / median, 3)
+        text += f": its squared distance is {ratio} times the median"
+    if threshold is not None:
+        beyond = int((errors > threshold).sum())
+        rows, lie = format_quantity(beyond, "row"), "lies" if beyond == 1 else "lie"
+        share = format_percent(beyond / len(errors))
+        text += f". {rows} ({share}) {lie} beyond the threshold of {format_number(threshold)}"
     return f"{text}."
 
 
-def whole(subject: Subject, errors: Any, found: Found) -> bool:
-    """Tell whether what is left of the rows is no more than rounding."""
-    fitted = subject.model.projection_
-    eps = float(np.finfo(found.rows.treated.dtype).eps)
-    length = fitted.total_variance + getattr(fitted, "height", 0.0)
-    return bool(np.max(errors, initial=0.0) <= 1000 * eps * length)
+def command_line(origin: Mapping[str, Any]) -> str | None:
+    """Return the command that made the model, if one did."""
+    command = origin.get("command")
+    if command is None:
+        return None
+    text = command if isinstance(command, str) else shlex.join(map(str, command))
+    return clean_text(text, 10_000)
+
+
+def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
+    """Return the lines of Python that fit such a model and write its report."""
+    model = re.sub(r"\s*\n\s*", " ", subject.passed.__repr__(N_CHAR_MAX=10_000))
+    names = set(re.findall(r"\b([A-Z]\w+)\(", model))
+    public = names & set(mercer.__all__)
+    imports = {"from mercer.report import write_report"}
+    imports.add(f"from mercer import {', '.join(sorted(public))}")
+    for module in _MODULES:
+        here = sorted((names - public) & set(module.__all__))
+        names -= set(here)
+        imports |= {f"from {module.__name__} import {', '.join(here)}"} if here else set()
+    imports |= {f"from sklearn.{_SKLEARN[n]} import {n}" for n in names & set(_SKLEARN)}
+    rows, *others = arguments
+    call = ", ".join(["model", rows, repr(path), *(f"{one}={one}" for one in others)])
+    lines = [*sorted(imports), "", f"model = {model}.fit(X)", f"write_report({call})"]
+    return "\n".join(clean_text(line, 10_000) for line in lines)
+
+
+def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return origin, seed, fingerprint of the data and versions."""
+    facts = []
+    for name, value in origin.items():
+        if name not in ("command", "notes") and value is not None:
+            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+            facts.append((clean_text(name, 60), clean_text(text, 2000)))
+    if "seed" not in origin:
+        seed = repr(getattr(subject.model, "random_state", None))
+        facts.append(("seed (random_state)", clean_text(seed, 200)))
+    if hasattr(subject.model, "fingerprint_"):
+        facts.append(("fingerprint of the data", clean_text(subject.model.fingerprint_, 200)))
+    versions = [f"Mercer {mercer.__version__}", f"Python {platform.python_version()}"]
+    packages = ("numpy", "scipy", "scikit-learn")
+    versions += [f"{name} {importlib.metadata.version(name)}" for name in packages]
+    return [*facts, ("versions", " · ".join(versions))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.data.checkpoint import kept_seed
+from mercer import session
 from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 from mercer.rules.noise import (
@@ -245,7 +245,7 @@ class ParallelAnalysis(Rule):
 
     def _choose(self, shown: Shown) -> int | None:
         # One seed: with a Generator, too, every round below must see the same noise.
-        seed = kept_seed(int(np.random.default_rng(self.random_state).integers(2**63)))
+        seed = session.seed(int(np.random.default_rng(self.random_state).integers(2**63)))
         ranks, p = 8, min(shown.n - 1, shown.d)
         while True:
             rng = np.random.default_rng(seed)

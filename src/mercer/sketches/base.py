@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer import session
+from mercer.checks import check_whole, require
 from mercer.data import Source
-from mercer.data.checkpoint import kept_seed
-from mercer.kernels.parameters import require, whole
 from mercer.sketches.drawn import Drawn, Same
 from mercer.sketches.transformer import Transformer
 
@@ -73,7 +73,7 @@ class RandomMap(SketchMap):
         """Return the map for d columns that a seed gives."""
 
     def check(self) -> None:
-        whole(self, "q")
+        check_whole(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
         seed = self.random_state
         known = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
@@ -101,9 +101,9 @@ class RandomMap(SketchMap):
 def _seed(source: Any) -> int:
     """Return a whole number from a seed, a generator, or nothing."""
     if source is None:
-        return kept_seed(int(np.random.default_rng().integers(2**63)))
+        return session.seed(int(np.random.default_rng().integers(2**63)))
     if isinstance(source, np.random.Generator):
         return int(source.integers(2**63))
     if isinstance(source, np.random.RandomState):
-        return kept_seed(int(source.randint(2**31)))
+        return session.seed(int(source.randint(2**31)))
     return int(source)

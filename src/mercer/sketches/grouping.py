@@ -9,9 +9,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from mercer.arrays import Matrix, Vector
+from mercer.checks import check_positive, check_whole, require
 from mercer.config import format_bytes, get_config
 from mercer.data import Search, Source, not_finite
-from mercer.kernels.parameters import positive, require, whole
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
 from mercer.sketches.scattered import Fixed
@@ -74,9 +74,9 @@ class FeatureGrouping(SketchMap):
         given = self.q is not None or self.bound is not None
         require(self, "q", given, "a number of groups, where there is no bound")
         if self.q is not None:
-            whole(self, "q")
+            check_whole(self, "q")
         if self.bound is not None:
-            positive(self, "bound")
+            check_positive(self, "bound")
         require(self, "center", isinstance(self.center, bool), "True or False")
 
     def fit_scatter(self, C: Any) -> Self:

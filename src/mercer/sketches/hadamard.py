@@ -67,7 +67,7 @@ class Transform(Drawn):
         # The factor of the map rides on the signs.
         self.signs = np.zeros(self.size)
         self.signs[: self.d] = (2.0 * up - 1.0) / self.q**0.5
-        self.sample = sample
+        self.up, self.sample = up, sample
         bits = self.size.bit_length() - 1
         self.shape = (1 << (bits - bits // 2), 1 << (bits // 2))
         rows, columns = self.shape

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.kernels.parameters import require, whole
+from mercer.checks import check_whole, require
 from mercer.sketches.base import RandomMap
 from mercer.sketches.drawn import Drawn, stream
 from mercer.sketches.scattered import Entries, Scattered, equally
@@ -68,7 +68,7 @@ class Hashing(RandomMap):
 
     def check(self) -> None:
         super().check()
-        whole(self, "hashes")
+        check_whole(self, "hashes")
         require(self, "hashes", self.hashes <= self.q, f"at most q={self.q}: a bucket to each")
         require(self, "signed", isinstance(self.signed, bool), "True or False")
         require(self, "scaling", self.scaling in _SCALINGS, 'one of "unbiased" and "paper"')
@@ -82,10 +82,8 @@ class Hashing(RandomMap):
 class Buckets(Scattered):
     """A bucket and a sign for every feature and hash."""
 
-    def __init__(
-        self, d: int, q: int, hashes: int, *, signed: bool, scale: float, seed: int
-    ) -> None:
-        super().__init__(d, q, hashes)
+    def __init__(self, d: int, q: int, each: int, *, signed: bool, scale: float, seed: int) -> None:
+        super().__init__(d, q, each)
         self.signed, self.scale, self.seed = signed, scale, seed
 
     def draw(self, number: int, count: int) -> Entries:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.kernels.parameters import require
+from mercer.checks import require
 from mercer.sketches.base import SketchMap
 from mercer.sketches.drawn import Drawn
 from mercer.sketches.scattered import Fixed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 
 
 def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
@@ -39,10 +39,10 @@ def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
     >>> suggested_size(1000, 0.1)
     8192
     """
-    if not (is_number(n) and n >= 1 and n == int(n)):
+    if not (is_real(n) and n >= 1 and n == int(n)):
         raise ValueError(f"n={n!r} must be a whole number of rows, 1 or more.")
     for name, value in {"error": error, "confidence": confidence}.items():
-        if not (is_number(value) and 0 < value < 1):
+        if not (is_real(value) and 0 < value < 1):
             raise ValueError(f"{name}={value!r} must be a number above 0 and below 1.")
     log = math.log(2.0) + 2.0 * math.log(n) - math.log1p(-confidence)
     return math.ceil(log / (error**2 / 4 - error**3 / 6))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer.kernels.parameters import require, whole
+from mercer.checks import check_whole, require
 from mercer.sketches.base import RandomMap
 from mercer.sketches.drawn import Drawn, stream
 from mercer.sketches.scattered import Entries, Scattered, equally
@@ -49,7 +49,7 @@ class SparseSign(RandomMap):
 
     def check(self) -> None:
         super().check()
-        whole(self, "nonzeros")
+        check_whole(self, "nonzeros")
         require(self, "nonzeros", self.nonzeros <= self.q, f"at most q={self.q}")
 
     def draw(self, d: int, seed: int) -> Drawn:

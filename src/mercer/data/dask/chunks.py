@@ -6,15 +6,14 @@ import functools
 import uuid
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mercer import progress
+from mercer import progress, session
 from mercer.arrays import Array
 from mercer.config import get_config
-from mercer.data import checkpoint
-from mercer.data.checkpoint.passes import Kept
 from mercer.data.dask.joined import Chunk
 from mercer.data.dask.pairs import walked
 from mercer.data.dask.rounds import Rounds
@@ -82,17 +81,18 @@ class Chunks(Elsewhere):
         errand, chunks = sent(plain), [*self.some()]
         with (
             progress.task(state.label, view.shape[0]) as tick,
-            checkpoint.saving(state, f"{self.layout(view)}, in rounds") as saved,
+            session.record_pass(state, f"{self.layout(view)}, in rounds") as record,
         ):
-            if saved.over:
+            if record and record.finished:
                 return state
-            kept = isinstance(saved, Kept) and state.resumable
-            rounds = Rounds(state, plain, _ONCE, kept=kept)
-            saved.begin([rounds])
+            saves = record is not None and state.resumable
+            rounds = Rounds(state, plain, _ONCE, get_config().checkpoint_seconds if saves else None)
+            if record:
+                record.begin([rounds])
             tick(sum(rows for _, _, rows in chunks[: rounds.done]))
             while rounds.done < len(chunks):
                 some = chunks[rounds.done : rounds.done + rounds.size]
-                with saved.turn(0), rounds.timed(len(some)):
+                with record.step(0) if record else nullcontext(), rounds.timed(len(some)):
                     arrays = self._folded(some, view, errand, tick)
                     rounds.add(arrays, len(some), last=rounds.done + len(some) == len(chunks))
         return state

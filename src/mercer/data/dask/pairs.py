@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mercer import progress
-from mercer.data import checkpoint
+from mercer import progress, session
 from mercer.data.dask.joined import Chunk, joined
 from mercer.data.dask.tasks import Ticks, at_once, compute, everywhere, reduced, sent, task
 from mercer.data.remote import Arrays, Meeting, Paired, added_up, met, paired
@@ -41,15 +41,15 @@ def walked(chunks: Chunks, view: Source, meeting: Meeting, state: P) -> P:
     layout = f"pairs of {chunks.layout(view)}, {zlib.crc32(places.encode()):08x}"
     with (
         progress.task(state.label, view.shape[0] ** 2) as tick,
-        checkpoint.saving(state, layout) as saved,
+        session.record_pass(state, layout) as record,
     ):
-        if saved.over:
+        if record and record.finished:
             return state
-        saved.begin([state])
-        done = saved.done[0]
+        (done,) = record.begin([state]) if record else (0,)
         tick(sum(_entries(a, b) for a, b in walks[:done]))
         for a, b in walks[done:]:
-            with saved.turn(0), np.errstate(invalid="ignore", over="ignore"):
+            turn = record.step(0) if record else nullcontext()
+            with turn, np.errstate(invalid="ignore", over="ignore"):
                 for (start, rows), sums in _walk(a, b, state, errand, tick):
                     state.gather(start, start + rows, sums)
     return state
@@ -59,7 +59,7 @@ def _grouped(chunks: Chunks, view: Source) -> list[list[Chunk]]:
     """Return the chunks in groups of which the workers hold two, and as much again."""
     d = max(view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
     room, most = everywhere() // 4 // 2, _GROUP
-    if checkpoint.running():  # twice as many pairs as workers, at least
+    if session.recorder() is not None:  # twice as many pairs as workers, at least
         most = min(_GROUP, max(_KEPT, math.ceil(2 * math.sqrt(at_once()))))
     groups: list[list[Chunk]] = []
     held = 0

@@ -36,18 +36,18 @@ class Rounds:
         What is sent to the chunks.
     most : int
         Chunks of a tree, a power of two.
-    kept : bool
-        Whether the pass is saved: else a round is a whole tree.
+    interval : float or None
+        Seconds between two saves. None if the pass is not saved: then a round is a whole tree.
     """
 
-    def __init__(self, state: Fold, errand: Errand, most: int, *, kept: bool) -> None:
-        self.state, self.errand, self.most, self.kept = state, errand, most, kept
+    def __init__(self, state: Fold, errand: Errand, most: int, interval: float | None) -> None:
+        self.state, self.errand, self.most, self.interval = state, errand, most, interval
         self.label, self.inputs, self.resumable = state.label, state.inputs, state.resumable
         self.done = 0
         """Chunks that are done."""
         self.branches: list[tuple[int, Arrays]] = []
         """Those of the last tree that wait for their neighbour; how many chunks each has."""
-        self.least = _power(max(at_once(), most >> _branches(state)) if kept else most, most)
+        self.least = _power(max(at_once(), most >> _branches(state)) if interval else most, most)
         self.wanted = min(2 * self.least, most)
 
     @property
@@ -64,9 +64,9 @@ class Rounds:
         """
         begun = time.monotonic()
         yield
-        if self.kept:
+        if self.interval:
             took = max(time.monotonic() - begun, 1e-9)
-            wanted = min(self.most, chunks * _SHARE * get_config().checkpoint_seconds / took)
+            wanted = min(self.most, chunks * _SHARE * self.interval / took)
             self.wanted = max(self.least, 1 << (max(1, int(wanted)).bit_length() - 1))
 
     def add(self, arrays: Arrays, size: int, *, last: bool) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from mercer.arrays import Array, empty
 from mercer.certificate import Axes, Evidence
 from mercer.config import get_config
-from mercer.kernels.evaluate import Evaluate, as_precise
-from mercer.kernels.points import Points
+from mercer.kernels.evaluate import GramFold
+from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import taken
 from mercer.linalg.span import Basis, kernel_dtype
 from mercer.methods.base import Cost, Method, Size
@@ -169,8 +169,8 @@ def _grow(problem: KernelProblem, basis: Basis, values: Array) -> tuple[Landmark
     if old:
         h[:, :old] = values
     assert basis.at is not None
-    fresh = Points(as_precise(source.take(basis.at[old:]), dtype))
-    source.fold(Evaluate(kernel.on, fresh, h[:, old:], source.reference))
+    fresh = Points(cast_rows(source.take(basis.at[old:]), dtype))
+    source.fold(GramFold(kernel.on, fresh, h[:, old:], source.reference))
     return fit_landmarks(problem, basis, h), h
 
 

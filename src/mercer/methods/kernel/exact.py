@@ -13,7 +13,7 @@ from mercer.certificate.spectral import spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource
 from mercer.kernels import Kernel
-from mercer.kernels.checks import require_moderate
+from mercer.kernels.evaluate import check_magnitude
 from mercer.linalg import Gram, Operator
 from mercer.linalg.gram import WIDE
 from mercer.linalg.solvers import Solver, Spectrum, krylov, power
@@ -194,7 +194,7 @@ def require_finite_gram(problem: KernelProblem, gram: Gram) -> None:
             f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
     if gram.scale == 1.0:
-        require_moderate(_named(problem.kernel), float(np.max(np.abs(gram.diag), initial=0.0)))
+        check_magnitude(_named(problem.kernel), float(np.max(np.abs(gram.diag), initial=0.0)))
 
 
 def count_positive(operator: Operator, spectrum: Spectrum, k: int) -> int:

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.certificate import Axes
+from mercer.checks import is_real, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Kernel, Sum
-from mercer.kernels.parameters import is_number, require
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming, largest
 from mercer.methods.kernel.feature_evidence import (
@@ -121,7 +121,7 @@ class RandomFeatures(Streaming):
     def check(self) -> None:
         """Refuse parameters that make no sense."""
         q = self.q
-        fine = q is None or (is_number(q) and math.isfinite(q) and q == int(q) >= 1)
+        fine = q is None or (is_real(q) and math.isfinite(q) and q == int(q) >= 1)
         require(self, "q", fine, "a whole number, 1 or more, or None")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
         fine = isinstance(self.linear, Method) and self.linear.for_rows
@@ -179,7 +179,7 @@ class RandomFeatures(Streaming):
         waves, constant = _split_constant(kernel)
         drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
-            drawn = Frequencies.joined([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
+            drawn = Frequencies.concat([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # for rows that are moved already
 
     def label(self, size: Size) -> str:
@@ -264,7 +264,7 @@ def _require_spectrum(problem: Problem) -> KernelProblem:
     if isinstance(source, StringSource):
         raise ValueError(f"{kernel!r} of strings has no Fourier features. {_OTHERS}")
     try:
-        kernel.height(source.shape[1])
+        kernel.value_at_zero(source.shape[1])
     except ValueError as error:
         raise ValueError(f"{error} {_OTHERS}") from None
     return problem

@@ -21,7 +21,7 @@ from mercer.arrays import (
 )
 from mercer.arrays.rounding import confidence
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.kernels.checks import require_moderate
+from mercer.kernels.evaluate import check_magnitude
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import counted
 from mercer.methods.kernel.residual_sample import (
@@ -72,7 +72,7 @@ class LandmarkFit:
                 f"{kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
                 f"kernel's parameters."
             )
-        require_moderate(repr(kernel or "the kernel matrix"), moments.diag_max)
+        check_magnitude(repr(kernel or "the kernel matrix"), moments.diag_max)
 
     @property
     def bounded(self) -> bool:

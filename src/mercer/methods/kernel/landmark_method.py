@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from mercer.arrays import is_finite
 from mercer.certificate import Axes
+from mercer.checks import is_real
 from mercer.data import Search, not_finite
-from mercer.kernels.parameters import is_number
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg.span import Basis
 from mercer.messages import ParameterError, counted, format_parameter
@@ -110,7 +110,10 @@ class OnBasis(Method):
         if rule.passes:  # rules compute with the rows before the fit checks them
             require_finite_vectors(problem)
         basis = rule.select(problem, m)
-        if isinstance(basis.points, list) or basis.points is None or is_finite(basis.points):
+        points = basis.points
+        if isinstance(points, list) or points is None:
+            return basis
+        if is_finite(points.data if hasattr(points, "tocsr") else points):
             return basis
         raise not_finite(problem.source.fold(Search()).found, problem.source)
 
@@ -144,20 +147,20 @@ def basis_size(m: Any, n: int | None) -> int:
 
     A number between 0 and 1 is a share of the rows, rounded, and at least one point.
     """
-    if is_number(m) and 0 < m < 1:
+    if is_real(m) and 0 < m < 1:
         if n is None:
             raise ParameterError(
                 "n_basis", m, "is a share of rows, and points were given. Leave it out."
             )
         return max(1, round(float(m) * n))
-    if is_number(m) and m == 1 and not isinstance(m, Integral):
+    if is_real(m) and m == 1 and not isinstance(m, Integral):
         raise ParameterError(
             "n_basis",
             m,
             f"may mean one point, or all rows. Write 1 for one point; with all rows "
             f"{format_parameter('method', 'exact')} gives the same components.",
         )
-    if not (is_number(m) and math.isfinite(m) and m == int(m) >= 1):
+    if not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
         raise ParameterError(
             "n_basis",
             m,

@@ -14,8 +14,7 @@ from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.certificate.spectral import spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource
-from mercer.kernels.evaluate import as_precise
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, cast_rows
 from mercer.linalg import Gram, LowPrecisionGram
 from mercer.linalg.bounds import least_certain
 from mercer.linalg.solvers import Spectrum, krylov
@@ -170,7 +169,7 @@ def _float32_suffices(fit: LandmarkFit) -> bool:
     """
     problem, span = fit.problem, fit.span
     assert problem.kernel is not None
-    y, n = Points(as_precise(span.basis.points, np.float64)), problem.source.shape[0]
+    y, n = Points(cast_rows(span.basis.points, np.float64)), problem.source.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         errors = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
     errors += summed(n, np.float32, problem.source.reference)

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, like, namespace, to_numpy
 from mercer.certificate import Figure
 from mercer.data import Block
-from mercer.kernels.evaluate import as_precise
+from mercer.kernels.points import cast_rows
 from mercer.linalg.span import KernelMoments, Span, kernel_matrix
 from mercer.problem import KernelProblem
 
@@ -94,7 +94,7 @@ def draw_residual_sample(
     source, rng, weights = problem.source, problem.rng, problem.source.weights
     chance = None if weights is None else weights / weights.sum()
     at = np.sort(rng.choice(source.shape[0], rows, p=chance))
-    points = as_precise(source.take(at), np.float64)
+    points = cast_rows(source.take(at), np.float64)
     block = Block(0, points, None)
     h = to_numpy(span.feature_map(source, np.float64)(block))
     f = h @ T

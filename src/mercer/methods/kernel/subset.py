@@ -10,7 +10,7 @@ import scipy.linalg.lapack
 
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.certificate import Axes
-from mercer.kernels.parameters import is_number
+from mercer.checks import is_real
 from mercer.linalg import Gram
 from mercer.linalg.span import KernelMoments, Span
 from mercer.methods.base import Cost, Size, Streaming
@@ -126,7 +126,7 @@ class Subset(LandmarkMethod, Streaming):
 def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
     """Return components of the incomplete Cholesky decomposition of the covariance."""
     m = fit.span.size
-    if not (is_number(rank) and rank == int(rank) and 1 <= rank <= m):
+    if not (is_real(rank) and rank == int(rank) and 1 <= rank <= m):
         raise ValueError(f"rank={rank!r} must be a whole number from 1 to the {m} points.")
     L, pivots, count, _ = scipy.linalg.lapack.dpstrf(fit.covariance, lower=1)
     G = np.zeros((m, min(int(rank), int(count))))

@@ -11,7 +11,7 @@ import numpy as np
 from mercer import progress
 from mercer.arrays import Matrix, Vector, like, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
-from mercer.kernels.parameters import is_number, require, whole
+from mercer.checks import check_whole, is_real, require
 from mercer.landmarks import Landmarks, as_landmarks
 from mercer.linalg import Gram
 from mercer.linalg.solvers import Spectrum
@@ -223,12 +223,12 @@ class Hebbian(OnBasis, Streaming):
             value = getattr(self, name)
             least = "0 or more" if name in ("mu", "tol") else "above 0"
             optional = name in ("eta", "tau")
-            fine = is_number(value) and math.isfinite(value) and value >= 0
+            fine = is_real(value) and math.isfinite(value) and value >= 0
             fine = fine and (value > 0 or least == "0 or more")
             require(self, name, (optional and value is None) or fine, f"a number {least}")
-        require(self, "xi", is_number(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
+        require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
-            whole(self, "max_passes")
+            check_whole(self, "max_passes")
         return Gain(self.gain, self.eta, self.tau, self.mu, self.xi)
 
     def _learnt(

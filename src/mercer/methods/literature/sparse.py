@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, is_finite, like
 from mercer.certificate import Axes
+from mercer.checks import check_nonnegative, check_positive, check_whole, require
 from mercer.config import get_config
 from mercer.data import as_source
-from mercer.kernels.parameters import not_negative, positive, require, whole
 from mercer.landmarks import Given
 from mercer.landmarks.base import taken
 from mercer.linalg import Moments
@@ -196,7 +196,7 @@ class Sparse(OnBasis):
         if isinstance(self.rule, Given):
             return len(self.rule)
         if self.pool is not None:
-            whole(self, "pool")
+            check_whole(self, "pool")
             return min(n, int(self.pool))
         least = _usual(n, k) if self.n_basis is None else basis_size(self.n_basis, n)
         room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _HELD))
@@ -235,14 +235,14 @@ class Sparse(OnBasis):
     def _check(self) -> None:
         """Refuse parameters that have no meaning."""
         if self.sigma2 is not None:
-            positive(self, "sigma2")
+            check_positive(self, "sigma2")
             left_out = self.n_basis is None
             require(self, "sigma2", left_out, f"left out, or n_basis={self.n_basis}: each sets it")
         if self.pool is not None:
             one = not isinstance(self.rule, Given)
             require(self, "pool", one, "left out where the candidates themselves are given")
-        whole(self, "max_iter")
-        not_negative(self, "tol")
+        check_whole(self, "max_iter")
+        check_nonnegative(self, "tol")
         require(self, "update", self.update in UPDATES, f"one of {', '.join(UPDATES)}")
 
     def _fitted(self, problem: KernelProblem, model: NoiseModel) -> Fit:

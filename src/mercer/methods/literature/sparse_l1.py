@@ -10,8 +10,8 @@ import scipy.linalg
 
 from mercer.arrays import Matrix, Vector, is_finite
 from mercer.certificate import Axes
+from mercer.checks import check_whole, require
 from mercer.config import get_config
-from mercer.kernels.parameters import require, whole
 from mercer.landmarks.base import pool, taken
 from mercer.landmarks.columns import Rows
 from mercer.landmarks.factor import AHEAD, Factor, footprint
@@ -97,7 +97,7 @@ class SparseL1(Method):
     def looked(self, n: int, d: int, k: int) -> int:
         """Return how many rows are looked at for each of k axes, of n rows of d columns."""
         if self.candidates is not None:
-            whole(self, "candidates")
+            check_whole(self, "candidates")
             return min(n, int(self.candidates))
         return n if 2.0 * n * n * k * (d + k / 2.0) <= AFFORDABLE else min(n, _DRAWN)
 

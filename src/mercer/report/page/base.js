@@ -1,25 +1,25 @@
 "use strict";
-// What the charts share. Every text that came with the data is set as text, never as HTML.
+// Shared by the charts. Texts from the data are set as text, never as HTML.
 const mercer = { charts: [] };
 
 mercer.data = JSON.parse(document.getElementById("data").textContent);
 
 mercer.numbers = function (packed) {
   const bytes = Uint8Array.from(atob(packed.data), (c) => c.charCodeAt(0));
-  const kinds = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
-  return new kinds[packed.kind](bytes.buffer);
+  const dtypes = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+  return new dtypes[packed.dtype](bytes.buffer);
 };
 
-// Plotly reads a little HTML in names; this is what keeps theirs as they are.
-mercer.plain = function (text, most = 32) {
+// Plotly interprets some HTML in names; escaped, they stay as they are.
+mercer.escape = function (text, most = 32) {
   const letters = Array.from(text);
   const cut = letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
   return cut.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 };
 
-mercer.figure = function (x) {
+mercer.number = function (x) {
   if (!Number.isFinite(x)) return "–";
-  const whole = Number.isInteger(x) && Math.abs(x) < 1e9;  // a number of a row is no measurement
+  const whole = Number.isInteger(x) && Math.abs(x) < 1e9;  // row numbers are exact
   return String(whole ? x : Number(x.toPrecision(5))).replace("-", "−");
 };
 
@@ -30,7 +30,7 @@ mercer.percent = (x) => {
 };
 
 mercer.date = function (x) {
-  if (!(Math.abs(x) < 8.64e15)) return "–";  // the days that browsers know
+  if (!(Math.abs(x) < 8.64e15)) return "–";  // the range of Date
   const text = new Date(x).toISOString().replace("T", " ").slice(0, 19);
   return text.endsWith(" 00:00:00") ? text.slice(0, -9) : text;
 };
@@ -50,7 +50,7 @@ mercer.layout = function (more) {
   return Object.assign({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 13 },
-    // The buttons of a chart stay in sight on a phone, above what stands on top of it.
+    // On a phone the buttons are always visible, above the chart.
     margin: { l: 56, r: 12, t: touch ? 56 : 30, b: 48 }, xaxis: axis(), yaxis: axis(),
     dragmode: touch ? false : "zoom",
     modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
@@ -62,7 +62,7 @@ mercer.layout = function (more) {
 
 mercer.config = {
   responsive: true, displaylogo: false,
-  // By name: a version of Plotly may add one that sends the chart away.
+  // By name: another version of Plotly may add one that uploads the chart.
   modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 

@@ -1,5 +1,5 @@
 "use strict";
-// How many rows are how far from the axes.
+// Histogram of the squared distances of rows from the components.
 mercer.errors = function () {
   const place = document.getElementById("errors"), data = mercer.data.errors;
   if (!place || !data) return;
@@ -8,7 +8,7 @@ mercer.errors = function () {
     log ? Math.sqrt(edges[i] * edges[i + 1]) : (edges[i] + edges[i + 1]) / 2);
   const width = counts.map((_, i) => edges[i + 1] - edges[i]);
   const text = counts.map((n, i) =>
-    `${n} rows from ${mercer.figure(edges[i])} to ${mercer.figure(edges[i + 1])}`);
+    `${n} rows from ${mercer.number(edges[i])} to ${mercer.number(edges[i + 1])}`);
 
   mercer.charts.push(function () {
     const traces = [{
@@ -26,11 +26,11 @@ mercer.errors = function () {
       const ticks = [];
       for (let t = low; t <= high; t += step) ticks.push(t);
       layout.xaxis.tickvals = ticks;
-      layout.xaxis.ticktext = ticks.map((t) => mercer.figure(Number(`1e${t}`)));
+      layout.xaxis.ticktext = ticks.map((t) => mercer.number(Number(`1e${t}`)));
     }
     const top = counts.reduce((a, b) => Math.max(a, b), 0);
     const small = counts.filter((n) => n > 0).reduce((a, b) => Math.min(a, b), top);
-    if (top > 200 * small) {  // One row would not be seen beside thousands.
+    if (top > 200 * small) {  // one row would be invisible beside thousands
       layout.yaxis.type = "log";
       layout.yaxis.title.text = "Rows (log scale)";
     }

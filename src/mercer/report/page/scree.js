@@ -1,34 +1,34 @@
 "use strict";
-// Shares of the variance, their running sum, and where rules would cut.
+// Shares of the variance, their cumulative sum, and the cutoffs of rules.
 mercer.scree = function () {
   const place = document.getElementById("scree");
   if (!place) return;
-  const { share, cuts } = mercer.data.spectrum;
-  const number = share.map((_, i) => i + 1);
+  const { shares, cuts } = mercer.data.spectrum;
+  const number = shares.map((_, i) => i + 1);
   let sum = 0;
-  const together = share.map((x) => (sum += x));
-  // Many small bars under a line that goes to one would not be seen: the line gets a scale of its own.
-  const top = Math.max(...share), apart = top < 0.1 * sum;
+  const sums = shares.map((x) => (sum += x));
+  // Many small bars would be invisible under a line that ends at one: it gets an axis of its own.
+  const top = Math.max(...shares), apart = top < 0.1 * sum;
   const marks = new Map();
-  for (const cut of cuts) marks.set(cut.axes, (marks.get(cut.axes) || "") + cut.letter);
+  for (const cut of cuts) marks.set(cut.components, (marks.get(cut.components) || "") + cut.letter);
 
   mercer.charts.push(function () {
     const soft = mercer.style("--soft"), accent = mercer.style("--accent");
     const traces = [
       {
-        type: "bar", name: "each", x: number, y: share, marker: { color: mercer.style("--bar") },
-        customdata: share.map(mercer.percent), hovertemplate: "component %{x}: %{customdata}<extra></extra>",
+        type: "bar", name: "each", x: number, y: shares, marker: { color: mercer.style("--bar") },
+        customdata: shares.map(mercer.percent), hovertemplate: "component %{x}: %{customdata}<extra></extra>",
       },
       {
-        type: "scatter", name: "together", x: number, y: together, yaxis: apart ? "y2" : "y",
-        mode: share.length > 40 ? "lines" : "lines+markers",
+        type: "scatter", name: "sums", x: number, y: sums, yaxis: apart ? "y2" : "y",
+        mode: shares.length > 40 ? "lines" : "lines+markers",
         line: { color: mercer.style("--ink"), width: 1.6 }, marker: { size: 5 },
-        customdata: together.map(mercer.percent),
+        customdata: sums.map(mercer.percent),
         hovertemplate: "components 1 to %{x}: %{customdata}<extra></extra>",
       },
     ];
     const layout = mercer.layout({
-      bargap: share.length > 40 ? 0 : 0.25, uirevision: "scree",
+      bargap: shares.length > 40 ? 0 : 0.25, uirevision: "scree",
       showlegend: false,
       shapes: Array.from(marks.keys(), (k) => ({
         type: "line", x0: k + 0.5, x1: k + 0.5, y0: 0, y1: 1, yref: "paper",
@@ -39,10 +39,10 @@ mercer.scree = function () {
         font: { color: accent, size: 12 },
       })),
     });
-    layout.margin.t = 56;  // The letters of the rules stand below the buttons.
+    if (marks.size) layout.margin.t = 56;  // the letters of the rules are below the buttons
     layout.xaxis.title.text = "Component";
-    layout.xaxis.range = [0.4, share.length + 0.8];
-    Object.assign(layout.xaxis, share.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
+    layout.xaxis.range = [0.4, shares.length + 0.8];
+    Object.assign(layout.xaxis, shares.length < 12 ? { dtick: 1 } : {}, { showgrid: false });
     layout.yaxis.title.text = "Explained variance";
     const whole = [0, Math.min(1.03, 1.1 * sum) || 1], percent = top < 0.05 ? ".1~%" : ".0%";
     Object.assign(layout.yaxis, { tickformat: apart ? percent : ".0%", range: apart ? [0, 1.1 * top] : whole });

@@ -1,5 +1,5 @@
 "use strict";
-// Tables that sort by a column, numbers by their value, and buttons that copy.
+// Tables sorted by a column, numbers by value; copy buttons.
 (function () {
   const order = new Intl.Collator(undefined, { numeric: true }).compare;
 

@@ -1,0 +1,377 @@
+"""Kernels from what the user has: a matrix, a function, a probabilistic model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, eigh, like, namespace, on_accelerator, to_numpy
+from mercer.checks import require
+from mercer.config import get_config
+from mercer.kernels.base import Kernel
+from mercer.kernels.gram_block import dot_error
+from mercer.kernels.pair import DiagonalPair, Pair, require_dense
+from mercer.kernels.points import Points, slice_rows, take_rows
+
+__all__ = ["Fisher", "FromFunction", "Precomputed", "Separable"]
+
+HostArray = np.ndarray[Any, Any]
+# Rows and columns of every tile for which the symmetry of a function is checked.
+_CHECKED = 8
+
+
+class Precomputed(Kernel):
+    """A kernel matrix K; rows are numbers of its rows: k(i, j) = K[i, j].
+
+    Parameters
+    ----------
+    matrix : array-like of shape (n, m)
+        The kernel between n and m things.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Precomputed
+    >>> Precomputed(np.array([[2.0, 1.0], [1.0, 3.0]]))([[1]], [[0], [1]])
+    array([[1., 3.]])
+    """
+
+    psd = None
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+
+    def on(self, pair: Pair) -> Any:
+        sparse = hasattr(self.matrix, "tocsr")
+        K: Any = self.matrix.tocsr() if sparse else to_numpy(self.matrix)
+        if len(K.shape) != 2:
+            raise ValueError(f"Precomputed: the matrix has shape {K.shape}; it must have two axes.")
+        if isinstance(pair, DiagonalPair):
+            rows = pair.points.rows
+            values = K[_row_numbers(rows, K.shape[0]), _row_numbers(rows, K.shape[1])]
+            values = values.toarray() if hasattr(values, "toarray") else values
+            return _on_device(np.asarray(values).ravel(), rows)
+        x, y = pair.sides
+        i, j = _row_numbers(x, K.shape[0]), _row_numbers(y, K.shape[1])
+        return _on_device(K[i][:, j].toarray() if sparse else K[np.ix_(i, j)], x)
+
+
+def _row_numbers(rows: Any, size: int) -> HostArray:
+    """Return rows of one column as integers, checked."""
+    numbers = to_numpy(rows.toarray() if hasattr(rows, "toarray") else rows)
+    with np.errstate(invalid="ignore"):
+        at = numbers.astype(np.int64)
+    bad = (at != numbers) | (at < 0) | (at >= size)
+    if numbers.shape[1] != 1 or bad.any():
+        value = f"{numbers[bad][0]}" if numbers.shape[1] == 1 else f"{numbers.shape[1]} columns"
+        raise ValueError(
+            f"Precomputed takes one column of row numbers from 0 to {size - 1}, "
+            f"and was given {value}."
+        )
+    return np.asarray(at[:, 0])
+
+
+class FromFunction(Kernel):
+    """A kernel that is a function.
+
+    For some pairs of every block the arguments are swapped: a function that is not symmetric is
+    refused.
+
+    Parameters
+    ----------
+    f : callable
+        f(X, Y) of two groups of rows returns the matrix of all pairs; or f(x, y) of two rows
+        returns a number, with `pairwise`. Rows may be vectors or strings.
+    pairwise : bool
+        Whether f takes two rows.
+
+    Examples
+    --------
+    >>> from mercer.kernels import FromFunction
+    >>> FromFunction(lambda X, Y: X @ Y.T)([[1.0, 2.0]])
+    array([[5.]])
+    >>> FromFunction(lambda x, y: min(x[0], y[0]), pairwise=True)([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
+
+    takes = "anything"
+    psd = None
+
+    def __init__(self, f: Callable[[Any, Any], Any], pairwise: bool = False) -> None:
+        self.f, self.pairwise = f, pairwise
+
+    def check(self) -> None:
+        require(self, "f", callable(self.f), "a function of two arguments")
+
+    def on(self, pair: Pair) -> Any:
+        if isinstance(pair, DiagonalPair):
+            rows = _as_argument(pair.points.rows)
+            single = [slice_rows(rows, slice(i, i + 1)) for i in range(len(pair.points))]
+            values = np.array([self._between(x, x).item() for x in single])
+            return _on_device(values, pair.points.rows)
+        x, y = (_as_argument(side) for side in pair.sides)
+        values = self._between(x, y)
+        self._check_symmetry(x, y, values)
+        return _on_device(values, pair.sides[0])
+
+    def _between(self, x: Any, y: Any) -> HostArray:
+        """Return the matrix between two groups of rows, on the host."""
+        n, m = len(Points(x)), len(Points(y))
+        if self.pairwise:
+            left, right = ([slice_rows(r, i) for i in range(k)] for r, k in ((x, n), (y, m)))
+            numbers = [self._number(a, b) for a in left for b in right]
+            return np.array(numbers, np.float64).reshape(n, m)
+        values = to_numpy(self.f(x, y))
+        if values.shape != (n, m) or values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"FromFunction: {_name(self.f)} returned {values.dtype} of shape {values.shape} "
+                f"for {n} and {m} rows; it must return numbers of shape {(n, m)}. "
+                f"For a function of two rows pass pairwise=True."
+            )
+        return values
+
+    def _number(self, x: Any, y: Any) -> float:
+        value = self.f(x, y)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"FromFunction: {_name(self.f)} returned {value!r} for two rows; it must return "
+                f"a number. For a function of two groups of rows pass pairwise=False."
+            ) from None
+
+    def _check_symmetry(self, x: Any, y: Any, values: HostArray) -> None:
+        """Compare k(x, y) with k(y, x) for rows from all over the tile; NaN is left out."""
+        at, beside = (
+            np.unique(np.linspace(0, max(size - 1, 0), min(_CHECKED, size)).astype(np.int64))
+            for size in values.shape
+        )
+        x, y, values = _take(x, at), _take(y, beside), values[np.ix_(at, beside)]
+        difference = np.abs(values - self._between(y, x).T)
+        tolerance = np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps ** 0.5
+        finite = np.where(np.isfinite(difference), difference, 0.0)
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+        if (finite > tolerance * largest).any():
+            i, j = np.unravel_index(int(np.argmax(finite)), difference.shape)
+            raise ValueError(
+                f"FromFunction: {_name(self.f)} is not symmetric: k(x, y) and k(y, x) are "
+                f"{difference[i, j]:g} apart for x = {slice_rows(x, int(i))!r} and "
+                f"y = {slice_rows(y, int(j))!r}. A kernel must be."
+            )
+
+
+def _take(rows: Any, at: HostArray) -> Any:
+    on_host = isinstance(rows, (list, np.ndarray)) or hasattr(rows, "tocsr")
+    return take_rows(rows, at if on_host else like(at, rows))
+
+
+def _on_device(values: HostArray, rows: Any) -> Any:
+    """Return a host array on the device of the rows."""
+    return values if isinstance(rows, list) or hasattr(rows, "tocsr") else like(values, rows)
+
+
+def _as_argument(rows: Any) -> Any:
+    """Return rows as a user's function expects them.
+
+    Rows that the settings moved to a device come back to the host; a user's own tensors stay.
+    """
+    return to_numpy(rows) if get_config().device is not None and on_accelerator(rows) else rows
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__name__", repr(f))
+
+
+class Separable(Kernel):
+    """f(x) f(y) for a function of one row.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
+
+    Parameters
+    ----------
+    f : callable
+        Takes rows of shape (n, d), returns n numbers.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Separable
+    >>> Separable(lambda rows: rows.sum(axis=1))([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[21.]])
+    """
+
+    def __init__(self, f: Callable[[Any], Any]) -> None:
+        self.f = f
+
+    def check(self) -> None:
+        require(self, "f", callable(self.f), "a function of rows")
+
+    def on(self, pair: Pair) -> Any:
+        return self._mapped(pair).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return self._mapped(pair).sqdist
+
+    def _mapped(self, pair: Pair) -> Pair:
+        return pair.mapped(("f", id(self.f)), self._column)
+
+    def _column(self, rows: Any) -> Any:
+        values = self.f(rows)
+        n = int(rows.shape[0])
+        if namespace(rows) is np:  # small integers would overflow
+            values = np.asarray(values, rows.dtype)
+        if tuple(getattr(values, "shape", ())) != (n,):
+            raise ValueError(
+                f"Separable: f returned shape {tuple(getattr(values, 'shape', ()))} for {n} rows; "
+                f"it must return one number a row."
+            )
+        return values[:, None]
+
+
+class Fisher(Kernel):
+    r"""The dot product :math:`u_x^T I^{-1} u_y` of scores :math:`u_x = \nabla_\theta\log p(x)`.
+
+    Source: Jaakkola & Haussler (1999); marukatat App. B.
+
+    Parameters
+    ----------
+    model : object
+        A fitted `sklearn.mixture.GaussianMixture`; or any object with a method
+        `score_vectors(X)` that returns one row of derivatives for each row of X.
+    information : array of shape (p, p) or None
+        The information matrix I; None for the identity. `Fisher.from_rows` estimates it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.mixture import GaussianMixture
+    >>> from mercer.kernels import Fisher
+    >>> X = np.array([[-1.0], [1.0], [0.5], [-0.5]])
+    >>> Fisher(GaussianMixture(1).fit(X))(X).shape
+    (4, 4)
+    """
+
+    def __init__(self, model: Any, information: Array | None = None) -> None:
+        self.model, self.information = model, information
+
+    def __sklearn_clone__(self) -> Fisher:
+        """Keep the model: a clone of it would not be fitted."""
+        return Fisher(self.model, self.information)
+
+    @classmethod
+    def from_rows(cls, model: Any, X: Any) -> Fisher:
+        """Return the kernel with the information matrix estimated from rows, the mean of u uᵀ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.mixture import GaussianMixture
+        >>> from mercer.kernels import Fisher
+        >>> X = np.array([[-1.0], [1.0], [0.5], [-0.5]])
+        >>> Fisher.from_rows(GaussianMixture(1).fit(X), X).information.shape
+        (2, 2)
+        """
+        require_dense(cls(model), X)
+        scores = _score_vectors(model, np.asarray(X, np.float64))
+        return cls(model, scores.T @ scores / len(scores))
+
+    def on(self, pair: Pair) -> Any:
+        return self._mapped(pair).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return self._mapped(pair).sqdist
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """The errors of a dot product over the parameters; the scores count as exact."""
+        return dot_error(x.mapped(("scores", id(self)), self._features), dtype)
+
+    def _mapped(self, pair: Pair) -> Pair:
+        return pair.mapped(("scores", id(self)), self._features)
+
+    def _features(self, rows: Any) -> Array:
+        """Return L⁺u with I = LLᵀ: their dot products are the kernel."""
+        require_dense(self, rows)
+        scores = _score_vectors(self.model, to_numpy(rows))
+        if self.information is None:
+            return like(scores, rows)
+        information = np.asarray(self.information, np.float64)
+        p = scores.shape[1]
+        if information.shape != (p, p):
+            raise ValueError(
+                f"Fisher: information has shape {information.shape}, and the model has {p} "
+                f"parameters. Fisher.from_rows estimates it."
+            )
+        if not np.isfinite(information).all():
+            raise ValueError("Fisher: information contains NaN or infinity.")
+        values, V = eigh((information + information.T) / 2)
+        if not (values[0] > 0 and values[-1] >= -1e-8 * values[0]):
+            raise ValueError(
+                f"Fisher: information has eigenvalues from {values[-1]:g} to {values[0]:g}; it "
+                f"must be positive semi-definite. Fisher.from_rows estimates it."
+            )
+        large = values > 1e-10 * values[0]
+        return like(scores @ (V[:, large] / np.sqrt(values[large])), rows)
+
+
+def _score_vectors(model: Any, X: Array) -> HostArray:
+    """Return the derivatives of log p(x) by the parameters of the model, one row per row of X."""
+    if hasattr(model, "score_vectors"):
+        scores = np.asarray(model.score_vectors(X), np.float64)
+        if scores.ndim != 2 or len(scores) != len(X):
+            raise ValueError(
+                f"Fisher: score_vectors of {model!r} returned shape {scores.shape} for {len(X)} "
+                f"rows; it must return one row of derivatives for each."
+            )
+        return scores
+    if not hasattr(model, "precisions_cholesky_"):
+        raise ValueError(
+            f"Fisher: {model!r} is neither a fitted GaussianMixture nor an object with "
+            f"score_vectors(X). Fit it first, or give it that method."
+        )
+    return _mixture_scores(model, np.asarray(X, np.float64))
+
+
+def _mixture_scores(model: Any, X: HostArray) -> HostArray:
+    """Return the scores of a Gaussian mixture by weights, means and covariances.
+
+    By the weights on the simplex, whose last is one minus the others; by every entry of a mean;
+    by the covariances as they are parameterised: the entries on and below the diagonal for
+    "full" and "tied", the variances for "diag" and "spherical".
+    """
+    nameless = copy.copy(model)
+    vars(nameless).pop("feature_names_in_", None)  # rows without names would raise a warning
+    shares, weights = nameless.predict_proba(X), model.weights_
+    parts = [shares[:, :-1] / weights[:-1] - shares[:, -1:] / weights[-1]]
+    covariances = []
+    for c, (mean, share) in enumerate(zip(model.means_, shares.T, strict=True)):
+        P = _precision(model, c)
+        z = (X - mean) @ P
+        parts.append(share[:, None] * z)
+        # By the covariance: (P d dᵀ P − P)/2 for d = x − mean.
+        covariances.append(share[:, None, None] * (z[:, :, None] * z[:, None, :] - P) / 2)
+    if model.covariance_type == "tied":
+        covariances = [sum(covariances)]
+    parts += [_covariance_scores(slope, model.covariance_type) for slope in covariances]
+    return np.hstack(parts)
+
+
+def _precision(model: Any, c: int) -> HostArray:
+    if model.covariance_type == "full":
+        return np.asarray(model.precisions_[c])
+    if model.covariance_type == "tied":
+        return np.asarray(model.precisions_)
+    return np.diag(np.broadcast_to(model.precisions_[c], model.means_.shape[1]))
+
+
+def _covariance_scores(slope: HostArray, covariance_type: str) -> HostArray:
+    """Return the derivatives by the parameters that a covariance has."""
+    diagonal: HostArray = np.einsum("nii->ni", slope)
+    if covariance_type == "spherical":
+        return np.asarray(diagonal.sum(axis=1, keepdims=True))
+    if covariance_type == "diag":
+        return diagonal
+    i, j = np.tril_indices(slope.shape[1], -1)
+    return np.hstack([diagonal, 2 * slope[:, i, j]])  # symmetric entries change together

@@ -1,0 +1,162 @@
+"""Kernels of the dot product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.arrays import namespace
+from mercer.checks import check_finite, check_nonnegative, check_positive, check_whole
+from mercer.kernels.base import Kernel
+from mercer.kernels.gram_block import power_error
+from mercer.kernels.pair import Pair, Slopes
+from mercer.kernels.points import Points, inverse_sqrt, normalize_rows
+
+__all__ = ["Cosine", "Linear", "Polynomial", "Tanh"]
+
+
+class Linear(Kernel):
+    r"""The dot product :math:`x^Ty`: kernel PCA with it is PCA.
+
+    Source: marukatat App. B.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    name = "linear"
+    ignores_gamma = True
+    shift_invariant = True
+    offset_sensitive = True
+    is_euclidean = True
+
+    def on(self, pair: Pair) -> Any:
+        return pair.dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return pair.sqdist
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        return sqdist
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return (Slopes(dot=1.0),)
+
+
+class Polynomial(Kernel):
+    r"""The polynomial kernel :math:`(\gamma x^Ty + c)^p`, p a whole number, c ≥ 0.
+
+    Source: marukatat App. B. Positive semi-definite for whole p only.
+
+    Parameters
+    ----------
+    degree : int
+        The power p.
+    coef0 : float
+        The constant c.
+    gamma : float
+        The scale γ.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Polynomial
+    >>> Polynomial(2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    name = "poly"
+
+    def __init__(self, degree: int = 3, coef0: float = 1.0, gamma: float = 1.0) -> None:
+        self.degree, self.coef0, self.gamma = degree, coef0, gamma
+
+    def check(self) -> None:
+        check_whole(self, "degree")
+        check_nonnegative(self, "coef0")
+        check_positive(self, "gamma")
+
+    def on(self, pair: Pair) -> Any:
+        return _power(self.gamma * pair.dot + self.coef0, int(self.degree))
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return power_error(super().roundings(x, y, dtype), int(self.degree), dtype)
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        inner = _power(self.gamma * pair.dot + self.coef0, int(self.degree) - 1)
+        return (Slopes(dot=self.gamma * self.degree * inner),)
+
+
+class Tanh(Kernel):
+    r"""The sigmoid :math:`\tanh(\gamma x^Ty + c)`: not positive semi-definite in general.
+
+    Source: marukatat App. B, who lists it among the valid kernels; it is not one.
+
+    Parameters
+    ----------
+    gamma, coef0 : float
+        The scale γ and the constant c.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Tanh
+    >>> Tanh(0.1).psd
+    False
+    """
+
+    name = "sigmoid"
+    psd = False
+
+    def __init__(self, gamma: float = 1.0, coef0: float = 0.0) -> None:
+        self.gamma, self.coef0 = gamma, coef0
+
+    def check(self) -> None:
+        check_positive(self, "gamma")
+        check_finite(self, "coef0")
+
+    def on(self, pair: Pair) -> Any:
+        inner = self.gamma * pair.dot + self.coef0
+        return namespace(inner).tanh(inner)
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return (Slopes(dot=self.gamma * (1.0 - self.on(pair) ** 2)),)
+
+
+class Cosine(Kernel):
+    r"""The cosine of the angle, :math:`x^Ty/(\lVert x\rVert\lVert y\rVert)`; 0 for a zero row.
+
+    Source: Schölkopf & Smola (2002), Learning with Kernels.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cosine
+    >>> Cosine()([[3.0, 4.0]], [[4.0, 3.0]])
+    array([[0.96]])
+    """
+
+    name = "cosine"
+    ignores_gamma = True
+
+    def on(self, pair: Pair) -> Any:
+        return pair.mapped("normalized", normalize_rows).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return pair.mapped("normalized", normalize_rows).sqdist
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        return 2.0 * super().roundings(x, y, dtype)
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        x, y = (inverse_sqrt(norm) for norm in pair.norms)
+        return (Slopes(dot=x * y, norm=-0.5 * pair.dot * x**3 * y),)
+
+
+def _power(values: Any, p: int) -> Any:
+    """Return values to the power p by multiplications: faster than `pow`, and as accurate."""
+    result = None
+    while p:
+        if p & 1:
+            result = values if result is None else result * values
+        p >>= 1
+        values = values * values if p else values
+    return 1.0 if result is None else result

@@ -1,0 +1,528 @@
+"""Kernels of x − y, and exponentials of a distance."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.polynomial import Polynomial as Series
+from numpy.random import Generator
+
+from mercer.arrays import Array, Vector, like, namespace, to_numpy
+from mercer.arrays.rounding import FEW
+from mercer.checks import check_positive, is_real, require
+from mercer.data import Search, Source, not_finite
+from mercer.kernels.base import Frequencies, Kernel
+from mercer.kernels.gram_block import sqdist_errors
+from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, ones
+from mercer.kernels.points import Points
+
+__all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
+
+# The distance, per 1 + ν, at which every Matérn kernel has underflowed; steps of bisection.
+_FAR = 800.0
+_HALVINGS = 70
+# Unit roundoffs of a Bessel function and the logarithms around it.
+_BESSEL = 4096.0
+# From this order on, this many terms of Debye's expansion are exact to rounding.
+_LARGE_ORDER = 50.0
+_TERMS = 9
+
+CITY_BLOCK = ColumnSum(lambda xp, x, y: xp.abs(x - y), loop="city_block")
+
+
+class Exponential(Kernel):
+    """A kernel that is given by its logarithm: k = exp(log k), log k ≤ 0."""
+
+    @abstractmethod
+    def log(self, pair: Pair) -> Any:
+        """Return log k(x, y)."""
+
+    def on(self, pair: Pair) -> Any:
+        log = self.log(pair)
+        return namespace(log).exp(log)
+
+    def sqdist(self, pair: Pair) -> Any:
+        log = self.log(pair)
+        return -2.0 * namespace(log).expm1(log)
+
+    def _minus_log(self, sqdist: Any) -> Any:
+        """Return −log k, given the squared distance 2 − 2k in feature space."""
+        xp = namespace(sqdist)
+        return -xp.log1p(-xp.minimum(0.5 * sqdist, 1.0 + 0.0 * sqdist))
+
+
+class DistanceDecay(Exponential):
+    """A kernel exp(−γδ(x,y)) of a distance δ, whose median can set the scale γ."""
+
+    gamma: float
+
+    @abstractmethod
+    def distance(self, pair: Pair) -> Any:
+        """Return the distances δ."""
+
+    def check(self) -> None:
+        check_positive(self, "gamma")
+
+    def log(self, pair: Pair) -> Any:
+        return -self.gamma * self.distance(pair)
+
+    def gamma_from_median(self, X: Any, size: int = 1000, random_state: int = 0) -> float:
+        """Return the γ with which the kernel is 1/e at the median distance between rows."""
+        return 1.0 / self._median(self.distance, X, size, random_state)
+
+    @classmethod
+    def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> Self:
+        """Return the kernel whose scale suits the median distance between rows of X.
+
+        An RBF gets σ = the median; other kernels become 1/e there. The median is that of `size`
+        rows at most, drawn at random; a row counts as often as its weight says. If half of the
+        distances are 0, it is the median of the others.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF, ExponentialChiSquare
+        >>> RBF.from_median([[0.0], [1.0], [2.0]])
+        RBF(0.5)
+        >>> ExponentialChiSquare.from_median([[1.0, 0.0], [0.0, 1.0]])
+        ExponentialChiSquare(0.5)
+        """
+        kernel = cls()
+        kernel.gamma = kernel.gamma_from_median(X, size, random_state)
+        return kernel
+
+    def _median(
+        self, distance: Callable[[Pair], Any], X: Any, size: int, random_state: int
+    ) -> float:
+        """Return the median distance between some rows; of the positive ones if it is 0."""
+        source, name = self.source(X), f"{type(self).__name__}.from_median"
+        points = Points(source.take(_draw_rows(source, size, np.random.default_rng(random_state))))
+        if len(points) < 2:
+            raise ValueError(f"{name}: {len(points)} rows have no distance.")
+        with np.errstate(invalid="ignore", over="ignore"):
+            distances = to_numpy(distance(TilePair.between(points, points)))
+            distances = distances[np.triu_indices(len(points), 1)]
+            median = float(np.median(distances))
+            if median == 0 and np.any(distances > 0):
+                median = float(np.median(distances[distances > 0]))
+        if not np.isfinite(median):
+            place = source.fold(Search()).found
+            error = not_finite(place, source)
+            raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
+        if median == 0:
+            raise ValueError(
+                f"{name}: the {len(points)} rows drawn are equal, and have no distance. Pass a "
+                f"number as gamma instead."
+            )
+        return median
+
+
+class Stationary(Kernel):
+    """A kernel of x − y that is 1 at zero."""
+
+    shift_invariant = True
+
+    def on_diagonal(self, points: Points) -> Array:
+        return ones(points.norms)
+
+    def value_at_zero(self, d: int) -> float:
+        return 1.0
+
+    def _frequencies(self, omega: Array) -> Frequencies:
+        q = omega.shape[1]
+        return Frequencies(omega, np.full(q, 1.0 / math.sqrt(q)))
+
+
+class RBF(DistanceDecay, Stationary):
+    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`.
+
+    Source: marukatat App. B; γ = 1/(2σ²).
+
+    Parameters
+    ----------
+    gamma : float
+        The scale γ.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> RBF(0.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.6065]])
+    """
+
+    name = "rbf"
+    aliases = ("gaussian",)
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    @classmethod
+    def from_sigma(cls, sigma: float) -> RBF:
+        """Return exp(−‖x−y‖²/(2σ²)).
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF
+        >>> RBF.from_sigma(2.0)
+        RBF(0.125)
+        """
+        if not (is_real(sigma) and sigma > 0):
+            raise ValueError(f"RBF.from_sigma: sigma={sigma!r} must be a positive number.")
+        kernel = cls(0.5 / float(sigma) / float(sigma))
+        kernel.check()
+        return kernel
+
+    def gamma_from_median(self, X: Any, size: int = 1000, random_state: int = 0) -> float:
+        """Return the γ of σ = the median distance between rows."""
+        sigma = self._median(lambda pair: np.sqrt(to_numpy(pair.sqdist)), X, size, random_state)
+        return RBF.from_sigma(sigma).gamma
+
+    def distance(self, pair: Pair) -> Any:
+        """Return the squared distances."""
+        return pair.sqdist
+
+    @property
+    def lipschitz(self) -> float:
+        """√(2γ/e), at the distance 1/√(2γ)."""
+        return math.sqrt(2.0 * self.gamma / math.e)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """An error δ of the squared distance s changes e^{−γs} by γδ e^{−γs}; t e^{−t} ≤ 1/e."""
+        relative, absolute = sqdist_errors(x, y, dtype)
+        return np.minimum(self.gamma * absolute, relative / math.e) + FEW
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        return self._minus_log(sqdist) / self.gamma
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        return (Slopes(sqdist=-self.gamma * self.on(pair)),)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        omega = math.sqrt(2.0 * self.gamma) * _normal(d, q, rng, orthogonal)
+        return self._frequencies(omega)
+
+
+class Laplacian(DistanceDecay, Stationary):
+    r"""The Laplacian kernel :math:`\exp(-\gamma\lVert x-y\rVert)`.
+
+    The norm is Euclidean (marukatat App. B; kernlab) or the city block's (scikit-learn).
+
+    Parameters
+    ----------
+    gamma : float
+        The scale γ.
+    norm : {"l2", "l1"}
+        Euclidean distance, or the sum of absolute differences.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(1.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0067]])
+    >>> Laplacian(1.0, norm="l1")([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0009]])
+    """
+
+    name = "laplacian"
+    name_params = {"norm": "l1"}  # noqa: RUF012 (a ClassVar)
+
+    def __init__(self, gamma: float = 1.0, norm: str = "l2") -> None:
+        self.gamma, self.norm = gamma, norm
+
+    @classmethod
+    def from_median(
+        cls, X: Any, norm: str = "l2", *, size: int = 1000, random_state: int = 0
+    ) -> Laplacian:
+        """Return the kernel that is 1/e at the median distance between rows of X.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Laplacian
+        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]], norm="l1").gamma == 1 / 7
+        True
+        """
+        kernel = cls(1.0, norm)
+        kernel.check()
+        return cls(kernel.gamma_from_median(X, size, random_state), norm)
+
+    def check(self) -> None:
+        super().check()
+        require(self, "norm", self.norm in ("l1", "l2"), '"l1" or "l2"')
+
+    def distance(self, pair: Pair) -> Any:
+        if self.norm == "l1":
+            return pair.column_sum(CITY_BLOCK, self)
+        return namespace(pair.sqdist).sqrt(pair.sqdist)
+
+    @property
+    def lipschitz(self) -> float:
+        """γ, at zero; unbounded for the city block, which grows with the number of columns."""
+        return math.inf if self.norm == "l1" else float(self.gamma)
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        if self.norm == "l1":
+            return x.width / math.e + FEW  # the columns are summed one after the other
+        relative, absolute = sqdist_errors(x, y, dtype)
+        # Relative errors of √s are half those of s; absolute ones δ/(2√s).
+        length = np.sqrt(relative * absolute) / 2.0
+        return np.minimum(self.gamma * length, relative / (2.0 * math.e)) + FEW
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        self._require_l2("Euclidean distance")
+        return (self._minus_log(sqdist) / self.gamma) ** 2
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        self._require_l2("gradient")
+        distance = self.distance(pair)
+        xp = namespace(distance)
+        safe = xp.where(distance > 0, distance, 1.0)
+        slope = -0.5 * self.gamma * self.on(pair) / safe
+        return (Slopes(sqdist=xp.where(distance > 0, slope, 0.0)),)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        """Draw Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
+        self._check_draw(d, q)
+        if orthogonal:
+            self._require_l2("orthogonal frequencies", "them")
+        if self.norm == "l1":
+            return self._frequencies(self.gamma * rng.standard_cauchy((d, q)))
+        return self._frequencies(self.gamma * _student(d, q, 1.0, rng, orthogonal))
+
+    def _require_l2(self, what: str, them: str = "one") -> None:
+        if self.norm == "l1":
+            self._has_no(what, f'norm="l2" has {them}')
+
+
+class Matern(Stationary):
+    r"""The Matérn kernel of smoothness ν and length ℓ.
+
+    .. math:: \frac{2^{1-\nu}}{\Gamma(\nu)} z^\nu K_\nu(z),
+              \quad z = \sqrt{2\nu}\,\lVert x-y\rVert/\ell
+
+    Source: Rasmussen & Williams (2006), eq. 4.14. ν = 1/2, 3/2, 5/2 have closed forms.
+
+    Parameters
+    ----------
+    length : float
+        The length ℓ.
+    nu : float
+        The smoothness ν; the larger, the more like the RBF.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    name = "matern"
+
+    def __init__(self, length: float = 1.0, nu: float = 1.5) -> None:
+        self.length, self.nu = length, nu
+
+    def check(self) -> None:
+        check_positive(self, "length", "nu")
+
+    def on(self, pair: Pair) -> Any:
+        return self._profile(self._z(pair))
+
+    def _z(self, pair: Pair) -> Any:
+        return namespace(pair.sqdist).sqrt(pair.sqdist) * (math.sqrt(2.0 * self.nu) / self.length)
+
+    def _profile(self, z: Any) -> Any:
+        xp = namespace(z)
+        if self.nu == 0.5:
+            return xp.exp(-z)
+        if self.nu == 1.5:
+            return (1.0 + z) * xp.exp(-z)
+        if self.nu == 2.5:
+            return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
+        return _matern_profile(z, self.nu)
+
+    @property
+    def lipschitz(self) -> float:
+        """Infinite at zero for ν < 1/2."""
+        return math.inf if self.nu < 0.5 else math.sqrt(2.0 * self.nu) / self.length
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        """The profile f has z|f′(z)| ≤ 1, and |f′| ≤ 1 for ν ≥ 1/2."""
+        relative, absolute = sqdist_errors(x, y, dtype)
+        formula = FEW if self.nu in (0.5, 1.5, 2.5) else _BESSEL
+        if self.nu < 0.5:
+            return relative / 2.0 + formula
+        length = np.sqrt(relative * absolute) / 2.0 * (math.sqrt(2.0 * self.nu) / self.length)
+        return np.minimum(length, relative / 2.0) + formula
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        """By bisection, on the host: the profile decreases with the distance."""
+        wanted = 1.0 - 0.5 * to_numpy(sqdist).astype(np.float64)
+        low, high = np.zeros_like(wanted), np.full_like(wanted, _FAR * (1.0 + self.nu))
+        for _ in range(_HALVINGS):
+            z = 0.5 * (low + high)
+            above = self._profile(z) > wanted
+            low, high = np.where(above, z, low), np.where(above, high, z)
+        z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
+        return like((z * self.length / math.sqrt(2.0 * self.nu)) ** 2, sqdist)
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
+        if self.nu == 0.5:
+            return Laplacian(1.0 / self.length).slopes(pair)
+        scale, z = -self.nu / self.length / self.length, self._z(pair)
+        if self.nu == 1.5:
+            return (Slopes(sqdist=scale * namespace(z).exp(-z)),)
+        if self.nu == 2.5:
+            return (Slopes(sqdist=scale / 3.0 * (1.0 + z) * namespace(z).exp(-z)),)
+        if self.nu <= 1:
+            self._has_no("gradient at equal rows for nu ≤ 1", "a larger nu has one")
+        return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * _matern_profile(z, self.nu - 1.0)),)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        self._check_draw(d, q)
+        return self._frequencies(_student(d, q, 2.0 * self.nu, rng, orthogonal) / self.length)
+
+
+class RationalQuadratic(Exponential, Stationary):
+    r"""A mixture of RBFs of all lengths, :math:`(1+\lVert x-y\rVert^2/(2\alpha\ell^2))^{-\alpha}`.
+
+    Source: Rasmussen & Williams (2006), eq. 4.19.
+
+    Parameters
+    ----------
+    length : float
+        The length ℓ.
+    alpha : float
+        How the lengths are mixed; the larger, the more like the RBF.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.6667]])
+    """
+
+    name = "rationalquadratic"
+
+    def __init__(self, length: float = 1.0, alpha: float = 1.0) -> None:
+        self.length, self.alpha = length, alpha
+
+    def check(self) -> None:
+        check_positive(self, "length", "alpha")
+
+    def log(self, pair: Pair) -> Any:
+        ratio = self._ratio(pair)
+        return -self.alpha * namespace(ratio).log1p(ratio)
+
+    def _ratio(self, pair: Pair) -> Any:
+        with np.errstate(over="ignore"):  # ℓ² may overflow or vanish where ℓ does not
+            return pair.sqdist / self.length / self.length / (2.0 * self.alpha)
+
+    @property
+    def lipschitz(self) -> float:
+        """√(2α/(α + 1)) √e^{-1} / ℓ at most: below 1/ℓ."""
+        return 1.0 / self.length
+
+    def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
+        relative, absolute = sqdist_errors(x, y, dtype)
+        with np.errstate(over="ignore"):
+            slope = absolute / self.length / self.length / 2.0
+        return np.minimum(slope, relative / math.e) + FEW
+
+    def input_sqdist(self, sqdist: Any) -> Any:
+        ratio = namespace(sqdist).expm1(self._minus_log(sqdist) / self.alpha)
+        return 2.0 * self.alpha * self.length * (self.length * ratio)
+
+    def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
+        slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._ratio(pair))
+        return (Slopes(sqdist=slope),)
+
+    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+        """Draw normal frequencies whose variance is Gamma distributed."""
+        self._check_draw(d, q)
+        deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
+        return self._frequencies(deviation * _normal(d, q, rng, orthogonal))
+
+
+def _draw_rows(source: Source, size: int, rng: Generator) -> np.ndarray[Any, Any]:
+    """Return the numbers of some rows, each as often as it counts; all if there are no more."""
+    numbers, weights = np.arange(source.shape[0]), source.weights
+    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
+        return np.repeat(numbers, weights.astype(int))
+    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
+        return np.sort(rng.permutation(numbers)[:size])
+    return np.sort(rng.choice(numbers, size, p=weights / source.count))
+
+
+def _normal(d: int, q: int, rng: Generator, orthogonal: bool) -> Array:
+    """Draw q standard normal vectors of d entries: independent, or d at a time orthogonal.
+
+    Orthogonal ones are SQ of Yu et al. (2016), Orthogonal random features: Q uniform among the
+    orthogonal matrices, and S the norms of independent normal vectors. Each vector is still
+    normal, so estimates stay unbiased.
+    """
+    if not orthogonal or d == 0:
+        return rng.standard_normal((d, q))
+    blocks = [_uniform_directions(d, min(d, q - first), rng) for first in range(0, q, d)]
+    return np.hstack(blocks) * np.sqrt(rng.chisquare(d, q))
+
+
+def _uniform_directions(d: int, count: int, rng: Generator) -> Array:
+    """Return uniformly distributed orthonormal columns; signs as in Mezzadri (2007)."""
+    Q, R = np.linalg.qr(rng.standard_normal((d, count)))
+    signs = np.sign(np.diag(R))
+    return np.asarray(Q * np.where(signs == 0.0, 1.0, signs))
+
+
+def _student(d: int, q: int, freedom: float, rng: Generator, orthogonal: bool) -> Array:
+    """Draw q vectors of d entries from the multivariate t distribution; always finite."""
+    normal = _normal(d, q, rng, orthogonal)
+    ratio = rng.chisquare(freedom, q) / freedom
+    return normal / np.sqrt(np.maximum(ratio, np.finfo(np.float64).tiny))
+
+
+def _matern_profile(z: Any, nu: float) -> Any:
+    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), which is 1 at zero; computed on the host."""
+    host = to_numpy(z).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        values = _debye_profile(host, nu) if nu > _LARGE_ORDER else _bessel_profile(host, nu)
+    values = np.where(np.isinf(host), 0.0, np.clip(values, 0.0, 1.0))
+    return like(np.where(host == 0, 1.0, values).astype(to_numpy(z).dtype), z)
+
+
+def _bessel_profile(z: Vector, nu: float) -> Vector:
+    """Return the profile by the Bessel function; where that overflows, by its series."""
+    from scipy.special import gammaln, kve
+
+    log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(z) - z
+    values: Vector = np.exp(log) * kve(nu, z)
+    lost = ~np.isfinite(values) & np.isfinite(z)
+    values[lost] = 1.0 - z[lost] ** 2 / (4.0 * max(nu - 1.0, 1.0))
+    return values
+
+
+def _debye_profile(z: Vector, nu: float) -> Vector:
+    """Return the profile by Debye's uniform expansion, in which nothing cancels.
+
+    Source: DLMF 10.41.4; the Gamma function is the same expansion at zero.
+    """
+    x = z / nu
+    w = np.hypot(1.0, x)
+    y = x * (x / (w + 1.0))  # w − 1
+    total = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_terms())), Series([0.0]))
+    ratio = total(1.0 / w) / total(1.0)
+    return np.asarray(np.exp(nu * (np.log1p(0.5 * y) - y)) / np.sqrt(w) * ratio)
+
+
+@functools.cache
+def _debye_terms() -> tuple[Series, ...]:
+    """Return u_0, u_1, ...: DLMF 10.41.9."""
+    terms, t = [Series([1.0])], Series([0.0, 1.0])
+    while len(terms) < _TERMS:
+        u = terms[-1]
+        terms.append(0.5 * t**2 * (1 - t**2) * u.deriv() + ((1 - 5 * t**2) * u).integ() / 8)
+    return tuple(terms)

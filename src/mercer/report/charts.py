@@ -1,0 +1,123 @@
+"""The data of the charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.estimators.coloring import MAX_LEVELS, Coloring
+from mercer.report.html import clean_text, format_percent, pack, pack_floats, short_text
+from mercer.report.images import gray_levels
+from mercer.report.rows import ReportRows
+from mercer.report.subject import Subject
+
+Values = npt.NDArray[np.float64]
+# Columns of the data that points can be colored by; more points than MAX_SVG need WebGL.
+MAX_COLUMNS, MAX_SVG = 16, 2000
+
+
+def chart_data(
+    subject: Subject, shown: ReportRows | None, image_shape: tuple[int, ...] | None
+) -> dict[str, Any]:
+    """Return the data of every chart."""
+    cuts = [cut for cut in subject.cuts if cut.components is not None]
+    data: dict[str, Any] = {
+        "spectrum": {
+            "shares": subject.shares.tolist(),
+            "cuts": [{"letter": cut.letter, "components": cut.components} for cut in cuts],
+        },
+        "points": None,
+        "errors": None,
+    }
+    if shown is not None and shown.errors is not None:
+        data["errors"] = error_histogram(shown.errors, subject.threshold)
+    if shown is not None and subject.model.n_components_:
+        data["points"] = _points(subject, shown, image_shape)
+    return data
+
+
+def _points(subject: Subject, shown: ReportRows, image_shape: Any) -> dict[str, Any]:
+    at, values, ids = shown.sample.at, shown.values, shown.ids
+    colors = [_color(coloring, at) for coloring in shown.colorings]
+    data: dict[str, Any] = {
+        "rows": pack(at.astype(np.int32)),
+        "webgl": len(at) > MAX_SVG,
+        "ids": None if ids is None else [short_text(name, 80) for name in ids[at]],
+        "components": [
+            {"name": f"Component {j + 1} ({format_percent(share)})", "values": pack_floats(scores)}
+            for j, (share, scores) in enumerate(zip(subject.shares, shown.scores.T, strict=False))
+        ],
+        "errors": None if shown.errors is None else pack_floats(shown.errors[at]),
+        "labeled": shown.label is not None,
+        "passed": len(colors),
+        "colors": [*colors, *_columns(subject, shown, {color["name"] for color in colors})],
+        "texts": None,
+        "pixels": None,
+    }
+    if subject.strings:
+        data["texts"] = [clean_text(text, 300) for text in shown.rows.raw.take(at)]
+    if image_shape is not None and values is not None:
+        pixels = gray_levels(values, float(np.nanmin(values)), float(np.nanmax(values)))
+        data["pixels"] = {"shape": image_shape, **pack(pixels.ravel())}
+    return data
+
+
+def _columns(subject: Subject, shown: ReportRows, taken: set[str]) -> list[dict[str, Any]]:
+    """Return the columns of the data, where they are few, without those passed by name."""
+    values = shown.values
+    if values is None or not subject.has_columns or values.shape[1] > MAX_COLUMNS:
+        return []
+    names = getattr(subject.first, "feature_names_in_", None)
+    names = [f"x{j}" for j in range(values.shape[1])] if names is None else names
+    columns = zip(map(short_text, names), values.T, strict=True)
+    return [
+        {"name": name, "kind": "number", "dates": False, "values": pack_floats(column)}
+        for name, column in columns
+        if name not in taken
+    ]
+
+
+def _color(coloring: Coloring, at: npt.NDArray[np.int64]) -> dict[str, Any]:
+    if coloring.numbers is not None:
+        # A date in milliseconds does not fit single precision.
+        values = (pack if coloring.dates else pack_floats)(coloring.numbers[at])
+        kind = {"kind": "number", "dates": coloring.dates, "values": values}
+        return {"name": coloring.name, **kind}
+    classes = len(coloring.classes)
+    own = classes if classes <= MAX_LEVELS else MAX_LEVELS - 1
+    used, codes = np.unique(coloring.codes[at], return_inverse=True)
+    missing = int(bool(len(used)) and used[0] < 0)
+    return {
+        "name": coloring.name,
+        "kind": "class",
+        "codes": pack((codes - missing).astype(np.int32)),
+        "names": [short_text(coloring.classes[code], 80) for code in used[missing:].tolist()],
+        "groups": coloring.groups(MAX_LEVELS)[used[missing:]].tolist(),
+        "own": own,
+        "others": classes - own,
+    }
+
+
+def error_histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
+    """Count squared distances in bins; logarithmic ones where a few are far from the rest."""
+    positive = errors[errors > 0]
+    largest = float(errors.max(initial=0.0))
+    log = len(positive) > 1 and largest > 50 * float(np.median(positive))
+    values = np.log10(positive) if log else errors
+    if log:  # rounding errors would stretch the axis to the left
+        values = values[values > np.log10(largest) - 8]
+    bins = int(np.clip(np.sqrt(len(values)) * 1.5, 8, 60))
+    low, high = float(values.min()), float(values.max())
+    if not high - low > 1e-9 * max(abs(low), abs(high)):  # all are equal
+        margin = 0.1 if log else 0.05 * abs(low) or 1e-300
+        low, high, bins = low - margin, high + margin, 1
+    counts, edges = np.histogram(values, bins=bins, range=(low, high))
+    return {
+        "counts": counts.tolist(),
+        "edges": [float(f"{edge:.6g}") for edge in (10**edges if log else edges)],
+        "log": bool(log),
+        "left": int(len(errors) - len(values)),
+        "threshold": threshold,
+    }
