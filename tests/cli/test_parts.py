@@ -16,7 +16,7 @@ import pytest
 from mercer import progress
 from mercer.cli import console, errors, signals
 from mercer.cli.app import run
-from mercer.cli.fit import FitOptions, command_line
+from mercer.cli.fit import FitOptions, equivalent_command
 from mercer.data.errors import listed
 from mercer.messages import ParameterError, format_parameter, parameter_format
 from mercer.methods import RandomFeatures, Subset
@@ -106,7 +106,7 @@ def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):
         components="2",
         force=True,
     )
-    text = command_line("fit", options)
+    text = equivalent_command("fit", options)
     words = shlex.split(text)
     assert words[0] == "mercer"
     assert run(words[1:]) == 0

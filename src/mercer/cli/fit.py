@@ -20,7 +20,7 @@ from mercer.cli.console import (
     spectrum_table,
 )
 from mercer.cli.options import (
-    Checkpoint,
+    CheckpointOptions,
     Keep,
     Model,
     Output,
@@ -37,7 +37,7 @@ _NOT_WRITTEN = "As for fit. plan does not write this file."
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Keep, Rows, Model, Checkpoint, Output):
+class FitOptions(Keep, Rows, Model, CheckpointOptions, Output):
     """Options of fit."""
 
     output: Path = output_file("Model file to write: NAME.mercer.")
@@ -179,7 +179,7 @@ def _write_report(path: Path, model: Any, table: Any, origin: dict[str, Any]) ->
 
 
 @contextlib.contextmanager
-def resume(options: Checkpoint, reporter: Reporter) -> Iterator[None]:
+def resume(options: CheckpointOptions, reporter: Reporter) -> Iterator[None]:
     """Keep checkpoints of the work inside, if the user named a folder for them."""
     from mercer.checkpoint import checkpointed, has_checkpoint
 
@@ -210,7 +210,7 @@ def describe_origin(name: str, options: Any, table: Any) -> dict[str, Any]:
     from mercer.cli import rows
 
     return {
-        "command": command_line(name, options),
+        "command": equivalent_command(name, options),
         "file": options.data,
         "label": options.label,
         "weights": options.weights,
@@ -223,7 +223,7 @@ def describe_origin(name: str, options: Any, table: Any) -> dict[str, Any]:
     }
 
 
-def command_line(name: str, options: Any) -> str:
+def equivalent_command(name: str, options: Any) -> str:
     """Return the command that would do the same again."""
     positional = [key for key in ("model", "data") if hasattr(options, key)]
     words = [str(getattr(options, key)) for key in positional]

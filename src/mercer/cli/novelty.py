@@ -10,7 +10,7 @@ from typing import Any
 from mercer.cli import fit
 from mercer.cli.console import Reporter, Result, empty_table, format_file, pairs, printable
 from mercer.cli.options import (
-    Checkpoint,
+    CheckpointOptions,
     Fitted,
     Model,
     Output,
@@ -23,7 +23,7 @@ from mercer.messages import percent
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoveltyFitOptions(Rows, Model, Checkpoint, Output):
+class NoveltyFitOptions(Rows, Model, CheckpointOptions, Output):
     """Options of novelty fit."""
 
     output: Path = output_file("Model file to write: NAME.mercer.")

@@ -86,7 +86,7 @@ class Memory(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoint(Common):
+class CheckpointOptions(Common):
     """Options of commands that can resume."""
 
     checkpoint: Path | None = output_option(
@@ -108,7 +108,7 @@ class Output(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns(Common):
+class ColumnOptions(Common):
     """How a file is read."""
 
     id: str | None = data_option(
@@ -134,7 +134,7 @@ class Columns(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(Columns, Memory):
+class Rows(ColumnOptions, Memory):
     """Rows to fit."""
 
     data: str = argument(
@@ -210,7 +210,7 @@ class Model(Common):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedColumns(Columns):
+class FittedColumns(ColumnOptions):
     """How a file is read that a fitted model is applied to."""
 
     id: str | None = data_option(
