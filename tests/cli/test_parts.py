@@ -17,7 +17,7 @@ from mercer import progress
 from mercer.cli import console, errors, signals
 from mercer.cli.app import run
 from mercer.cli.fit import FitOptions, equivalent_command
-from mercer.data.errors import listed
+from mercer.data.errors import format_names
 from mercer.messages import ParameterError, format_parameter, parameter_format
 from mercer.methods import RandomFeatures, Subset
 from mercer.modelfile import read_header
@@ -32,8 +32,8 @@ def test_what_json_cannot_hold():
 def test_text_that_would_fill_the_screen_or_move_the_cursor():
     assert console.printable("a\x1b[2Jb\nc\x00") == "a\\x1b[2Jb\nc\\x00"
     assert len(console.printable("x" * 100_000)) < 2000
-    assert listed(["x" * 1000]) == repr("x" * 59 + "…")
-    assert listed(map(str, range(20))).endswith("and 10 more")
+    assert format_names(["x" * 1000]) == repr("x" * 59 + "…")
+    assert format_names(map(str, range(20))).endswith("and 10 more")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
         (["fit", "iris.cvs", "-o", "m.mercer"], 1, "Did you mean iris.csv?"),
         (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "Nor is there a folder none"),
-        (["fit", ".", "-o", "m.mercer"], 1, "is a folder"),
+        (["fit", ".", "--format", "npy", "-o", "m.mercer"], 1, "is a folder"),
         (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
         (["fit", "{iris}", "--kernel", "rbf(1) + ", "-o", "m.mercer"], 2, "from character"),
         (
@@ -199,7 +199,7 @@ def test_files_are_not_replaced_unless_asked(mercer, iris, tmp_path):
     assert not (tmp_path / "n.mercer").exists()
     assert (tmp_path / "m.mercer").read_text() == (tmp_path / "s.csv").read_text() == "precious"
     mercer("fit", iris, "-o", "m.mercer", "--scores", "s.csv", "--force")
-    assert (tmp_path / "s.csv").read_text().startswith('"pca0"')
+    assert (tmp_path / "s.csv").read_text().startswith("pca0,")
 
 
 def test_two_outputs_are_two_files(mercer, iris):

@@ -80,8 +80,8 @@ def _parameters(header: Any) -> str:
 
 
 def _text(value: Any, lines: bool = False) -> str:
-    from mercer.data.errors import listed
+    from mercer.data.errors import format_names
 
     if isinstance(value, list):
-        return "\n".join(value) if lines else listed(value)
+        return "\n".join(value) if lines else format_names(value)
     return "" if value is None else str(value)

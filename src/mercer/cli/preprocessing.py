@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.arrays import Array
 from mercer.cli.errors import WorkError
 from mercer.data import Block, Fold, Source
-from mercer.data.errors import listed
+from mercer.data.errors import format_names
 from mercer.estimators.pipeline import mapped, through
 from mercer.linalg import Moments
 from mercer.methods.preparation import column_deviation, require_finite_sums
@@ -121,4 +121,4 @@ def _integer(count: float) -> Any:
 def _column_names(source: Source, which: Any) -> str:
     """Write the names of some columns, or their numbers if they have no names."""
     at = np.flatnonzero(which).tolist()
-    return listed([str(i) if source.names is None else str(source.names[i]) for i in at])
+    return format_names([str(i) if source.names is None else str(source.names[i]) for i in at])

@@ -13,8 +13,16 @@ from mercer.cli.console import Reporter
 from mercer.cli.errors import UsageError, WorkError, as_option
 from mercer.cli.options import Rows
 from mercer.data import Source, StringSource
-from mercer.data.errors import listed
-from mercer.data.files import NAMELESS, MissingValues, Table, download, is_url, read_table, split
+from mercer.data.errors import format_names
+from mercer.data.files import (
+    NAMELESS,
+    MissingValues,
+    Table,
+    download_advice,
+    is_url,
+    read_table,
+    split_path,
+)
 from mercer.estimators.pipeline import parts
 from mercer.messages import counted
 
@@ -44,7 +52,7 @@ def read_training(options: Rows, reporter: Reporter) -> Table:
 def notes(options: Rows, table: Table) -> list[str]:
     """Return notes about the columns that a model is fitted to."""
     texts: list[str] = []
-    suffix = split(options.data)[0].suffix.lower()
+    suffix = split_path(options.data)[0].suffix.lower()
     if options.id is None and table.id is not None and suffix != ".h5ad":
         texts.append(table.naming(as_option("columns", [table.id, "*"])))
     elif table.unnamed:
@@ -59,10 +67,10 @@ def notes(options: Rows, table: Table) -> list[str]:
     beside = [name for name in table.extra if _matches(name, kept) and name != table.id]
     beside = [name for name in beside if name not in (table.source.names or ())]
     if beside:
-        texts.append(f"left out of the features by --keep: {listed(beside)}.")
+        texts.append(f"left out of the features by --keep: {format_names(beside)}.")
     dropped = [name for name in table.dropped if _matches(name, options.dropped)]
     if dropped:
-        texts.append(f"left out by --drop: {listed(dropped)}.")
+        texts.append(f"left out by --drop: {format_names(dropped)}.")
     texts += table.remarks
     if table.dominant and getattr(options, "scale", "none") == "none":
         texts.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
@@ -96,7 +104,7 @@ def read_new(
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
-            f"{error.path}: {lost} in {listed(error.missing)}, and the model does not "
+            f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not "
             f"impute them. One fitted with --impute mean does."
         ) from error
 
@@ -118,7 +126,7 @@ def _read_named(
     missing: bool,
 ) -> Table:
     """Read the columns of these names; note which others are not used."""
-    path, format = split(options.data)[0], options.format
+    path, format = split_path(options.data)[0], options.format
     suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
     columns, drop, others = names, options.dropped, [origin.get("id"), *optional]
     if names is None:  # columns go by their numbers, as in the fit
@@ -139,10 +147,12 @@ def _read_named(
     )
     if names is not None and columns is not None and table.source.names != names:
         lost = [name for name in names if name not in (table.source.names or ())]
-        raise WorkError(f"{options.data} has no columns {listed(lost)}, which the model needs.")
+        raise WorkError(
+            f"{options.data} has no columns {format_names(lost)}, which the model needs."
+        )
     dropped = [name for name in table.dropped if not _matches(name, drop)]
     if dropped and names is not None:
-        reporter.note(f"not used, as the model has no such columns: {listed(dropped)}.")
+        reporter.note(f"not used, as the model has no such columns: {format_names(dropped)}.")
     usual = origin.get("id")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
@@ -166,8 +176,8 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def check_path(data: str) -> str:
     """Return the path of the data; raise an error if there is nothing to read."""
     if is_url(data):
-        raise WorkError(download(data))
-    path = split(data)[0]
+        raise WorkError(download_advice(data))
+    path = split_path(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is an empty folder. Name a file of rows.")
     if data != "-" and not path.exists():
