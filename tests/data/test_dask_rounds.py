@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from mercer.data.checkpoint import folder as running
 
 from mercer import PCA, as_source, config_context
-from mercer.data.checkpoint import folder as running
 from mercer.linalg import DirectionsSketch, Moments
 
 dask = pytest.importorskip("dask", reason="dask is not installed")

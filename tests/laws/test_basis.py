@@ -169,7 +169,7 @@ def test_the_error_in_one_pass_is_the_error(weights, kernel, features):
     formula = (w @ np.diag(K) - w @ N @ w / n - found.eigenvalues_.sum()) / n
     F, B = features(X), features(X[at])
     P = B.T @ axes(found) @ axes(found).T @ B
-    apart = F - found.projection_.shares @ B
+    apart = F - found.projection_.mean_coef @ B
     direct = np.average(((apart - apart @ P) ** 2).sum(axis=1), weights=w)
     assert np.allclose(P @ P, P, atol=1e-9)  # a projector
     assert formula == pytest.approx(direct, rel=1e-8)
@@ -311,7 +311,7 @@ def test_nystrom_weighed_by_its_definition():
     sizes = np.diag(Polynomial(2)(X)) ** 2
     found = fit(2, Nystrom(10, "diagonal", on="basis"), kernel=Polynomial(2))
     at = np.array([np.flatnonzero((point == X).all(axis=1))[0] for point in found.X_fit_])
-    omega = 1 / landmarks.base.inclusion(sizes, 10)[at]
+    omega = 1 / landmarks.base.inclusion_probabilities(sizes, 10)[at]
     values, scores = plain.scores(Polynomial(2), X[at], NEW, 2, omega)
     assert np.abs(found.eigenvalues_ - values).max() <= 1e-9 * values[0]
     assert same(found.transform(NEW), scores) <= 1e-8

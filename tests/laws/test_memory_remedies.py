@@ -99,7 +99,7 @@ def test_every_remedy_of_a_refusal_helps(method, kernel, n, d, k, digits):
             elif what == "n":
                 planned(value, d, **params)
             elif what == "basis":
-                planned(n, d, **params | {"method": method.changed(**value)})
+                planned(n, d, **params | {"method": method.with_params(**value)})
             else:
                 planned(n, d, **params | {what: value})
 

@@ -15,7 +15,7 @@ from mercer.data import (
     Block,
     Fold,
     Resident,
-    Scaled,
+    ScaledSource,
     Source,
     SparseSource,
     StringSource,
@@ -264,7 +264,9 @@ def tamed(source: Source, *, center: bool) -> tuple[Source, int]:
             return source, 0
         largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
     exponent = _exponent(largest, source)
-    return (Scaled(source, exponent).weighted(source.weights) if exponent else source), exponent
+    return (
+        ScaledSource(source, exponent).weighted(source.weights) if exponent else source
+    ), exponent
 
 
 def _exponent(largest: float, source: Source) -> int:

@@ -14,12 +14,13 @@ import numpy as np
 
 from mercer.arrays import Matrix
 from mercer.kernels import Kernel
+from mercer.kernels.pair import ColumnSum, Pair
 from mercer.onnx.graph import Tensor
 
 
 def kernel_values(kernel: Kernel, rows: Tensor, points: Matrix) -> Tensor:
     """Return the tensor k(x, y) of rows x and points y."""
-    pair: Any = GraphPair(rows, points)
+    pair = GraphPair(rows, points)
     try:
         values = kernel.on(pair)
     except (AttributeError, TypeError, ValueError) as error:
@@ -31,15 +32,25 @@ def kernel_values(kernel: Kernel, rows: Tensor, points: Matrix) -> Tensor:
     return values if isinstance(values, Tensor) else 0.0 * pair.dot + values
 
 
-class GraphPair:
-    """Rows, a tensor, and points, an array: what kernels of two rows are made of."""
+class TensorPair(Pair):
+    """What the two kinds of pairs here have not: rows one by one."""
+
+    @property
+    def sides(self) -> tuple[Any, Any]:
+        raise TypeError("a graph has no rows to call a function with")
+
+    def column_sum(self, f: ColumnSum, owner: Any) -> Any:
+        raise TypeError("a graph has no loop over columns")
+
+
+class GraphPair(TensorPair):
+    """Rows, a tensor, and points, an array."""
 
     def __init__(self, rows: Tensor, points: Matrix) -> None:
         self.rows, self.points = rows, points
 
     @cached_property
     def dot(self) -> Tensor:
-        """Dot products."""
         return self.rows @ self.points.T
 
     @cached_property
@@ -54,48 +65,48 @@ class GraphPair:
         return self.rows.graph.namespace.maximum(rows @ (-2.0 * points.T) + norms, 0.0)
 
     @property
-    def lengths(self) -> tuple[Any, Any]:
-        """Squared norms: a column of the rows', a row of the points'."""
+    def norms(self) -> tuple[Any, Any]:
         return squared_norms(self.rows), (self.points * self.points).sum(axis=1)[None, :]
 
     def diagonals(self, kernel: Kernel) -> tuple[Any, Any]:
-        """Return k(x, x) as a column and k(y, y) as a row."""
-        diagonal: Any = GraphDiagonal(self.rows)
-        return kernel.on(diagonal), np.asarray(kernel.diag(self.points), np.float64)[None, :]
+        own = np.asarray(kernel.diag(self.points), np.float64)[None, :]
+        return kernel.on(self.diagonal), own
 
-    def through(self, key: Hashable, f: Callable[[Any], Any]) -> GraphPair:
-        """Return the pair of f(x) and f(y)."""
+    @property
+    def diagonal(self) -> Pair:
+        return GraphDiagonal(self.rows)
+
+    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
         return GraphPair(f(self.rows), f(self.points))
 
 
-class GraphDiagonal:
-    """Every row with itself, as a column."""
+class GraphDiagonal(TensorPair):
+    """Every row paired with itself, as a column."""
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
 
     @cached_property
     def dot(self) -> Tensor:
-        """Squared norms."""
         return squared_norms(self.rows)
 
     @property
     def sqdist(self) -> Tensor:
-        """Zeros."""
         return 0.0 * self.dot
 
     @property
-    def lengths(self) -> tuple[Any, Any]:
-        """Squared norms, twice."""
+    def norms(self) -> tuple[Any, Any]:
         return self.dot, self.dot
 
     def diagonals(self, kernel: Any) -> tuple[Any, Any]:
-        """Return k(x, x), twice."""
         values = kernel.on(self)
         return values, values
 
-    def through(self, key: Hashable, f: Callable[[Any], Any]) -> GraphDiagonal:
-        """Return every f(x) with itself."""
+    @property
+    def diagonal(self) -> Pair:
+        return self
+
+    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
         return GraphDiagonal(f(self.rows))
 
 

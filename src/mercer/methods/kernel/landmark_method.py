@@ -48,14 +48,15 @@ class OnBasis(Method):
     def cost(self, size: Size) -> Cost:
         m, rule = self.points(size.n, size.k), self.rule
         products = 2.0 * size.n * m * size.d + float(size.n) * m * m
-        products += rule.work(size.n, size.d, m)
-        memory = 64.0 * m * m + 2.0 * 2**25 + rule.memory(size.n, size.d, m)
+        selection = rule.cost(size.n, size.d, m)
+        products += selection.work
+        memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
         pairs = float(size.n) * size.n * size.d
         if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
-        passes = 1 + rule.passes + bool(rule.passes)
+        passes = 1 + selection.passes + bool(selection.passes)
         return Cost(passes, products, 12.0 * m**3, memory)
 
     def points(self, n: int, k: int | None) -> int:
@@ -107,7 +108,7 @@ class OnBasis(Method):
         m = self.points(n, wanted)
         require_points(wanted, m)
         rule.check(problem)
-        if rule.passes:  # rules compute with the rows before the fit checks them
+        if rule.cost(n, 1, m).passes:  # rules compute with the rows before the fit checks them
             require_finite_vectors(problem)
         basis = rule.select(problem, m)
         points = basis.points

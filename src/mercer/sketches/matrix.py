@@ -1,4 +1,4 @@
-"""Maps that no longer change: rows of d columns to rows of q."""
+"""The d×q matrix of a sketch, which maps rows of d columns to rows of q."""
 
 from __future__ import annotations
 
@@ -25,44 +25,43 @@ from mercer.arrays import (
 from mercer.config import get_config
 from mercer.data import Block, Search, Source, not_finite
 
-# Features to a piece of the matrix, and the entries a piece may have: 4 MiB in float64.
-_FEATURES = 1024
-_ENTRIES = 2**19
+# Most rows and entries of a part of the matrix: 4 MiB in float64.
+_ROWS, _ENTRIES = 1024, 2**19
 
-_making = threading.Lock()
+_lock = threading.Lock()
 
 
 def stream(seed: int, number: int) -> np.random.Generator:
-    """Return the random numbers of one piece: its own, whichever piece was made before."""
+    """Return the generator of one part, which does not depend on the parts before it."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,))))
 
 
-class Drawn(ABC):
-    """A linear map from d columns to q, fixed.
+class SketchMatrix(ABC):
+    """A d×q matrix W, which maps rows x to xᵀW.
 
-    The map is the same, to the bit, for any block of rows, source and number of threads; the
-    rows that it gives are the same to rounding.
+    The matrix is the same, to the bit, for any block of rows, source and number of threads; the
+    results are the same to rounding.
 
     Parameters
     ----------
     d, q : int
-        Columns of the rows it takes, and of those it gives.
+        Number of columns of the rows, and of the result.
     """
 
     drops = False
-    """Whether some columns go nowhere: NaN in them would leave no trace."""
+    """Whether some rows of the matrix are 0: a NaN in those columns would leave no trace."""
 
     def __init__(self, d: int, q: int) -> None:
         self.d, self.q = d, q
-        self.step = max(1, min(_FEATURES, _ENTRIES // q))
-        self._kept: tuple[Any, Array] = (None, None)
+        self.step = max(1, min(_ROWS, _ENTRIES // q))
+        self._cache: tuple[Any, Array] = (None, None)
 
     @abstractmethod
     def block(self, first: int, stop: int) -> Matrix:
-        """Return rows `first` to `stop` - 1 of its d×q matrix; `step` divides `first`."""
+        """Return rows `first` to `stop` - 1; `step` divides `first`."""
 
-    def matrix(self, dtype: Any = np.float64) -> Array:
-        """Return its d×q matrix."""
+    def toarray(self, dtype: Any = np.float64) -> Array:
+        """Return the whole matrix."""
         whole = np.empty((self.d, self.q), dtype)
         for first in range(0, self.d, self.step):
             stop = min(first + self.step, self.d)
@@ -71,26 +70,26 @@ class Drawn(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds while it is applied to rows of float64, at most."""
+        """Most bytes of it that are in memory while it is applied to float64 rows."""
         whole = self.d * self.q * 8
         return whole if whole <= get_config().budget // 4 else self.step * self.q * 8
 
     def row_bytes(self, source: Source) -> int:
-        """Bytes that a row needs, beside itself and what it becomes."""
+        """Bytes needed for a row, besides the row itself and the result."""
         return self.q * source.dtype.itemsize
 
     def apply(self, rows: Any) -> Array:
-        """Return rows of q columns for rows of d: where they live, and in their precision.
+        """Return rows of q columns for rows of d, on their device and in their dtype.
 
         Parameters
         ----------
         rows : array of shape (n, d), or SciPy sparse matrix
-            Rows; sparse ones give a dense array.
+            Rows; the result is dense.
         """
         rows = self._checked(rows)
         if hasattr(rows, "tocsr"):
             return self._on_sparse(rows)
-        return self._on_host(rows) if isinstance(rows, np.ndarray) else self._elsewhere(rows)
+        return self._on_host(rows) if isinstance(rows, np.ndarray) else self._on_device(rows)
 
     def on(self, source: Source) -> Source:
         """Return the rows of a source through the map, computed when they are read."""
@@ -106,8 +105,8 @@ class Drawn(ABC):
                     raise not_finite(search.found, source)
             return rows
 
-        extra, piece = self.row_bytes(source), self.step * self.q * 8
-        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=piece)
+        extra, part = self.row_bytes(source), self.step * self.q * 8
+        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=part)
 
     def _checked(self, rows: Any) -> Any:
         if not is_foreign(rows) and not hasattr(rows, "tocsr"):
@@ -117,18 +116,18 @@ class Drawn(ABC):
         if not hasattr(rows, "tocsr"):
             return cast(rows, dtype)
         csr = rows.tocsr().astype(dtype, copy=False)
-        # A piece of the matrix takes the entries of its columns: they must lie in order.
+        # A part of the matrix takes the entries of its columns: they must be in order.
         return csr if csr.has_sorted_indices else csr.sorted_indices()
 
     def _check_columns(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != self.d:
             raise ValueError(
-                f"the rows have shape {shape}, and the map takes rows of {self.d} columns. Draw "
-                f"it for the columns that the rows have."
+                f"the rows have shape {shape}, but the map takes rows of {self.d} columns. Fit it "
+                f"to rows of the same columns."
             )
 
-    def _pieces(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
-        """Yield the matrix by pieces, in order: kept when it fits, else made each time."""
+    def _parts(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
+        """Yield the matrix in parts: in memory if it fits, else computed each time."""
         whole = self._whole(reference, dtype)
         for first in range(0, self.d, self.step):
             part = slice(first, min(first + self.step, self.d))
@@ -138,47 +137,46 @@ class Drawn(ABC):
                 yield part, like(self.block(part.start, part.stop), reference, dtype)
 
     def _whole(self, reference: Array, dtype: Any) -> Array:
-        """Return the matrix where `reference` lives, made once; None where it is too large."""
+        """Return the matrix on the device of `reference`, computed once; None if too large."""
         if self.d * self.q * np.dtype(dtype).itemsize > get_config().budget // 4:
             return None
         place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
-        with _making:
-            if self._kept[0] != place:  # one at a time: two would not fit
-                self._kept = (None, None)
-                self._kept = (place, like(self.matrix(dtype), reference))
-            return self._kept[1]
+        with _lock:
+            if self._cache[0] != place:  # one at a time: two would not fit
+                self._cache = (None, None)
+                self._cache = (place, like(self.toarray(dtype), reference))
+            return self._cache[1]
 
     def _on_host(self, rows: Array) -> Array:
-        # By pieces even where the matrix is kept: a matrix that is not gives the same bits.
+        # In parts even if the matrix is in memory: the same bits as if it were not.
         out = np.zeros((rows.shape[0], self.q), rows.dtype)
-        room = np.empty_like(out)
-        for part, piece in self._pieces(rows, rows.dtype):
-            out += np.matmul(rows[:, part], piece, out=room)
+        product = np.empty_like(out)
+        for at, part in self._parts(rows, rows.dtype):
+            out += np.matmul(rows[:, at], part, out=product)
         return out
 
     def _on_sparse(self, rows: Any) -> Array:
         from mercer.sketches.loops import add_products
 
         out = np.zeros((rows.shape[0], self.q), rows.dtype)
-        at = rows.indptr[:-1].copy()
-        for part, piece in self._pieces(out, rows.dtype):
-            ends = (part.start, part.stop)
-            add_products(at, rows.indptr, rows.indices, rows.data, ends, piece, out)
+        csr, start = (rows.indptr, rows.indices, rows.data), rows.indptr[:-1].copy()
+        for at, part in self._parts(out, rows.dtype):
+            add_products(csr, start, (at.start, at.stop), part, out)
         return out
 
-    def _elsewhere(self, rows: Array) -> Array:
+    def _on_device(self, rows: Array) -> Array:
         dtype = numpy_dtype(rows)
         out = namespace(rows).zeros_like(empty((rows.shape[0], self.q), rows, dtype))
-        for part, piece in self._pieces(rows, dtype):
-            out = out + rows[:, part] @ piece
+        for at, part in self._parts(rows, dtype):
+            out = out + rows[:, at] @ part
         return out
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_kept": (None, None)}  # it can be made again
+        return self.__dict__ | {"_cache": (None, None)}  # can be computed again
 
 
-class Same(Drawn):
-    """The identity."""
+class IdentityMatrix(SketchMatrix):
+    """The identity matrix."""
 
     def __init__(self, d: int) -> None:
         super().__init__(d, d)
@@ -196,5 +194,5 @@ class Same(Drawn):
     def _on_sparse(self, rows: Any) -> Array:
         return rows.toarray()
 
-    def _elsewhere(self, rows: Array) -> Array:
+    def _on_device(self, rows: Array) -> Array:
         return namespace(rows).asarray(rows, copy=True)
