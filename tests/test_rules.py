@@ -483,7 +483,7 @@ def test_what_scikit_learn_refuses_is_refused(n_components):
     ("n_components", "error", "text"),
     [
         (-1, ValueError, r"n_components=-1 must be between 0 and min\(n_samples, n_features\)=4"),
-        (5, ValueError, "n_components=5 must be between 0 and .*=4; None keeps them all"),
+        (5, ValueError, "n_components=5 must be between 0 and .*=4; n_components=None keeps all"),
         (Count(5), ValueError, "n_components=5 must be between 0 and .*=4"),
         (Count(2.0), ValueError, r"n_components=2.0 must be between"),
         (

@@ -45,17 +45,22 @@ class MissingValues(ValueError):  # noqa: N818
         self.estimator: tuple[str, str, str] | None = None
 
     def __str__(self) -> str:
+        return (
+            f"{self.summary} Impute missing values, for example with the mean of the column: "
+            f"{self.remedy}. Or drop those rows or columns."
+        )
+
+    @property
+    def summary(self) -> str:
+        """Numbers of missing values by column, as a sentence."""
         most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
         rest = len(most) - _SHOWN
         columns = "column" if rest == 1 else "columns"
         others = f" and of {rest} more {columns}" if rest > 0 else ""
         total = sum(self.missing.values())
-        return (
-            f"{self.path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}."
-            f" Impute missing values, for example with the mean of the column: {self.remedy}; on "
-            f"the command line --impute mean. Or drop those rows or columns."
-        )
+        values = "values are" if total > 1 else "value is"
+        return f"{self.path}: {total} {values} missing: {shown}{others}."
 
     @property
     def remedy(self) -> str:

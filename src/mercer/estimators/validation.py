@@ -36,6 +36,7 @@ from mercer.data.files import (
     split_path,
     table_advice,
 )
+from mercer.messages import format_parameter
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -63,8 +64,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
-                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
-                f"strings there is KernelPCA with a kernel of strings."
+                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. KernelPCA "
+                f"takes strings with {format_parameter('kernel', 'substring')}."
                 f"{table_advice(source.strings, request)}"
             )
         _check_features(estimator, source, reset)

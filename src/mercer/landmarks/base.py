@@ -12,6 +12,7 @@ from mercer.checks import check_whole
 from mercer.config import format_bytes, get_config
 from mercer.data import StringSource
 from mercer.linalg.span import Basis
+from mercer.messages import format_parameter
 from mercer.params import Params
 from mercer.problem import KernelProblem
 
@@ -164,8 +165,8 @@ def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
     available = int((sizes > 0).sum())
     if available < m:
         raise ValueError(
-            f"only {available} rows can be drawn, but n_basis={m}. Use a smaller basis, or "
-            f"select='uniform'."
+            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
+            f"smaller basis, or {format_parameter('select', 'uniform')}."
         )
     certain = np.zeros(len(sizes), bool)
     while True:
@@ -184,7 +185,8 @@ def require_memory(nbytes: float, what: str) -> None:
     if nbytes > budget:
         raise MemoryError(
             f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
-            f"Use a smaller basis, select='uniform', or raise it with config_context(memory=...)."
+            f"Use a smaller basis, {format_parameter('select', 'uniform')}, or raise it with "
+            f"{format_parameter('memory')}."
         )
 
 
@@ -193,5 +195,6 @@ def require_enough_rows(problem: KernelProblem, m: int) -> None:
     available = len(weighted_row_indices(problem))
     if available < m:
         raise ValueError(
-            f"only {available} rows have a weight above zero, but n_basis={m}. Use a smaller basis."
+            f"only {available} rows have a weight above zero, but "
+            f"{format_parameter('n_basis', m)}. Use a smaller basis."
         )

@@ -10,6 +10,7 @@ from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
+from mercer.messages import format_parameter
 from mercer.preimage.base import Estimate, Preimage, check_scores
 from mercer.preimage.target import Target, feature_components
 from mercer.projection import KernelProjection
@@ -90,7 +91,7 @@ class Ridge(Preimage):
             raise MemoryError(
                 f"{self!r} needs {format_bytes(8 * n * n)} for the kernel of {n} scores, more than "
                 f'the memory budget of {format_bytes(budget)}. Use "gradient" or "distances", or '
-                f"raise it with config_context(memory=...)."
+                f"raise it with {format_parameter('memory')}."
             )
         kernel = self._kernel(S, projection)
         K = np.asarray(kernel(S))

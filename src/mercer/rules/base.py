@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.checks import is_real
+from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 
 Values: TypeAlias = NDArray[np.float64]
@@ -132,9 +133,11 @@ class Count(Rule):
 
     def check(self, n: int, d: int) -> None:
         if not is_integer(self.k) or not 0 <= self.k <= min(n, d):
-            raise ValueError(
-                f"n_components={self.k!r} must be between 0 and "
-                f"min(n_samples, n_features)={min(n, d)}; None keeps them all"
+            raise ParameterError(
+                "n_components",
+                self.k,
+                f"must be between 0 and min(n_samples, n_features)={min(n, d)}; "
+                f"{format_parameter('n_components', None)} keeps all.",
             )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:

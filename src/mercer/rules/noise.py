@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer import session
 from mercer.checks import is_real
+from mercer.messages import ParameterError
 from mercer.rules.base import EPS, PartialSpectrum, Rule, Values, is_integer
 
 
@@ -79,7 +80,9 @@ class MLE(Rule):
 
     def check(self, n: int, d: int) -> None:
         if n < d:
-            raise ValueError("n_components='mle' is only supported if n_samples >= n_features")
+            raise ParameterError(
+                "n_components", "mle", "is only supported if n_samples >= n_features"
+            )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         if not spectrum.complete:

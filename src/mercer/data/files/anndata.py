@@ -28,7 +28,7 @@ from mercer.data.files.columns import Request, assign_roles, find_column
 from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
 from mercer.data.source import Source
 from mercer.data.sparse import require_inside
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 
 Values = npt.NDArray[Any]
@@ -89,7 +89,8 @@ def _member(group: Any, path: str, request: Request) -> Any:
 def _matrix(file: Any, part: str, request: Request) -> Any:
     if "X" not in file and "var" not in file:
         raise FileError(
-            f"{request.path} has no /X: not an AnnData file. Read other HDF5 with format='h5'."
+            f"{request.path} has no /X: not an AnnData file. Read other HDF5 with "
+            f"{format_parameter('format', 'h5')}."
         )
     if part not in file:
         layers = [f"layers/{name}" for name in sorted(file["layers"])] if "layers" in file else []

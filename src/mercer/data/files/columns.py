@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mercer import extras
 from mercer.data.errors import FileError, format_names
+from mercer.messages import as_python, format_parameter
 
 Values = npt.NDArray[Any]
 
@@ -71,11 +72,15 @@ class Request:
         roles = (self.columns, self.label, self.weights, self.id)
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
 
-    def option(self, text: str) -> str:
-        """Format an option of `read_table`; as a whole call if the user has not called it."""
+    def option(self, name: str, value: Any, **others: Any) -> str:
+        """Format an option of `read_table`; as a whole call if the user has not called it.
+
+        The whole call has the `others` too.
+        """
         if not self.direct:
-            return text
-        call = f"read_table({self.path!r}, {text}).source"
+            return format_parameter(name, value)
+        arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
+        call = f"read_table({self.path!r}, {arguments}).source"
         return f"{call}, with: from mercer.data.files import read_table"
 
 
@@ -169,11 +174,11 @@ def no_features(
     text += f", read with {delimiter!r} between fields" if delimiter else ""
     text += f". Its columns are {format_names(names)}."
     if ids:
-        option = request.option(f"columns={[names[ids[0]]]}")
+        option = request.option("columns", [names[ids[0]]])
         which = format_names(names[i] for i in ids)
         text += f" Identifiers are not features: {which}. To use one, pass {option}."
     if delimiter == "\t" and len(names) == 1:
-        option = request.option("format='csv'")
+        option = request.option("format", "csv")
         text += f" If fields are separated otherwise, read it with {option}."
     return FileError(text)
 

@@ -28,7 +28,7 @@ from mercer.data.files.text import read_text
 from mercer.data.files.text_files import Delimited, JSONLines, Spreadsheet, read_strings, unpack
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 
 Reader = Callable[[Sequence[Path], Path, Request, progress.Tick], Table]
 
@@ -216,7 +216,7 @@ def read_source(
     if quiet:
         return table.source
     if table.id is not None and suffix != ".h5ad":
-        option = request.option(f"columns={[table.id, '*']}")
+        option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
         count = len(table.reasons)
@@ -313,7 +313,8 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         paths = [file for file in files if _suffix(file) in alike]
     suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
-        what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
+        named = format_parameter("format", format) if format else f"the suffix {suffix!r}"
+        what = f"{named} is not known"
         if not path.exists():
             what = "there is no file or folder of that name"
         elif format is None and suffix in _REMEDIES:
@@ -377,8 +378,8 @@ def _folder_suffix(path: Path, files: list[Path], suffix: str, request: Request)
     if not files:
         raise FileError(f"{path} has no files. Folders of these formats are read: {known}.")
     if not suffix and len(kinds) > 1:
-        options = [f"format={kind[1:]!r}" for kind in readable or [".parquet"]]
-        choice = request.option(options[0]) if request.direct else " or ".join(options)
+        options = [request.option("format", kind[1:]) for kind in readable or [".parquet"]]
+        choice = options[0] if request.direct else " or ".join(options)
         raise FileError(
             f"{path} is a folder with files of {len(kinds)} formats ({', '.join(kinds)}), and the "
             f"files of a table have one of: {known}. Name one file in it, or say which to read: "
@@ -398,7 +399,7 @@ def _check_text(path: Path, request: Request) -> None:
     suffix = _format_of(path)
     if suffix in (None, ".mtx"):
         return
-    remedy = _REMEDIES.get(suffix) or f"Read it with {request.option(f'format={suffix[1:]!r}')}."
+    remedy = _REMEDIES.get(suffix) or f"Read it with {request.option('format', suffix[1:])}."
     raise FileError(f"{request.path} is not text: it begins as a {suffix} file does. {remedy}")
 
 

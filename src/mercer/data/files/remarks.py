@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mercer.data.errors import format_names
 from mercer.data.files.columns import is_id_name
 from mercer.data.fold import Block, Fold
+from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
@@ -238,6 +239,7 @@ def _remedy(names: Sequence[str]) -> str:
     """Say that columns are features, and how to change that."""
     if len(names) == 1:
         (name,) = names
-        return f"Used as a feature. drop={name!r} leaves it out; id={name!r} uses it as row names."
-    every = list(names) if len(names) <= _NAMED else "..."
-    return f"Used as features. drop={every} leaves them out."
+        drop, id = format_parameter("drop", name), format_parameter("id", name)
+        return f"Used as a feature. {drop} leaves it out; {id} uses it as row names."
+    every = list(names) if len(names) <= _NAMED else ...
+    return f"Used as features. {format_parameter('drop', every)} leaves them out."

@@ -26,6 +26,7 @@ from mercer.data.array import ArraySource
 from mercer.data.errors import FileGuard, file_errors
 from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Source
+from mercer.messages import format_parameter
 
 Rows = npt.NDArray[Any]
 Decode = Callable[[int, int], Rows]
@@ -62,7 +63,7 @@ class TemporaryFolder:
                 error.errno,
                 f"no room for the rows in {self.path.parent} ({free} free), where they are kept "
                 f"while they do not fit the memory budget. Set TMPDIR to a folder with more room, "
-                f"or raise the budget with config_context(memory=...)",
+                f"or raise the budget with {format_parameter('memory')}",
             ) from error
 
 

@@ -23,6 +23,7 @@ from mercer.data.files.columns import (
 from mercer.data.files.remarks import Missing, Profile, dominant_feature, feature_remarks
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource
+from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
@@ -234,5 +235,5 @@ def check_file_memory(path: str, needed: int) -> None:
     if needed > budget:
         raise BudgetError(
             f"{path}: reading it takes {format_bytes(needed)}, and the memory budget is "
-            f"{format_bytes(budget)}. Raise it with config_context(memory=...)."
+            f"{format_bytes(budget)}. Raise it with {format_parameter('memory')}."
         )

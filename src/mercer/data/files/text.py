@@ -214,8 +214,7 @@ class TextColumns:
                 f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
                 f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
-        keep = ", missing='keep'" if self.request.direct else ""
-        option = self.request.option(f"na=[{text!r}]{keep}")
+        option = self.request.option("na", [text], missing="keep")
         remedy = f"If that stands for a missing value, pass {option}." if numeric else ""
         if i in (*self.roles.exact, *self.roles.weights):
             raise FileError(

@@ -28,7 +28,7 @@ from mercer.data.files.columns import MISSING, Request, extra, polars
 from mercer.data.files.table import Table, check_file_memory
 from mercer.data.files.text import TextBlock
 from mercer.data.strings import StringSource
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 
 _NUMBER = re.compile(
@@ -210,7 +210,7 @@ class Delimited(TextReader):
             why = "one record" if quote < 0 else "a quote that is opened there is not closed"
             raise FileError(
                 f"{self.name}: line {line} and what follows take more than {format_bytes(limit)}: "
-                f"{why}. Correct it, or raise the budget with config_context(memory=...)."
+                f"{why}. Correct it, or raise the budget with {format_parameter('memory')}."
             )
         self.read(max(self.size, len(self.text)))
 
@@ -433,5 +433,5 @@ def table_advice(strings: Sequence[str], request: Request) -> str:
     numbers = sum(_NUMBER.fullmatch(field) is not None for field in fields)
     if not rows or min(map(len, rows)) < 2 or 2 * numbers < len(fields):
         return ""
-    option = request.option("format='csv'")
+    option = request.option("format", "csv")
     return f" Its lines look like a table of numbers: read it with {option}."
