@@ -17,9 +17,9 @@ from mercer import progress
 from mercer.config import format_bytes
 from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import Request, extra
+from mercer.data.files.columns import Request, import_format
 from mercer.data.files.storage import (
-    SlicedRows,
+    ArrayRows,
     TemporaryFolder,
     array_bytes,
     memory_share,
@@ -215,14 +215,14 @@ def _sparse_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Re
 @contextmanager
 def open_hdf5(path: Path, name: str = "/") -> Iterator[Any]:
     """Open a member of an HDF5 file."""
-    with extra("h5py", "HDF5").File(path, "r") as file:
+    with import_format("h5py", "HDF5").File(path, "r") as file:
         yield file[name]
 
 
 @contextmanager
 def open_zarr(path: Path, name: str = "") -> Iterator[Any]:
     """Open a member of a Zarr folder."""
-    yield extra("zarr", "Zarr").open(str(path), path=name.strip("/") or None, mode="r")
+    yield import_format("zarr", "Zarr").open(str(path), path=name.strip("/") or None, mode="r")
 
 
 def read_hdf5(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
@@ -248,7 +248,7 @@ def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] |
         raise FileError(f"{request.path}: {array.name} lies in other files, which are not read.")
     check_filled(array, array.id.get_storage_size(), request)
     opener = partial(open_hdf5, path, array.name)
-    rows = SlicedRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
+    rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
     rows.slow = array.compression == "gzip"
     return place_rows(rows)
 
@@ -266,7 +266,7 @@ def read_zarr(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         opener = partial(open_zarr, root, array.path)
 
         def rows(columns: Sequence[int]) -> Source:
-            source = SlicedRows(opener, array, columns, guard, (request.path, "Zarr"))
+            source = ArrayRows(opener, array, columns, guard, (request.path, "Zarr"))
             source.slow = any(name in str(array.compressors).lower() for name in ("gzip", "zlib"))
             return place_rows(source)
 

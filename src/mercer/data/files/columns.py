@@ -237,14 +237,14 @@ def _expand_ranges(columns: Sequence[str]) -> list[str]:
     return out
 
 
-def extra(module: str, format: str) -> Any:
+def import_format(module: str, format: str) -> Any:
     """Import a package of the extra `files`, or say how to install it."""
     return extras.extra(module, "files", f"{format} files are read and written with")
 
 
 def polars() -> Any:
     """Import Polars."""
-    return extra("polars", "Table")
+    return import_format("polars", "Table")
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,7 @@ class Banded(Source):
         self.__dict__.update(state, _lock=threading.Lock())
 
 
-class SlicedRows(Banded):
+class ArrayRows(Banded):
     """Rows of a two-dimensional array of HDF5 or Zarr.
 
     Parameters
