@@ -24,7 +24,7 @@ import numpy as np
 from mercer import threads
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError
-from mercer.data.files.columns import MISSING, Request, extra, polars
+from mercer.data.files.columns import MISSING, Request, import_format, polars
 from mercer.data.files.table import Table, check_file_memory
 from mercer.data.files.text import TextBlock
 from mercer.data.strings import StringSource
@@ -66,7 +66,7 @@ def unpack(file: Any) -> Any:
     for magic, modules in _COMPRESSION.items():
         if re.match(magic, start):
             known = [name for name in modules if importlib.util.find_spec(name.split(".")[0])]
-            return extra((known or modules)[0], "Compressed").open(file, "rb")
+            return import_format((known or modules)[0], "Compressed").open(file, "rb")
     return file
 
 
@@ -371,7 +371,7 @@ class Spreadsheet:
     delimiter = ""
 
     def __init__(self, path: Path, name: str, request: Request) -> None:
-        extra("fastexcel", "Spreadsheet")
+        import_format("fastexcel", "Spreadsheet")
         self.request, self.size = request, path.stat().st_size
         with zipfile.ZipFile(path) if zipfile.is_zipfile(path) else path.open("rb") as file:
             members = file.infolist() if isinstance(file, zipfile.ZipFile) else ()

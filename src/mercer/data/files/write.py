@@ -15,8 +15,7 @@ from mercer import progress
 from mercer.arrays import to_numpy
 from mercer.atomic_write import whole
 from mercer.data.errors import FileError, format_names
-from mercer.data.files.columns import Text, polars
-from mercer.data.files.columns import extra as package
+from mercer.data.files.columns import Text, import_format, polars
 from mercer.data.npy import write_npy
 from mercer.data.source import Source
 
@@ -124,7 +123,7 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
             )
 
     with whole(path) as part, progress.task("write", source.shape[0]) as tick:
-        register = package("polars.io.plugins", "Table").register_io_source
+        register = import_format("polars.io.plugins", "Table").register_io_source
         try:
             WRITERS[path.suffix.lower()](register(frames, schema=schema), part, len(schema))
         except (OSError, pl.exceptions.PolarsError) as error:
