@@ -7,11 +7,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mercer.cli.peak import measurable, resident, settle
+from mercer.cli.compare import process_memory, reset_peak
 
 
 def growth(task: str, *arguments: Any) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def growth(task: str, *arguments: Any) -> dict[str, Any]:
         of the model, which are part of the growth), "before" (resident before). And "notes",
         what the model has under that name.
     """
-    if not measurable():
+    if not Path("/proc/self/status").exists():
         raise OSError("peak memory is read from /proc, which this system lacks")
     command = [sys.executable, "-m", "benchmarks.peak", task, json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -43,12 +44,12 @@ def growth(task: str, *arguments: Any) -> dict[str, Any]:
 
 def measure(fit: Callable[[], Any]) -> dict[str, Any]:
     """Run a fit in this process and return what `growth` does."""
-    settle()
-    before = resident("VmRSS")
+    reset_peak()
+    before = process_memory("VmRSS")
     model = fit()
     # Where the peak could not be reset it may be that of making the data: growth is then
     # overstated, never understated.
-    peak = resident("VmHWM")
+    peak = process_memory("VmHWM")
     figures = {"growth": peak - before, "returned": returned(model), "before": before}
     return {**figures, "notes": getattr(model, "notes", None)}
 

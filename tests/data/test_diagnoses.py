@@ -169,7 +169,7 @@ def test_missing_values_have_a_remedy_that_works(tmp_path, model):
         read_table(path) if model is None else model.fit(path, y)
     caught = pickle.loads(pickle.dumps(caught.value))
     names = {"y": y}
-    exec(str(caught).split("the column: ")[1].split("; on the")[0], names)
+    exec(str(caught).split("the column: ")[1].split(". Or drop")[0], names)
     if model is None:
         assert np.isfinite(names["X"]).all()
     else:

@@ -379,7 +379,7 @@ def test_rules_that_need_vectors_say_which_do_not(rule):
         (WORDS, Subsequence(2, 0.5), "strings"),
         (RBF(0.1)(X), "precomputed", "a precomputed kernel matrix"),
     ):
-        with pytest.raises(ValueError, match=f"was given {given}.*{', '.join(ANYTHING)}"):
+        with pytest.raises(ValueError, match=f"was given {given}.*'uniform', 'rp_cholesky'"):
             fit(Subset(8, select=rule), rows, kernel=kernel)
 
 
@@ -503,7 +503,7 @@ def test_the_least_that_fits():
         with pytest.raises(MemoryError, match=r"subset \(50 points\) needs .*budget of 8.0 MiB"):
             fit(Subset(50), np.zeros((6000, 3)))
     exact = KernelPCA(3, kernel=RBF(0.1), method="exact")
-    fits = 'method="subset", a basis of 1000 points, which fits'
+    fits = "method='subset', a basis of 1000 points, which fits"
     with config_context(memory="180MiB"), pytest.raises(MemoryError, match=fits):
         exact.plan(Rows(60_000, 3))
 

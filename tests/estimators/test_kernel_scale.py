@@ -34,11 +34,11 @@ def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
     median = RBF.from_median(X).gamma
     (note,) = notes(KernelPCA(5, kernel="rbf", gamma=1e5 * median, method=method), X)
     assert "close to the identity" in note
-    assert 'try gamma="median"' in note
+    assert "try gamma='median'" in note
     for factor in (1e-6, 1e-14):
         (note,) = notes(KernelPCA(2, kernel="rbf", gamma=factor * median, method=method), X)
         assert "close to constant" in note
-        assert 'try gamma="median"' in note
+        assert "try gamma='median'" in note
 
 
 @pytest.mark.parametrize("method", METHODS)

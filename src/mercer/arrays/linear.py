@@ -25,6 +25,8 @@ from mercer.threads import in_threads, serial_blas, shares
 
 # A LAPACK call smaller than this gains nothing from a second thread and can lose much.
 _SERIAL = 1000
+# One smaller than this runs in one thread anyway.
+_THREADED = 32
 # One smaller than this is not worth the way to a device.
 _HELPED = 500
 
@@ -157,7 +159,7 @@ def column_signs(V: Array) -> Vector:
 
 def lapack_threads(N: int) -> Any:
     """Return a context with the threads that serve a matrix of N rows best."""
-    return serial_blas() if N < _SERIAL else contextlib.nullcontext()
+    return serial_blas() if _THREADED < N < _SERIAL else contextlib.nullcontext()
 
 
 def whitened(A: Matrix) -> Matrix | None:

@@ -154,7 +154,7 @@ class Axes:
 def spacing_of(values: Vector, others: Vector) -> Vector:
     """Return each value's distance to the nearest of the others; to zero where none is known."""
     everything = np.sort(np.concatenate([values, others if len(others) else np.zeros(1)]))
-    below = np.diff(everything, prepend=-np.inf)
-    above = np.diff(everything, append=np.inf)
+    steps = np.full(len(everything) + 1, np.inf)
+    np.subtract(everything[1:], everything[:-1], out=steps[1:-1])
     at = np.searchsorted(everything, values)
-    return np.minimum(below, above)[at]
+    return np.asarray(np.minimum(steps[at], steps[at + 1]))

@@ -200,8 +200,8 @@ def _warm_up(name: str, source: Any, options: CompareOptions) -> None:
 
 def _timed_fit(name: str, estimator: Any, source: Any) -> Run:
     measurable = (_PROCESS / "status").exists()  # Linux only
-    _reset_peak()
-    before = _process_memory("VmRSS") if measurable else 0
+    reset_peak()
+    before = process_memory("VmRSS") if measurable else 0
     start = time.perf_counter()
     estimator.fit(source)
     seconds = time.perf_counter() - start
@@ -214,11 +214,11 @@ def _timed_fit(name: str, estimator: Any, source: Any) -> Run:
         gap=float(certificate.gap),
         kind=certificate.gap.kind,
         seconds=seconds,
-        memory=max(0, _process_memory("VmHWM") - before) if measurable else None,
+        memory=max(0, process_memory("VmHWM") - before) if measurable else None,
     )
 
 
-def _reset_peak() -> None:
+def reset_peak() -> None:
     """Return freed memory to the system, and reset the peak that it counts."""
     gc.collect()
     with contextlib.suppress(AttributeError, OSError):
@@ -227,7 +227,7 @@ def _reset_peak() -> None:
         (_PROCESS / "clear_refs").write_text("5")
 
 
-def _process_memory(key: str) -> int:
+def process_memory(key: str) -> int:
     """Return bytes of this process: VmRSS now, VmHWM at the peak.
 
     Not ru_maxrss, which a child process inherits from its parent.

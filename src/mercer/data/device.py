@@ -142,6 +142,9 @@ def at_home(source: Source) -> Source:
 def at_work(reference: Array) -> Iterator[None]:
     """Work where an array lives: within that memory, and with its device for larger matrices."""
     there = device_memory(reference)
-    fits = {} if there is None or get_config().memory is not None else {"memory": there // 2}
+    if there is None:
+        yield
+        return
+    fits = {} if get_config().memory is not None else {"memory": there // 2}
     with helped_by(reference), config_context(**fits):
         yield

@@ -39,7 +39,8 @@ def fingerprint(source: Source) -> str:
         return f"{n} strings {digest.hexdigest()[:24]}"
     d = max(1, *columns)
     spread = _spread(n, min(_ROWS, max(2, _ENTRIES // d)))
-    for some in np.array_split(spread, -(-len(spread) * d // _AT_ONCE) or 1):
+    parts = -(-len(spread) * d // _AT_ONCE)
+    for some in np.array_split(spread, parts) if parts > 1 else [spread]:
         digest.update(_bytes(to_numpy(source.take(some)).astype(source.dtype, copy=False)))
     return f"{n}x{columns[0]} {source.dtype} {digest.hexdigest()[:24]}"
 

@@ -244,13 +244,15 @@ class Projecting(
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
             self.fingerprint_ = fingerprint(source)
-            rows = identify(source, self.fingerprint_)
-            check_same(self, rows=rows, weights=source.weights)
+            if session.recorder() is not None:
+                rows = identify(source, self.fingerprint_)
+                check_same(self, rows=rows, weights=source.weights)
             with on_device(source.reference):
                 source = resident(source)
                 problem, plan = self._prepared(source)
                 plan.require_fit(alternatives(problem))
-                check_same(plan=plan.method)
+                if session.recorder() is not None:
+                    check_same(plan=plan.method)
                 problem = self._readied(problem, plan)
                 self._publish(problem, plan.method.fit(problem), plan)
                 bring_home(self, source)
