@@ -44,8 +44,22 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.fixture(autouse=True)
+def synchronous():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+CASES = [
+    *((MODELS[0], kind) for kind in KINDS),
+    *zip(
+        MODELS[1:], ["table", "array", "table", "values of a table", "array", "table"], strict=True
+    ),
+    (MODELS[2], "split along columns"),
+]
+
+
+@pytest.mark.parametrize(("model", "kind"), CASES, ids=str)
 @pytest.mark.filterwarnings("ignore:X is split along its columns")
 def test_fit_and_fit_transform_treat_them_alike(model, kind):
     """The same scores as in memory, in the same chunks as of sizes that are known."""
@@ -73,10 +87,9 @@ def test_they_are_counted_once(call):
     known = X[:, :]
     unknown = X[da.from_array(np.ones(N, bool), chunks=50)]
     computed = {}
-    with dask.config.set(scheduler="synchronous"):
-        pca = PCA(3).fit(ROWS)
-        for name, rows in (("known", known), ("unknown", unknown)):
-            seen.clear()
-            getattr(pca, call)(rows)
-            computed[name] = sum(seen)
+    pca = PCA(3).fit(ROWS)
+    for name, rows in (("known", known), ("unknown", unknown)):
+        seen.clear()
+        getattr(pca, call)(rows)
+        computed[name] = sum(seen)
     assert computed["unknown"] == computed["known"] + N

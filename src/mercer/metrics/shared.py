@@ -10,7 +10,8 @@ import numpy as np
 from mercer.arrays import Matrix, is_finite, like, to_numpy
 from mercer.data import as_source
 from mercer.kernels.base import Kernel
-from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
+from mercer.linalg.distributed_gram import upper_blocks
+from mercer.linalg.upper_blocks import SymmetricProduct
 from mercer.metrics.bases import in_one_frame, merged
 from mercer.metrics.models import coefficients, projection_of, width
 from mercer.projection import KernelProjection, LinearProjection
