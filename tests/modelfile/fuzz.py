@@ -260,7 +260,7 @@ def mutate(path, case, rnd):
 
 def case(path, X):
     """The contents of a file, and rows for its model."""
-    texts, arrays = container.read(path)
+    texts, arrays = container.read_contents(path)
     del texts["checksum"]
     return path.read_bytes(), texts, arrays, X
 

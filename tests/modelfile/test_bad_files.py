@@ -54,11 +54,11 @@ def refused(path, *words):
 
 def forge(path, change=lambda tree, arrays: None, **texts):
     """Write a file again, its tree, arrays or texts changed, and its checksum right."""
-    old, arrays = container.read(path)
+    old, arrays = container.read_contents(path)
     del old["checksum"]
     tree = json.loads(old["tree"])
     tree = change(tree, arrays) or tree
-    container.write(path, {**old, "tree": json.dumps(tree), **texts}, arrays)
+    container.write_contents(path, {**old, "tree": json.dumps(tree), **texts}, arrays)
 
 
 def test_the_file_is_one_of_safetensors(path):
@@ -127,7 +127,7 @@ def test_what_is_no_file_of_ours(tmp_path):
     refused(path, "has no checksum")
     save_file({"x": np.zeros(3)}, path, {"format": "pt"})
     refused(path, "has no checksum")
-    container.write(path, {"format": "pt"}, {"x": np.zeros(3)})
+    container.write_contents(path, {"format": "pt"}, {"x": np.zeros(3)})
     refused(path, "its format is 'pt'")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
@@ -283,7 +283,7 @@ def repeat(tree, arrays):
     tree["parts"]["kernel_params"] = {"dict": [[i, {"array": name}] for i in range(300)]}
 
 
-def test_what_stands_for_itself_many_times_is_refused(tmp_path):
+def test_objects_and_arrays_repeated_too_often_are_refused(tmp_path):
     path = tmp_path / "model.mercer"
     mercer.save(KernelPCA(1, kernel=Linear()).fit(X), path)
     forge(path, bomb)
@@ -302,7 +302,7 @@ def test_a_deep_tree_is_refused(depth, path):
     refused(path)
 
 
-def test_arrays_that_no_part_is_are_refused(path):
+def test_unused_arrays_are_refused(path):
     forge(path, lambda tree, arrays: arrays.update(more=np.zeros(9)))
     refused(path, "'more' is not part of it")
 
@@ -356,13 +356,13 @@ def test_maps_that_write_elsewhere_are_refused(tmp_path):
     intact = path.read_bytes()
     for sample in ([0, 4], [-1, 0], [0.0, 1.0], [[0, 1]], []):
         path.write_bytes(intact)
-        forge(path, lambda tree, arrays, s=sample: arrays.update({"drawn_.sample": np.array(s)}))
+        forge(path, lambda tree, arrays, s=sample: arrays.update({"matrix_.sample": np.array(s)}))
         refused(path, "a map")
     mercer.save(Hashing(2, hashes=2).fit(X), path)
     intact = path.read_bytes()
     for wrong in ({"q": 2**50}, {"d": 2**50}, {"q": 0}, {"each": 3}, {"each": 2**40}, {"q": True}):
         path.write_bytes(intact)
-        forge(path, lambda tree, arrays, w=wrong: tree["parts"]["drawn_"]["parts"].update(w))
+        forge(path, lambda tree, arrays, w=wrong: tree["parts"]["matrix_"]["parts"].update(w))
         refused(path, "map")
 
 
@@ -390,7 +390,7 @@ def test_learners_of_other_shapes_are_refused(tmp_path):
     refused(path, "learner")
 
 
-def test_matrices_that_lapack_would_not_end_on_are_refused(tmp_path):
+def test_matrices_that_are_not_finite_are_refused(tmp_path):
     path = tmp_path / "model.mercer"
     model = KernelPCA(2, kernel="rbf", method=Subset(5), random_state=0).partial_fit(X)
     mercer.save(model, path)
@@ -482,7 +482,7 @@ def total(rows):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_saved_says_why_and_writes_nothing(name, tmp_path):
+def test_refused_models_say_why_and_write_nothing(name, tmp_path):
     make, why = REFUSED[name]
     model = make()
     model.fit(X, Y) if isinstance(model, NearestProjection) else model.fit(X)
@@ -494,7 +494,7 @@ def test_what_cannot_be_saved_says_why_and_writes_nothing(name, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_the_path_to_what_cannot_be_saved(tmp_path):
+def test_errors_name_the_path_of_the_part(tmp_path):
     model = NoveltyDetector(KernelPCA(2, kernel=RBF() * Fisher(mixture()))).fit(X)
     model.estimator = None
     model.estimator_.kernel = "rbf"
@@ -516,13 +516,13 @@ def test_the_path_to_what_cannot_be_saved(tmp_path):
         mercer.save(kept, tmp_path / "model.mercer")
 
 
-def test_what_only_the_fit_needed_can_be_left_out(tmp_path):
+def test_parameters_of_the_fit_can_be_set_to_none(tmp_path):
     model = Denoiser(PCA(1), noise=lambda rows, rng: rows).fit(X).set_params(noise=None)
     np.testing.assert_array_equal(saved(model, tmp_path).transform(X), model.transform(X))
 
 
 @pytest.mark.parametrize("model", [PCA(2), KernelPCA(2), NoveltyDetector(), Subset(3)], ids=str)
-def test_what_is_not_fitted(model, tmp_path):
+def test_unfitted_models(model, tmp_path):
     with pytest.raises((NotFittedError, ModelFileError)):
         mercer.save(model, tmp_path / "model.mercer")
     assert not list(tmp_path.iterdir())

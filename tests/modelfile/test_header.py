@@ -30,7 +30,7 @@ def header_of(model, folder, **how):
     return read_header(folder / "model.mercer")
 
 
-def test_everything_is_told(tmp_path):
+def test_all_fields(tmp_path):
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame(X, columns=list("abcd"))
     model = KernelPCA(3, kernel=RBF(0.1) + 2 * Linear(), random_state=7).fit(table)
@@ -93,7 +93,7 @@ def test_no_array_is_read(tmp_path):
 def test_a_header_of_other_types_is_refused(tmp_path):
     path = tmp_path / "model.mercer"
     mercer.save(PCA(2).fit(X), path)
-    texts, arrays = container.read(path)
+    texts, arrays = container.read_contents(path)
     del texts["checksum"]
     for name, value in {
         "estimator": 1,
@@ -106,10 +106,10 @@ def test_a_header_of_other_types_is_refused(tmp_path):
         "certificate": "all of it",
     }.items():
         header = {**json.loads(texts["header"]), name: value}
-        container.write(path, {**texts, "header": json.dumps(header)}, arrays)
+        container.write_contents(path, {**texts, "header": json.dumps(header)}, arrays)
         with pytest.raises(ModelFileError, match=f"{re.escape(str(path))}.* for {name}"):
             read_header(path)
-    container.write(path, {**texts, "header": "{}"}, arrays)
+    container.write_contents(path, {**texts, "header": "{}"}, arrays)
     with pytest.raises(ModelFileError, match="valid model"):
         read_header(path)
 

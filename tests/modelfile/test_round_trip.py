@@ -396,7 +396,7 @@ def test_twice_is_the_same(X, tmp_path):
     same_model(model, again, X)
 
 
-def test_what_is_shared_is_stored_once(X, tmp_path):
+def test_shared_arrays_are_stored_once(X, tmp_path):
     wide = np.random.default_rng(0).standard_normal((20, 50_000))
     mercer.save(PCA(5).fit(wide), tmp_path / "wide.mercer")
     # Components, mean, deviations, scale: d × (5 + 1 + 1) entries and no more.

@@ -18,7 +18,7 @@ from mercer.config import format_bytes, get_config
 from mercer.data import Source, at_home
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
-from mercer.messages import warn
+from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import Found, Preimage, as_preimage, suited_to
 from mercer.problem import KernelProblem
@@ -172,10 +172,12 @@ class Back(Projecting):
     def _refuse_preimage(self) -> None:
         """Refuse to look for rows whose images are near what features keep of others."""
         if self.preimage not in (None, "auto"):
-            raise ValueError(
-                f"preimage={self.preimage!r} needs components in the kernel's space, and random "
-                f"features have none. Use fit_inverse_transform=True, which learns from scores, "
-                f'or method="subset".'
+            raise ParameterError(
+                "preimage",
+                self.preimage,
+                f"needs components in the kernel's space, and random features have none. Use "
+                f"fit_inverse_transform=True, which learns from scores, or "
+                f"{format_parameter('method', 'subset')}.",
             )
 
     def _fit_back(self, problem: KernelProblem) -> None:

@@ -12,6 +12,7 @@ from mercer.data import Source, StringSource
 from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
 from mercer.kernels.base import KERNELS
 from mercer.kernels.stationary import DistanceDecay
+from mercer.messages import ParameterError
 from mercer.methods.preparation import column_statistics
 from mercer.problem import Problem
 from mercer.rules import Count
@@ -49,9 +50,11 @@ def resolved(
 def _suited(kernel: Kernel, source: Source) -> Kernel:
     given = "strings" if isinstance(source, StringSource) else "vectors"
     if kernel.takes not in (given, "anything"):
-        raise ValueError(
-            f"kernel={kernel!r} takes rows of {kernel.takes}, and X holds "
-            f"{'strings' if given == 'strings' else 'numbers'}."
+        raise ParameterError(
+            "kernel",
+            kernel,
+            f"takes rows of {kernel.takes}, and X holds "
+            f"{'strings' if given == 'strings' else 'numbers'}.",
         )
     return kernel
 

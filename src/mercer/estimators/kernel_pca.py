@@ -26,7 +26,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
-from mercer.messages import percent, warn
+from mercer.messages import format_parameter, percent, warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -351,10 +351,12 @@ class KernelPCA(Batches):
         if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.shape[0]):
             k = self.n_components_
             some = {0: "no component has", 1: "only 1 component has"}
-            where = " in the span of the basis. A larger n_basis may find more"
+            larger = format_parameter("n_basis")
+            where = f" in the span of the basis. A larger {larger} may find more"
             warn(
-                f"n_components={asked}, but {some.get(k, f'only {k} components have')} a variance "
-                f"above rounding error{where if isinstance(method, OnBasis) else ''}."
+                f"{format_parameter('n_components', asked)}, but "
+                f"{some.get(k, f'only {k} components have')} a variance above rounding error"
+                f"{where if isinstance(method, OnBasis) else ''}."
             )
         batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
         if (
@@ -367,8 +369,8 @@ class KernelPCA(Batches):
                 f"kernel PCA of all {problem.shape[0]} rows would take too much memory or time, so "
                 f"{method!r} was used: within {percent(found.gap, up=True)} of optimal "
                 f"({found.gap.label}), probably within {percent(found.gap_estimate, up=True)}. "
-                f'Set gap=0.01 for components certified within 1 %, or method="exact" for all '
-                f"rows.",
+                f"Set {format_parameter('gap', 0.01)} for components certified within 1 %, or "
+                f"{format_parameter('method', 'exact')} for all rows.",
                 ConvergenceWarning,
             )
         if not batches:

@@ -11,7 +11,7 @@ from mercer.data import ArraySource, SparseSource, as_source
 from mercer.estimators.kernel import has_gamma
 from mercer.kernels import Kernel
 from mercer.kernels.stationary import DistanceDecay, Stationary
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.problem import KernelProblem
 
@@ -98,8 +98,8 @@ def _remedy(given: Any, kernel: Kernel, size: str) -> str:
     if not isinstance(given, str):
         better = f"{type(kernel).__name__}.from_median(X)"
     else:
-        better = (
-            'gamma="median"' if has_gamma(given) else f'kernel="{kernel.name}" with gamma="median"'
-        )
-    remedy = f"try {better}; scaling the columns may help too"
-    return f"gamma={kernel.gamma:.3g} is {size} for these rows: {remedy}."
+        better = format_parameter("gamma", "median")
+        if not has_gamma(given):
+            better = f"{format_parameter('kernel', kernel.name)} with {better}"
+    gamma = format_parameter("gamma", float(f"{kernel.gamma:.3g}"))
+    return f"{gamma} is {size} for these rows: try {better}; scaling the columns may help too."

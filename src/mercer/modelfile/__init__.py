@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from typing import Any, NoReturn
 
-from mercer.modelfile.container import ModelFileError, read, read_texts, write
-from mercer.modelfile.header import FORMAT, Header, describe, from_json, to_json
+from mercer.modelfile.container import ModelFileError, read_contents, read_texts, write_contents
+from mercer.modelfile.header import FORMAT, Header, from_json, make_header
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
@@ -52,10 +53,10 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     texts = {
         "format": "mercer",
         "version": str(FORMAT),
-        "header": to_json(describe(model, origin)),
-        "tree": json.dumps(tree, allow_nan=False, separators=(",", ":")),
+        "header": _json(asdict(make_header(model, origin))),
+        "tree": _json(tree),
     }
-    write(path, texts, encoder.arrays)
+    write_contents(path, texts, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -90,7 +91,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     from mercer.modelfile.tree import Decoder
 
-    texts, arrays = read(path)
+    texts, arrays = read_contents(path)
     version = _require_format(path, texts)
     try:
         model = Decoder(arrays, version).model(json.loads(texts["tree"]))
@@ -122,6 +123,10 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         return from_json(texts["header"], texts["checksum"])
     except Exception as error:  # whatever a file can say
         _refuse(path, error)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:

@@ -20,7 +20,7 @@ from mercer.config import get_config, machine_memory
 from mercer.kernels import Kernel
 from mercer.kernels.strings import StringKernel
 from mercer.linalg.span import Span
-from mercer.methods.literature.lessons import Learning
+from mercer.methods.literature.hebbian_learning import HebbianFold
 from mercer.projection import Projection
 
 _MOST_JOBS, _NAME_BYTES = 1024, 64
@@ -32,18 +32,17 @@ def check(obj: Any) -> None:
     """Refuse an object that compiled code could not cope with."""
     if isinstance(obj, Kernel):
         obj.check()
-        require(
-            not isinstance(obj, StringKernel) or obj.length <= _LONGEST_WORD, "a word is too long"
-        )
+        short = not isinstance(obj, StringKernel) or obj.length <= _LONGEST_WORD
+        ensure(short, f"length={getattr(obj, 'length', None)} is more letters than a string has")
     elif isinstance(obj, BaseEstimator):
         _check_estimator(obj)
     elif isinstance(obj, (Projection, Span)):
         _check_matrices(obj)
-    elif isinstance(obj, Learning) and obj.learner is not None:
-        _check_learner(obj.learner, obj.span.rank)
+    elif isinstance(obj, HebbianFold) and obj.state is not None:
+        _check_hebbian(obj.state, obj.span.rank)
 
 
-def require(holds: bool, problem: str) -> None:
+def ensure(holds: bool, problem: str) -> None:
     """Refuse the file unless something holds."""
     if not holds:
         raise ValueError(problem)
@@ -53,44 +52,44 @@ def _check_estimator(model: Any) -> None:
     """Check the parameters, and the counts that decide how many threads and names are made."""
     model._validate_params()
     jobs = getattr(model, "n_jobs", None)
-    require(jobs is None or abs(jobs) <= _MOST_JOBS, f"n_jobs={jobs} is more than machines have")
+    ensure(jobs is None or abs(jobs) <= _MOST_JOBS, f"n_jobs={jobs} is more than machines have")
     for name in ("n_components_", "n_features_in_"):
         count = vars(model).get(name, 0)
         fits = isinstance(count, Integral) and 0 <= int(count) * _NAME_BYTES <= machine_memory()
-        require(fits, f"{name}={str(count)[:80]}")
+        ensure(fits, f"{name}={str(count)[:80]}")
 
 
 def _check_matrices(obj: Any) -> None:
     """Check that matrices are finite: LAPACK may not end on those that are not."""
     for name, value in vars(obj).items():
         if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
-            require(bool(np.isfinite(value).all()), f"{name} is not finite")
+            ensure(bool(np.isfinite(value).all()), f"{name} is not finite")
 
 
-def _check_learner(learner: Any, rank: int) -> None:
+def _check_hebbian(state: Any, rank: int) -> None:
     """Check the shapes that the compiled loops of the Hebbian algorithm rely on."""
-    r = len(learner.A)
-    wide = learner.A.shape == learner.B.shape == (r, rank)
-    require(
-        wide and learner.rho.shape == learner.spent.shape == (r,),
-        "the arrays of a learner do not fit together",
+    r = len(state.A)
+    wide = state.A.shape == state.B.shape == (r, rank)
+    ensure(
+        wide and state.rho.shape == state.travel.shape == (r,),
+        "the arrays of Hebbian components do not fit together",
     )
 
 
 def check_sums(parts: dict[str, Any], arrays: Any) -> None:
     """Check the arrays of a fold before it allocates some as large."""
-    require(isinstance(arrays, dict), "sums are not arrays")
+    ensure(isinstance(arrays, dict), "sums are not arrays")
     for name, array in arrays.items():
-        require(numpy_dtype(array) == np.float64, "sums are not float64")
+        ensure(numpy_dtype(array) == np.float64, "sums are not float64")
         # "own" holds bounds on rounding, which may be infinite.
-        require(name == "own" or bool(np.isfinite(to_numpy(array)).all()), "sums are not finite")
+        ensure(name == "own" or bool(np.isfinite(to_numpy(array)).all()), "sums are not finite")
     if "inner" not in parts:  # a fold around another allocates nothing
         width = parts["span"].size if "span" in parts else parts["d"]
-        require(arrays["offset"].shape == (width,), "sums are not as wide as the rows")
+        ensure(arrays["offset"].shape == (width,), "sums are not as wide as the rows")
 
 
 def check_map(parts: dict[str, Any]) -> None:
-    """Check the sizes and indices of a drawn map before it is built."""
+    """Check the sizes and indices of the matrix of a sketch before it is built."""
     if "sample" in parts:
         _check_sample(parts["up"], parts["sample"])
         return
@@ -99,16 +98,16 @@ def check_map(parts: dict[str, Any]) -> None:
         sizes["q"] = parts["matrix"].shape[1]
     for name, size in sizes.items():
         whole = isinstance(size, Integral) and not isinstance(size, bool)
-        require(whole and 0 < 8 * int(size) <= get_config().budget, f"{name}={size!r} of a map")
-    require(sizes.get("each", 0) <= sizes.get("q", math.inf), "a map has more entries than columns")
+        ensure(whole and 0 < 8 * int(size) <= get_config().budget, f"{name}={size!r} of a map")
+    ensure(sizes.get("each", 0) <= sizes.get("q", math.inf), "a map has more entries than columns")
 
 
 def _check_sample(up: Any, sample: Any) -> None:
     """Check the coordinates that loops of the Hadamard transform read."""
     signs = isinstance(up, np.ndarray) and up.dtype == bool and up.ndim == 1 and len(up) > 0
     places = isinstance(sample, np.ndarray) and sample.dtype == np.int64 and sample.ndim == 1
-    require(signs and places and 0 < len(sample) <= 2 * len(up), "a map has no signs or sample")
+    ensure(signs and places and 0 < len(sample) <= 2 * len(up), "a map has no signs or sample")
     size = 1 << (len(up) - 1).bit_length()
-    require(bool(((sample >= 0) & (sample < size)).all()), "a map samples columns it does not have")
+    ensure(bool(((sample >= 0) & (sample < size)).all()), "a map samples columns it does not have")
     room = len(sample) * 4 * math.isqrt(2 * size)
-    require(room <= get_config().budget, "a map takes more than the memory budget")
+    ensure(room <= get_config().budget, "a map takes more than the memory budget")

@@ -48,7 +48,7 @@ def storable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiub" and dtype.itemsize <= 8
 
 
-def write(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Arrays) -> None:
+def write_contents(path: str | os.PathLike[str], texts: Mapping[str, str], arrays: Arrays) -> None:
     """Write texts and arrays; the file appears complete or not at all."""
     packed = {
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
@@ -83,7 +83,7 @@ def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
         return dict(tensors.metadata())
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
+def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
     """Return the texts and arrays of a file after comparing its checksum."""
     path, arrays = Path(path), {}
     with _opened(path) as (tensors, head):

@@ -5,7 +5,7 @@ import importlib.metadata
 import json
 import math
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -68,7 +68,7 @@ class Header:
     checksum: str = ""
 
 
-def describe(model: Any, origin: dict[str, Any] | None) -> Header:
+def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
     """Return the header of a fitted model."""
     steps = [step for _, step in getattr(model, "steps", [("model", model)])]  # of a pipeline
     first, last = steps[0], steps[-1]
@@ -97,11 +97,6 @@ def describe(model: Any, origin: dict[str, Any] | None) -> Header:
         origin=_checked(origin or {}),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-
-
-def to_json(header: Header) -> str:
-    """Return a header as JSON."""
-    return json.dumps(asdict(header), allow_nan=False, separators=(",", ":"))
 
 
 def from_json(text: str, checksum: str) -> Header:

@@ -26,10 +26,10 @@ import scipy.sparse as sp
 from mercer.arrays import is_dask, is_foreign, to_numpy, torch_tensor
 from mercer.data.sparse import require_inside
 from mercer.linalg.solvers import SOLVERS, arpack
-from mercer.modelfile.checks import require
+from mercer.modelfile.checks import ensure
 from mercer.modelfile.container import Arrays, ModelFileError, storable
 from mercer.modelfile.format1 import build_format_1
-from mercer.modelfile.registry import UnsavableError, build, codec_of
+from mercer.modelfile.registry import UnsavableError, build, codecs_by_class
 from mercer.params import Params
 
 # Objects within objects, and numbers of a range.
@@ -169,7 +169,7 @@ class Encoder:
     def _object(self, value: Any, path: str, depth: int) -> Any:
         if id(value) in self._numbers:
             return {"same": self._numbers[id(value)]}
-        codec = codec_of(type(value))
+        codec = codecs_by_class().get(type(value))
         if codec is None:
             if isinstance(value, Params):  # a kernel of a function: refuse the function
                 self._parts(value.get_params(deep=False), path, depth)
@@ -200,7 +200,7 @@ def _reason(value: Any) -> str:
     """Say why a value cannot be saved, and what to do instead."""
     cls = type(value)
     reason = f"is a {cls.__name__}, which a model file cannot hold"
-    known = [base.__name__ for base in cls.__mro__ if codec_of(base) is not None]
+    known = [base.__name__ for base in cls.__mro__ if base in codecs_by_class()]
     if known:
         reason = (
             f"is a {cls.__name__}, a class derived from {known[0]} that readers of the file may "
@@ -233,7 +233,7 @@ class Decoder:
     def model(self, tree: Any) -> Any:
         """Return the model; refuse arrays that are not part of it."""
         model = self.value(tree)
-        require(not self._unused, f"array {min(self._unused, default='')[:80]!r} is not part of it")
+        ensure(not self._unused, f"array {min(self._unused, default='')[:80]!r} is not part of it")
         return model
 
     def value(self, node: Any) -> Any:
@@ -241,7 +241,7 @@ class Decoder:
         self._written += 1
         self._values += 1
         self._depth += 1
-        require(self._depth <= 3 * _DEEPEST, "parts are nested too deeply")
+        ensure(self._depth <= 3 * _DEEPEST, "parts are nested too deeply")
         if isinstance(node, list):
             node = [self.value(item) for item in node]
         elif isinstance(node, dict) and "class" in node:
@@ -257,9 +257,9 @@ class Decoder:
         self._values += values
         self._bytes += nbytes
         most = _MOST_SHARED * self._written + _FEW_VALUES
-        require(self._values <= most, "the same objects are repeated too often")
+        ensure(self._values <= most, "the same objects are repeated too often")
         most = _MOST_SHARED * self._stored + _FEW_BYTES
-        require(self._bytes <= most, "the same arrays are repeated too often")
+        ensure(self._bytes <= most, "the same arrays are repeated too often")
 
     def _object(self, name: str, parts: dict[str, Any]) -> Any:
         values, nbytes = self._values, self._bytes
@@ -270,7 +270,7 @@ class Decoder:
     # The kinds of values, by their names in a file.
 
     def as_same(self, number: int) -> Any:
-        require(number >= 0, "objects are numbered from 0")
+        ensure(number >= 0, "objects are numbered from 0")
         obj, values, nbytes = self._objects[number]
         self._count(values, nbytes)
         return obj
@@ -286,7 +286,7 @@ class Decoder:
 
     def as_range(self, content: Any) -> range:
         values = range(*content)
-        require(len(values) <= _LONGEST_RANGE, "a range is too long")
+        ensure(len(values) <= _LONGEST_RANGE, "a range is too long")
         return values
 
     def as_dtype(self, content: str) -> np.dtype[Any]:
@@ -311,7 +311,7 @@ class Decoder:
 
     def as_strings(self, content: Any) -> list[str]:
         letters, ends = map(self.as_array, content)
-        require(bool((np.diff(ends, prepend=0) >= 0).all()), "strings overlap")
+        ensure(bool((np.diff(ends, prepend=0) >= 0).all()), "strings overlap")
         raw, stops = letters.tobytes(), ends.tolist()
         pairs = zip([0, *stops], stops, strict=False)
         return [raw[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairs]
@@ -320,20 +320,20 @@ class Decoder:
         code, shape, names = content
         words = self.as_strings(names)
         most = 16 * max(map(len, words), default=0) + 64
-        require(code[0] == "U" and int(code[1:]) <= most, "strings are not as wide as they say")
+        ensure(code[0] == "U" and int(code[1:]) <= most, "strings are not as wide as they say")
         return np.array(words, dtype=f"<{code}").reshape(shape)
 
     def as_objects(self, content: Any) -> np.ndarray[Any, Any]:
         shape, values = content
         nested = any(isinstance(value, (list, dict)) for value in values)
-        require(not nested, "an array of objects holds more than strings and numbers")
+        ensure(not nested, "an array of objects holds more than strings and numbers")
         array = np.empty(len(values), object)
         array[:] = values
         return array.reshape(shape)
 
     def as_sparse(self, content: Any) -> Any:
         name, shape, *names = content
-        require(name in _SPARSE, f"{str(name)[:80]!r} is not a sparse matrix")
+        ensure(name in _SPARSE, f"{str(name)[:80]!r} is not a sparse matrix")
         data, indices, indptr = map(self.as_array, names)
         require_inside(data, indices, indptr, shape if name.startswith("csr") else shape[::-1])
         return getattr(sp, name)((data, indices, indptr), shape=tuple(shape))
@@ -342,11 +342,11 @@ class Decoder:
         name, node = content
         state = self.value(node)
         bits = state["bit_generator"]
-        require(bits in _GENERATORS, f"{str(bits)[:80]!r} is not a generator of NumPy")
+        ensure(bits in _GENERATORS, f"{str(bits)[:80]!r} is not a generator of NumPy")
         if bits == "MT19937":  # NumPy would read beyond the end of a shorter state
             key, position = state["state"]["key"], state["state"]["pos"]
-            require(key.shape == (624,) and key.dtype == np.uint32, "a generator has no state")
-            require(type(position) is int and 0 <= position <= 624, "a generator has no state")
+            ensure(key.shape == (624,) and key.dtype == np.uint32, "a generator has no state")
+            ensure(type(position) is int and 0 <= position <= 624, "a generator has no state")
         generator = getattr(np.random, bits)(0)
         generator.state = {part: state[part] for part in generator.state}
         if name == "Generator":
@@ -359,7 +359,7 @@ class Decoder:
         return SOLVERS[content]
 
     def as_arpack(self, max_iter: int) -> Any:
-        require(0 < max_iter < 2**31, "max_iter of arpack is not a count")
+        ensure(0 < max_iter < 2**31, "max_iter of arpack is not a count")
         return functools.partial(arpack, max_iter=max_iter)
 
 
