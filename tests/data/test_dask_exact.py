@@ -197,11 +197,11 @@ class TestFit:
 
     def test_little_is_held_where_tasks_run(self):
         kernel, tiles = counting(0.1)
-        X = da.ones((3000, 4), chunks=(1500, 4))
-        with config_context(memory="1MiB"), dask.config.set(num_workers=1):
+        X = da.ones((1200, 4), chunks=(600, 4))
+        with config_context(memory="256KiB"), dask.config.set(num_workers=1):
             gram = Gram(kernel, as_source(X))
         assert gram.means == pytest.approx(1.0)
-        assert max(x * y for x, y in tiles) * 8 <= 2**20
+        assert max(x * y for x, y in tiles) * 8 <= 2**18
 
     @pytest.mark.filterwarnings("ignore:invalid value")
     def test_a_kernel_that_is_not_finite(self):
@@ -251,13 +251,13 @@ class TestSmallChunks:
         rows = ROWS[: sum(sizes)]
         source = as_source(rows_of(rows, sizes))
         found = pairs.join_small(source.chunks, source.row_bytes)
-        assert [count for _, _, count in found] == wanted
-        assert [start for _, start, _ in found] == [0, *np.cumsum(wanted)[:-1]]
-        parts = dask.compute(*(chunk for chunk, _, _ in found))
+        assert [chunk.length for chunk in found] == wanted
+        assert [chunk.start for chunk in found] == [0, *np.cumsum(wanted)[:-1]]
+        parts = dask.compute(*(chunk.rows for chunk in found))
         np.testing.assert_array_equal(np.concatenate(parts), rows)
         with config_context(memory=32 * 12 * D * 8):  # room for twelve rows
             small = pairs.join_small(source.chunks, source.row_bytes)
-        assert max(count for _, _, count in small) <= max(12, *sizes)
+        assert max(chunk.length for chunk in small) <= max(12, *sizes)
 
     def test_a_chunk_that_is_not_what_it_says_is_named(self, monkeypatch):
         monkeypatch.setattr(pairs, "JOINED_ROWS", 2048)
@@ -422,9 +422,9 @@ class TestCheckpoint:
             seen.append(len(chunk))
             return chunk
 
-        rows = ROWS[:36]
-        X = rows_of(rows, (2,) * 18).map_blocks(count, dtype=float, meta=np.empty((0, D)))
-        V = np.random.default_rng(3).normal(size=(36, 3))
+        rows = ROWS[:18]
+        X = rows_of(rows, (2,) * 9).map_blocks(count, dtype=float, meta=np.empty((0, D)))
+        V = np.random.default_rng(3).normal(size=(18, 3))
 
         def computed(**options):
             seen.clear()
@@ -435,10 +435,10 @@ class TestCheckpoint:
                 )
             return len(seen)
 
-        assert computed() == 18
+        assert computed() == 9
         with config_context(checkpoint=tmp_path / "kept"), running.checkpointed():
-            assert computed() == 18 * 3  # in groups of 8, 8 and 2
-            assert computed(scheduler="threads", num_workers=100) == 18  # more pairs than workers
+            assert computed() == 9 * 2  # in groups of 8 and 1
+            assert computed(scheduler="threads", num_workers=25) == 9  # more pairs than workers
 
     def test_workers_keep_nothing_of_their_own(self, tmp_path):
         from mercer.config import get_config

@@ -15,7 +15,7 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 chunks = pytest.importorskip("mercer.data.dask.chunks")
 
-N, D, SIZE = 203, 6, 5
+N, D, SIZE = 103, 6, 5
 COUNT = -(-N // SIZE)
 ROWS = np.random.default_rng(0).normal(size=(N, D)) * np.linspace(5, 0.3, D) + 2.0
 
@@ -107,7 +107,7 @@ class TestRounds:
             seen.clear()
             while True:
                 # Each time some rows are sampled first, and the fingerprint is computed.
-                fatal[:] = [len(seen) + once - COUNT + 16]
+                fatal[:] = [len(seen) + once - COUNT + 8]
                 try:
                     found = pca.fit(X).components_
                     break

@@ -15,7 +15,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not install
 
 N, D = 300, 9
 ROWS = np.random.default_rng(0).normal(size=(N, D)) * np.linspace(5, 0.3, D) + 2.0
-ROWS[60:120, 0] = -50.0  # rows of one chunk, and more
+ROWS[60:140, 0] = -50.0  # all rows of one chunk, and more
 TABLE = dd.from_pandas(pd.DataFrame(ROWS[ROWS[:, 0] > 0]), npartitions=4)
 
 
@@ -25,8 +25,8 @@ def some(chunks):
 
 
 KINDS = {
-    "array": lambda: some((50, D)),
-    "split along columns": lambda: some((50, 4)),
+    "array": lambda: some((60, D)),
+    "split along columns": lambda: some((60, 4)),
     "values of a table": lambda: TABLE.to_dask_array(),
     "table": lambda: TABLE,
 }

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from mercer.session import recorded_by
 F = TypeVar("F", bound=Fold)
 P = TypeVar("P", bound="PairwiseFold")
 Arrays = dict[str, Array]
-Chunk = tuple[Any, int, int]
-"""The rows of a chunk, or the task that computes them; its first row; its number of rows."""
 PairTask = Callable[[Block, Any, Any], Fold]
 """Makes the fold of the rows x of one chunk, from the rows y of another and both operands.
 
@@ -37,6 +35,47 @@ The arrays of the fold are sums. Names begin with "left " for sums of the chunk 
 TILE_COLUMNS = 4096
 """Rows y that the rows x of a block are multiplied with at a time."""
 _chunk: ContextVar[tuple[str, int, Array]] = ContextVar("chunk", default=("", 0, None))
+
+
+class Chunk(NamedTuple):
+    """A chunk of rows: an array, or the task that computes it."""
+
+    rows: Any
+    start: int
+    stop: int
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Number of the first row, and of the row after the last."""
+        return self.start, self.stop
+
+    @property
+    def length(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
+
+    def check(self, width: int) -> np.ndarray[Any, Any]:
+        """Return the rows as an array; refuse any that have not the declared shape."""
+        which = f"The chunk of rows {self.start} to {self.stop - 1}"
+        if hasattr(self.rows, "tocsr") or hasattr(self.rows, "todense"):
+            raise TypeError(
+                f"{which} is sparse ({type(self.rows).__name__}), but chunks must be dense arrays. "
+                f"Use X.map_blocks(lambda chunk: chunk.toarray())."
+            )
+        if isinstance(self.rows, np.ma.MaskedArray) and np.ma.is_masked(self.rows):
+            raise ValueError(
+                f"{which} has masked entries. Fill them, for example with dask.array.ma.filled."
+            )
+        array = np.asarray(self.rows)
+        if array.shape != (self.length, width):
+            remedy = "Call X.compute_chunk_sizes() to correct the sizes of the chunks."
+            if array.ndim == 2 and array.shape[0] == self.length:
+                remedy = "Give every chunk the same columns, in the same order."
+            raise ValueError(
+                f"{which} was declared with {self.length} rows and {width} columns, but has shape "
+                f"{array.shape}. {remedy}"
+            )
+        return array
 
 
 class PairwiseFold(Fold):
@@ -67,15 +106,15 @@ class ChunkTask:
     block_rows: int | None
 
     @contextlib.contextmanager
-    def part(self, chunk: Any, start: int, rows: int, weights: Vector | None) -> Iterator[Source]:
+    def part(self, chunk: Chunk, weights: Vector | None = None) -> Iterator[Source]:
         """Provide the view of one chunk, in a single thread."""
         part = copy.copy(self.view)
-        part.origin, part.remote, part.weights = start, None, weights
-        part.shape = (rows, *part.shape[1:])
+        part.origin, part.remote, part.weights = chunk.start, None, weights
+        part.shape = (chunk.length, *part.shape[1:])
         settings = config_context(
             memory=self.memory, block_rows=self.block_rows, progress=False, checkpoint=None
         )
-        token = _chunk.set((self.token, start, check_chunk(chunk, start, rows, self.width)))
+        token = _chunk.set((self.token, chunk.start, chunk.check(self.width)))
         try:
             with (
                 settings,
@@ -99,7 +138,7 @@ def local_rows(token: str, start: int, stop: int) -> Array | None:
 
 def fold_chunk(chunk: Chunk, weights: Vector | None, task: ChunkTask) -> Arrays:
     """Return the state of a fold over one chunk."""
-    with task.part(*chunk, weights) as part:
+    with task.part(chunk, weights) as part:
         state: Fold = part.fold(task.state.spawn())
         return state.arrays()
 
@@ -120,13 +159,13 @@ def merge_states(left: Arrays, right: Arrays, task: ChunkTask) -> Arrays:
 
 def take_from_chunk(chunk: Chunk, at: np.ndarray[Any, Any], task: ChunkTask) -> Array:
     """Return the rows `at` of a view, all of them in one chunk."""
-    with task.part(*chunk, None) as part:
+    with task.part(chunk) as part:
         return np.concatenate([part.read(int(row), int(row) + 1) for row in at])
 
 
 def map_chunk(chunk: Chunk, task: ChunkTask) -> Array:
     """Return all rows of the view of one chunk."""
-    with task.part(*chunk, None) as part:
+    with task.part(chunk) as part:
         out = np.empty(part.shape, part.dtype)
         for block in part.blocks(part.block_rows(0, held=0, parts=1)):
             out[block.start - part.origin : block.stop - part.origin] = block.rows
@@ -137,9 +176,9 @@ def fold_pair(
     x: Chunk, y: Chunk, operands: tuple[Any, Any], task: ChunkTask, y_task: ChunkTask
 ) -> Arrays:
     """Return the sums of a pair of chunks."""
-    with y_task.part(*y, None) as part:
-        others = Block(y[1], part.read(y[1], y[1] + y[2]), None)
-    with task.part(*x, None) as part:
+    with y_task.part(y) as part:
+        others = Block(y.start, part.read(*y.span), None)
+    with task.part(x) as part:
         state: Fold = part.fold(y_task.state(others, *operands))
         return state.arrays()
 
@@ -161,27 +200,3 @@ def sum_arrays(parts: list[Arrays]) -> Arrays:
         for name, array in part.items():
             totals[name] = totals[name] + array if name in totals else array
     return totals
-
-
-def check_chunk(chunk: Any, start: int, rows: int, width: int) -> np.ndarray[Any, Any]:
-    """Return a chunk as an array; refuse one whose shape is not the declared one."""
-    which = f"The chunk of rows {start} to {start + rows - 1}"
-    if hasattr(chunk, "tocsr") or hasattr(chunk, "todense"):
-        raise TypeError(
-            f"{which} is sparse ({type(chunk).__name__}), but chunks must be dense arrays. Use "
-            f"X.map_blocks(lambda chunk: chunk.toarray())."
-        )
-    if isinstance(chunk, np.ma.MaskedArray) and np.ma.is_masked(chunk):
-        raise ValueError(
-            f"{which} has masked entries. Fill them, for example with dask.array.ma.filled."
-        )
-    array = np.asarray(chunk)
-    if array.shape != (rows, width):
-        remedy = "Call X.compute_chunk_sizes() to correct the sizes of the chunks."
-        if array.ndim == 2 and array.shape[0] == rows:
-            remedy = "Give every chunk the same columns, in the same order."
-        raise ValueError(
-            f"{which} was declared with {rows} rows and {width} columns, but has shape "
-            f"{array.shape}. {remedy}"
-        )
-    return array

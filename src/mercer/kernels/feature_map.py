@@ -145,7 +145,7 @@ class KernelSums(KernelPairFold):
         super().__init__(kernel, dtype, y, left, right)
         self.first, self.mean, self.A = right
         width = self.A.shape[1] + 1
-        self.sums = {"left result": np.zeros((left[1], width), self.dtype)}
+        self.sums = {"left result": np.zeros((left[1] - left[0], width), self.dtype)}
         self.row_bytes = (width + 2 * self.tile_columns) * self.dtype.itemsize
 
     def add(self, block: Block) -> None:

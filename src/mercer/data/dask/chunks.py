@@ -49,10 +49,9 @@ class Chunks:
     @functools.cached_property
     def nonempty(self) -> list[Chunk]:
         """The chunks that have rows."""
-        sizes = [int(size) for size in self.array.chunks[0]]
-        starts = (self.first + np.cumsum([0, *sizes[:-1]])).tolist()
-        every = zip(self.array.to_delayed()[:, 0], starts, sizes, strict=True)
-        return [chunk for chunk in every if chunk[2]]
+        cuts = (self.first + np.cumsum([0, *self.array.chunks[0]])).tolist()
+        every = zip(self.array.to_delayed()[:, 0], itertools.pairwise(cuts), strict=True)
+        return [Chunk(rows, *span) for rows, span in every if span[0] < span[1]]
 
     def read(self, start: int, stop: int) -> Any:
         """Return stored rows: from the chunk of this task, or computed."""
@@ -65,7 +64,7 @@ class Chunks:
                 f"of Dask rows is pickled without them: create it again from the collection."
             )
         (rows,) = compute([self.array[start - self.first : stop - self.first]])
-        return remote.check_chunk(rows, start, stop - start, self.array.shape[1])
+        return Chunk(rows, start, stop).check(self.array.shape[1])
 
     def fold(self, view: Source, state: F) -> F:
         """Fold every chunk, and merge neighbors two by two: the same bits every time.
@@ -85,7 +84,7 @@ class Chunks:
             tree = MergeTree(state, chunk_task, get_config().checkpoint_seconds if saves else None)
             if record:
                 record.begin([tree])
-            tick(sum(rows for *_, rows in chunks[: tree.done]))
+            tick(sum(chunk.length for chunk in chunks[: tree.done]))
             while tree.done < len(chunks):
                 some = chunks[tree.done : tree.done + tree.round_chunks]
                 last = tree.done + len(some) == len(chunks)
@@ -99,11 +98,8 @@ class Chunks:
         self, view: Source, chunks: list[Chunk], shared: Any, tick: progress.Tick
     ) -> Arrays:
         """Return the state of a fold over some chunks, merged on the workers."""
-        parts = [
-            task(remote.fold_chunk)(chunk, view.counts(chunk[1], chunk[1] + chunk[2]), shared)
-            for chunk in chunks
-        ]
-        steps = {part.key: rows for part, (*_, rows) in zip(parts, chunks, strict=True)}
+        parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in chunks]
+        steps = {part.key: chunk.length for part, chunk in zip(parts, chunks, strict=True)}
         merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
         return dict(compute([merged], tick, steps)[0])
 
@@ -117,7 +113,7 @@ class Chunks:
         shared = constant(self.task(view))
         places, tasks = [], []
         for chunk in self.nonempty:
-            place = np.flatnonzero((at >= chunk[1]) & (at < chunk[1] + chunk[2]))
+            place = np.flatnonzero((at >= chunk.start) & (at < chunk.stop))
             if len(place):
                 places.append(place)
                 tasks.append(task(remote.take_from_chunk)(chunk, at[place], shared))
@@ -129,20 +125,21 @@ class Chunks:
         """Gather chunks of a view, as many at a time as the memory allows, and cut them."""
         shared = constant(self.task(view))
         spans = [
-            (chunk, start, min(start + rows, chunk[1] + chunk[2]))
+            (chunk, start, min(start + rows, chunk.stop))
             for chunk in self.nonempty
-            for start in range(chunk[1], chunk[1] + chunk[2], rows)
+            for start in range(*chunk.span, rows)
         ]
-        groups = [[*some] for _, some in itertools.groupby(spans[first::step], lambda s: s[0][1])]
-        largest = max((size for *_, size in self.nonempty), default=0)
+        by_chunk = itertools.groupby(spans[first::step], lambda span: span[0].start)
+        groups = [[*group] for _, group in by_chunk]
+        largest = max((chunk.length for chunk in self.nonempty), default=0)
         nbytes = max(1, largest * view.shape[1] * view.dtype.itemsize)
         window = max(1, min(_GATHERED, get_config().budget // 8 // nbytes))
         for at in range(0, len(groups), window):
             some = groups[at : at + window]
             tasks = [task(remote.map_chunk)(group[0][0], shared) for group in some]
             for group, array in zip(some, compute(tasks), strict=True):
-                for (_, origin, _), start, stop in group:
-                    cut = array[start - origin : stop - origin]
+                for chunk, start, stop in group:
+                    cut = array[start - chunk.start : stop - chunk.start]
                     yield Block(start, cut, view.counts(start, stop))
 
     def as_array(self, view: Source) -> Any:
@@ -167,13 +164,12 @@ class Chunks:
 
     def layout(self, view: Source) -> str:
         """Describe the chunks: a pass is resumed only with the same ones."""
-        places = repr([chunk[1:] for chunk in self.nonempty])
+        places = repr([chunk.span for chunk in self.nonempty])
         return f"{view.shape} in chunks {zlib.crc32(places.encode()):08x}"
 
 
 def _map_block(chunk: Any, task: ChunkTask, block_info: Any = None) -> Array:
-    start, stop = block_info[0]["array-location"][0]
-    return remote.map_chunk((chunk, start, stop - start), task)
+    return remote.map_chunk(Chunk(chunk, *block_info[0]["array-location"][0]), task)
 
 
 class MergeTree:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import progress, session
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
-from mercer.data.remote import Chunk, P, PairTask, check_chunk, fold_pair, sum_arrays, sum_sides
+from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_arrays, sum_sides
 from mercer.data.source import BLOCK_BYTES, Source
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _RECORDED_CHUNKS = 8
 # Pairs of a chunk that are summed at a time.
 _FAN = 8
 Operand = tuple[Chunk, Any]
-Place = tuple[int, int]
+Span = tuple[int, int]
 
 
 def fold_pairs(chunks: Chunks, view: Source, make: PairTask, state: P) -> P:
     """Add the sums of every pair of chunks of a view to `state` and return it."""
     groups = _groups(chunks, view)
     turns = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
-    places = repr([[chunk[1:] for chunk in group] for group in groups])
+    places = repr([[chunk.span for chunk in group] for group in groups])
     layout = f"pairs of {chunks.layout(view)}, {zlib.crc32(places.encode()):08x}"
     shared = constant(chunks.task(view, make))
     with (
@@ -45,14 +45,14 @@ def fold_pairs(chunks: Chunks, view: Source, make: PairTask, state: P) -> P:
         (done,) = record.begin([state]) if record else (0,)
         tick(sum(_entries(a, b) for a, b in turns[:done]))
         for a, b in turns[done:]:
-            operands = {x[1]: (x, constant(state.operand(x[1], x[1] + x[2]))) for x in [*a, *b]}
-            left, right = ([operands[x[1]] for x in group] for group in (a, b))
+            operands = {x.span: (x, constant(state.operand(*x.span))) for x in [*a, *b]}
+            left, right = ([operands[x.span] for x in group] for group in (a, b))
             sums, steps = pair_sums(left, right, shared, shared, symmetric=True)
             turn = record.step(0) if record else nullcontext()
             with turn, np.errstate(invalid="ignore", over="ignore"):
                 totals = compute([*sums.values()], tick, steps)
-                for (start, rows), total in zip(sums, totals, strict=True):
-                    state.add_sums(start, start + rows, total)
+                for span, total in zip(sums, totals, strict=True):
+                    state.add_sums(*span, total)
     return state
 
 
@@ -64,34 +64,34 @@ def pair_sums(
     *,
     symmetric: bool = False,
     fan: int = _FAN,
-) -> tuple[dict[Place, Any], dict[str, int]]:
+) -> tuple[dict[Span, Any], dict[str, int]]:
     """Return the task of the sums of every chunk over its pairs, and the entries of every pair.
 
     Every chunk x on the left is paired with every chunk y on the right. If they are `symmetric`,
     chunks of the same collection, only pairs x ≤ y are computed, for the sums of both x and y.
     """
-    pairs: dict[Place, list[tuple[Any, str]]] = {}
+    pairs: dict[Span, list[tuple[Any, str]]] = {}
     entries = {}
     for x, x_operand in left:
         for y, y_operand in right:
-            if symmetric and y[1] < x[1]:
+            if symmetric and y.start < x.start:
                 continue
             pair = task(fold_pair)(x, y, (x_operand, y_operand), task_x, task_y)
             entries[pair.key] = _entries([x], [y])
-            pairs.setdefault(x[1:], []).append((pair, "left "))
-            if symmetric and x[1] < y[1]:
-                pairs.setdefault(y[1:], []).append((pair, "right "))
+            pairs.setdefault(x.span, []).append((pair, "left "))
+            if symmetric and x.start < y.start:
+                pairs.setdefault(y.span, []).append((pair, "right "))
     sums = {}
-    for place, parts in pairs.items():
+    for span, parts in pairs.items():
         some = [task(sum_sides)(parts[i : i + fan]) for i in range(0, len(parts), fan)]
-        sums[place] = tree_reduce(some, task(sum_arrays), fan)
+        sums[span] = tree_reduce(some, task(sum_arrays), fan)
     return sums, entries
 
 
 def _entries(a: list[Chunk], b: list[Chunk]) -> int:
     """Return the number of entries of the symmetric matrix that two groups cover."""
-    rows, columns = (sum(chunk[2] for chunk in group) for group in (a, b))
-    return rows * columns * (1 if a[0][1] == b[0][1] else 2)
+    rows, columns = (sum(chunk.length for chunk in group) for group in (a, b))
+    return rows * columns * (1 if a[0].start == b[0].start else 2)
 
 
 def join_small(chunks: Chunks, row_bytes: int) -> list[Chunk]:
@@ -102,13 +102,13 @@ def join_small(chunks: Chunks, row_bytes: int) -> list[Chunk]:
     return [
         group[0]
         if len(group) == 1
-        else (task(_concatenate)(group, width), group[0][1], sum(rows for *_, rows in group))
+        else Chunk(task(_concatenate)(group, width), group[0].start, group[-1].stop)
         for group in _split(chunks.nonempty, most)
     ]
 
 
 def _concatenate(chunks: list[Chunk], width: int) -> np.ndarray[Any, Any]:
-    return np.concatenate([check_chunk(*chunk, width) for chunk in chunks])
+    return np.concatenate([chunk.check(width) for chunk in chunks])
 
 
 def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
@@ -125,9 +125,9 @@ def _split(chunks: list[Chunk], rows: int, count: int | None = None) -> list[lis
     groups: list[list[Chunk]] = []
     total = 0
     for chunk in chunks:
-        if not groups or len(groups[-1]) == count or total + chunk[2] > rows:
+        if not groups or len(groups[-1]) == count or total + chunk.length > rows:
             groups.append([])
             total = 0
         groups[-1].append(chunk)
-        total += chunk[2]
+        total += chunk.length
     return groups

@@ -84,16 +84,14 @@ def sum_over_points(
     """Return `after` of the `n_sums` sums of every row over remote points; computed when read.
 
     `make` makes the fold of a pair of chunks. The operand of points is `operand(start, stop)`, and
-    that of rows their first number and their count. `after` returns `width` columns for a block.
+    that of rows their start and stop. `after` returns `width` columns for a block.
     """
     dtype, over = source.dtype, DaskSource(points)
 
     def sums(view: Source, chunks: Chunks) -> list[Any]:
-        rows = [(x, x[1:]) for x in chunks.nonempty]
-        others = [
-            (y, constant(operand(y[1], y[1] + y[2])))
-            for y in join_small(over.chunks, over.row_bytes)
-        ]
+        rows = [(x, x.span) for x in chunks.nonempty]
+        joined = join_small(over.chunks, over.row_bytes)
+        others = [(y, constant(operand(*y.span))) for y in joined]
         tasks = constant(chunks.task(view)), constant(over.chunks.task(over, make))
         return [each["result"] for each in pair_sums(rows, others, *tasks, fan=_FAN)[0].values()]
 
@@ -108,7 +106,7 @@ def sum_over_points(
     if source.remote is None:
         return LocalSums(source, local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
     arrays = [
-        dask.array.from_delayed(part, (x[2], n_sums), dtype)
+        dask.array.from_delayed(part, (x.length, n_sums), dtype)
         for part, x in zip(sums(source, source.remote), source.remote.nonempty, strict=True)
     ]
     array = dask.array.concatenate(arrays or [dask.array.zeros((0, n_sums), dtype)])
