@@ -307,7 +307,7 @@ class TestWhatComesIn:
         [
             (lambda: da.ones(5), ValueError, "Expected 2D"),
             (lambda: da.ones((5, 2), dtype=complex), ValueError, "Complex"),
-            (lambda: da.ones((5, 2)).astype("U3"), ValueError, "not numeric"),
+            (lambda: da.ones((5, 2)).astype("U3"), ValueError, "Not numbers"),
             (lambda: da.ones((0, 2)), ValueError, "0 sample"),
             (lambda: dask.delayed(3), TypeError, "only arrays and DataFrames"),
             (lambda: dask_rows().map_blocks(sparse_chunk), TypeError, "sparse"),

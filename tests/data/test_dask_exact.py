@@ -250,13 +250,13 @@ class TestSmallChunks:
         monkeypatch.setattr(pairs, "JOINED_ROWS", most)
         rows = ROWS[: sum(sizes)]
         source = as_source(rows_of(rows, sizes))
-        found = pairs.join_small(source.chunks, source.row_bytes)
+        found = pairs.join_small(source.remote, source.row_bytes)
         assert [chunk.length for chunk in found] == wanted
         assert [chunk.start for chunk in found] == [0, *np.cumsum(wanted)[:-1]]
         parts = dask.compute(*(chunk.rows for chunk in found))
         np.testing.assert_array_equal(np.concatenate(parts), rows)
         with config_context(memory=32 * 12 * D * 8):  # room for twelve rows
-            small = pairs.join_small(source.chunks, source.row_bytes)
+            small = pairs.join_small(source.remote, source.row_bytes)
         assert max(chunk.length for chunk in small) <= max(12, *sizes)
 
     def test_a_chunk_that_is_not_what_it_says_is_named(self, monkeypatch):

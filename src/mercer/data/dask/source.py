@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, like, numpy_dtype, to_numpy, working_dtype
 from mercer.config import get_config
+from mercer.data.array import require_real_matrix
 from mercer.data.dask.chunks import Chunks
 from mercer.data.dask.pairs import join_small, pair_sums
 from mercer.data.dask.scheduler import compute, constant, no_size_warning
@@ -49,10 +50,11 @@ class DaskSource(Source):
 
     def __init__(self, collection: Any, first: int = 0) -> None:
         array, self.names = _array(collection)
+        # On a worker `remote` is None, and the chunks read the rows that the task received.
         self.chunks = self.remote = Chunks(_whole_rows(array), first)
         self.origin = first
-        self.shape = (int(self.chunks.array.shape[0]), int(self.chunks.array.shape[1]))
-        self.dtype = working_dtype(numpy_dtype(array))
+        rows, width = self.chunks.array.shape
+        self.shape, self.dtype = (int(rows), int(width)), working_dtype(numpy_dtype(array))
 
     def read(self, start: int, stop: int) -> Any:
         return self.chunks.read(start, stop).astype(self.dtype, copy=False)
@@ -150,7 +152,13 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
             f"X is a {type(collection).__module__}.{type(collection).__name__}. Of the Dask "
             f"collections, only arrays and DataFrames are supported."
         )
-    _check(collection)
+    require_real_matrix(collection)
+    meta = collection._meta
+    if hasattr(meta, "tocsr") or hasattr(meta, "todense"):
+        raise TypeError(
+            f"The chunks of X are sparse ({type(meta).__name__}), but must be dense. Use "
+            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() if it fits in memory."
+        )
     return collection, names
 
 
@@ -165,24 +173,6 @@ def _numeric(table: Any) -> Any:
     if len({dtype.kind == "b" for dtype in dtypes}) > 1:
         return table.astype(np.result_type(*dtypes))
     return table
-
-
-def _check(array: Any) -> None:
-    """Refuse an array that is not a dense matrix of real numbers."""
-    if array.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
-            f"Reshape it to rows and columns."
-        )
-    kind = numpy_dtype(array).kind
-    if kind not in "fiub":
-        what = "Complex data not supported" if kind == "c" else "X is not numeric"
-        raise ValueError(f"{what}: the Dask array has dtype {array.dtype}. Convert it to float64.")
-    if hasattr(array._meta, "tocsr") or hasattr(array._meta, "todense"):
-        raise TypeError(
-            f"The chunks of X are sparse ({type(array._meta).__name__}), but must be dense. Use "
-            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() if it fits in memory."
-        )
 
 
 def _whole_rows(array: Any) -> Any:
