@@ -228,7 +228,7 @@ class TestWhatComesIn:
 
     def test_a_column_of_words_is_named(self):
         table = pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", "blue"]})
-        with pytest.raises(ValueError, match=r"'colour'.*not of numbers"):
+        with pytest.raises(ValueError, match=r"'colour'.*not numeric"):
             PCA(1).fit(dd.from_pandas(table, npartitions=1))
 
     @pytest.mark.parametrize(
@@ -309,14 +309,14 @@ class TestWhatComesIn:
             (lambda: da.ones((5, 2), dtype=complex), ValueError, "Complex"),
             (lambda: da.ones((5, 2)).astype("U3"), ValueError, "Not numbers"),
             (lambda: da.ones((0, 2)), ValueError, "0 sample"),
-            (lambda: dask.delayed(3), TypeError, "arrays and DataFrames"),
+            (lambda: dask.delayed(3), TypeError, "only arrays and DataFrames"),
             (lambda: dask_rows().map_blocks(sparse_chunk), TypeError, "sparse"),
             (lambda: lied(sparse_chunk), TypeError, "sparse"),
-            (lambda: lied(lambda chunk: chunk[1:]), ValueError, r"announced with (101|94) rows"),
+            (lambda: lied(lambda chunk: chunk[1:]), ValueError, r"declared with (101|94) rows"),
             (
                 lambda: lied(lambda chunk: np.hstack([chunk, chunk])),
                 ValueError,
-                r"rows \d+ to \d+ was announced with (101|94) rows and 9 columns, and has shape "
+                r"rows \d+ to \d+ was declared with (101|94) rows and 9 columns, but has shape "
                 r"\((101|94), 18\)\. Give every chunk the same columns",
             ),
             (lambda: lied(np.ma.masked_less, 0), ValueError, "masked"),
@@ -332,7 +332,7 @@ class TestWhatComesIn:
             return made if number < 2 else made.assign(more=1.0)
 
         X = dd.from_map(part, range(4), meta=part(0).iloc[:0], enforce_metadata=False)
-        told = r"rows (78 to 116|117 to 155) was announced with 39 rows and 9 columns.*\(39, 10\)"
+        told = r"rows (78 to 116|117 to 155) was declared with 39 rows and 9 columns.*\(39, 10\)"
         for fit in (PCA(2).fit, kernel_pca().fit, kernel_pca(method=PLAIN).fit):
             with pytest.raises(ValueError, match=told):
                 fit(X)
@@ -353,9 +353,17 @@ def lied(make, *more):
 
 class TestEstimators:
     @pytest.mark.parametrize(
-        "solver", ["auto", "full", "covariance_eigh", "krylov", "randomized", "sketch"]
+        ("solver", "weights"),
+        [
+            ("auto", None),
+            ("full", WEIGHTS),
+            ("covariance_eigh", None),
+            ("covariance_eigh", WEIGHTS),
+            ("krylov", WEIGHTS),
+            ("randomized", None),
+            ("sketch", WEIGHTS),
+        ],
     )
-    @pytest.mark.parametrize("weights", [None, WEIGHTS])
     def test_pca(self, solver, weights):
         here = PCA(3, svd_solver=solver, random_state=0).fit(ROWS, sample_weight=weights)
         there = PCA(3, svd_solver=solver, random_state=0).fit(uneven(), sample_weight=weights)
@@ -435,7 +443,7 @@ def cluster():
         distributed.Client(there) as client,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr("mercer.data.dask.joined._ROWS", 0)  # chunks as small as these meet
+        patch.setattr("mercer.data.dask.pairs.JOINED_ROWS", 0)  # these chunks are small
         yield client
 
 

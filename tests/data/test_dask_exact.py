@@ -1,7 +1,6 @@
-"""Exact kernel PCA of Dask rows: pairs of chunks meet where they lie, and the rows stay there."""
+"""Exact kernel PCA of Dask rows: the workers compute pairs of chunks, and the rows stay there."""
 
 import pickle
-import sys
 import threading
 
 import numpy as np
@@ -17,6 +16,8 @@ from mercer.data import write_npy
 from mercer.data.errors import BudgetError
 from mercer.kernels import RBF, Polynomial
 from mercer.linalg import Gram
+from mercer.linalg.distributed_gram import upper_blocks
+from mercer.linalg.upper_blocks import SymmetricProduct
 from mercer.methods import Adaptive, Exact, Hebbian, RandomFeatures, Sketch
 from mercer.modelfile import ModelFileError
 from mercer.progress import Listener, session
@@ -26,14 +27,12 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 chunks = pytest.importorskip("mercer.data.dask.chunks")
 pairs = pytest.importorskip("mercer.data.dask.pairs")
-joined = pytest.importorskip("mercer.data.dask.joined")
-across = sys.modules["mercer.data.dask.across"]
 
 N, D = 160, 6
 ROWS = np.random.default_rng(0).normal(size=(N, D)) * np.linspace(5, 0.3, D) + 2.0
 NEW = np.random.default_rng(1).normal(size=(45, D)) * 3.0
 WEIGHTS = np.random.default_rng(2).integers(0, 3, N).astype(float)
-SIZES = (1, 40, 0, 70, 49)
+SIZES = (1, 0, 90, 69)
 
 
 def rows_of(rows=ROWS, sizes=SIZES):
@@ -57,18 +56,30 @@ def synchronous():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def apart():
-    """Chunks as small as these are joined: here they meet."""
+def separate():
+    """Keep chunks separate that are small enough to be joined."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joined, "_ROWS", 0)
+        patch.setattr(pairs, "JOINED_ROWS", 0)
         yield
 
 
 @pytest.fixture(scope="module")
-def both(apart):
-    """Models of the same rows: here, and of Dask."""
+def both(separate):
+    """Models of the same rows: in memory, and of Dask."""
     with dask.config.set(scheduler="synchronous"):
         return model().fit(ROWS), model().fit(rows_of())
+
+
+def counting(gamma):
+    """Return a kernel, and the list of the rows and columns of the tiles it computes."""
+    tiles = []
+
+    class Counting(RBF):
+        def on(self, pair):
+            tiles.append((len(pair.block.x), len(pair.block.y)))
+            return super().on(pair)
+
+    return Counting(gamma), tiles
 
 
 class Killed(BaseException):
@@ -76,19 +87,25 @@ class Killed(BaseException):
 
 
 class TestFit:
-    @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-    @pytest.mark.parametrize("weights", [None, WEIGHTS])
-    @pytest.mark.parametrize("far", [0.0, 100.0])
-    def test_the_same_as_in_memory(self, scheduler, weights, far):
-        rows = ROWS + far  # far from zero they are shifted first
+    @pytest.mark.parametrize(
+        ("scheduler", "weights", "offset"),
+        [
+            ("synchronous", None, 0.0),
+            ("synchronous", WEIGHTS, 100.0),
+            ("threads", None, 100.0),
+            ("threads", WEIGHTS, 0.0),
+        ],
+    )
+    def test_the_same_as_in_memory(self, scheduler, weights, offset):
+        rows = ROWS + offset  # rows far from zero are shifted first
         here = model().fit(rows, sample_weight=weights)
         with dask.config.set(scheduler=scheduler):
             there = model().fit(rows_of(rows), sample_weight=weights)
             near(there.eigenvalues_, here.eigenvalues_)
             near(there.eigenvectors_, here.eigenvectors_, 1e-9)
             near(there.transform(rows_of(rows)), here.transform(rows))
-            near(there.reconstruction_error(NEW + far), here.reconstruction_error(NEW + far))
-        # Of rows that lie elsewhere the rounding of any rows is counted.
+            near(there.reconstruction_error(NEW + offset), here.reconstruction_error(NEW + offset))
+        # For remote rows the bound on rounding holds for any rows.
         assert float(there.certificate_.gap) == pytest.approx(here.certificate_.gap, abs=1e-8)
         assert there.fingerprint_ == here.fingerprint_ or weights is not None
 
@@ -160,8 +177,8 @@ class TestFit:
         product = gram.times(V)
         assert sum(seen) == N
         near(product, RBF(0.01)(ROWS) @ V, 1e-13)
-        # Groups that are walked one beside the other: the memory holds no more.
-        monkeypatch.setattr(pairs, "_GROUP", 2)
+        # Two groups of chunks at a time, if the memory holds no more.
+        monkeypatch.setattr(pairs, "GROUP_CHUNKS", 2)
         heard = []
 
         class Ear(Listener):
@@ -179,18 +196,12 @@ class TestFit:
         assert heard == [["kernel matrix", N * N, N * N]]
 
     def test_little_is_held_where_tasks_run(self):
-        lengths = []
-
-        class Seen(RBF):
-            def on(self, pair):
-                lengths.append((len(pair.block.x), len(pair.block.y)))
-                return super().on(pair)
-
-        X = da.ones((3000, 4), chunks=(1500, 4))
-        with config_context(memory="1MiB"), dask.config.set(num_workers=1):
-            gram = Gram(Seen(0.1), as_source(X))
+        kernel, tiles = counting(0.1)
+        X = da.ones((1200, 4), chunks=(600, 4))
+        with config_context(memory="256KiB"), dask.config.set(num_workers=1):
+            gram = Gram(kernel, as_source(X))
         assert gram.means == pytest.approx(1.0)
-        assert max(x * y for x, y in lengths) * 8 <= 2**20
+        assert max(x * y for x, y in tiles) * 8 <= 2**18
 
     @pytest.mark.filterwarnings("ignore:invalid value")
     def test_a_kernel_that_is_not_finite(self):
@@ -201,43 +212,28 @@ class TestFit:
 
 
 class TestSmallChunks:
-    @pytest.fixture
-    def made(self, monkeypatch):
-        """Counts the tasks of two chunks that meet."""
-        tasks, task = [], pairs.task
-
-        def counting(function):
-            def call(*arguments):
-                tasks.append(function.__name__)
-                return task(function)(*arguments)
-
-            return call
-
-        for module in (pairs, chunks, joined, across):
-            monkeypatch.setattr(module, "task", counting)
-        return tasks
-
-    def test_neighbours_meet_as_one(self, made, monkeypatch):
-        monkeypatch.setattr(joined, "_ROWS", 2048)
-        X = rows_of(ROWS, (2,) * 80)
-        here, there = model().fit(ROWS), model().fit(X)
-        products = made.count("paired")
-        assert 0 < products < 20  # one pair in place of 3240, for every product
+    def test_neighbors_are_joined(self, monkeypatch):
+        monkeypatch.setattr(pairs, "JOINED_ROWS", 2048)
+        X, (kernel, tiles) = rows_of(ROWS, (8,) * 20), counting(0.01)
+        here, there = model().fit(ROWS), model(kernel=kernel, gamma=None).fit(X)
+        assert 0 < len(tiles) < 20  # one pair instead of 210, for every product
+        assert set(tiles) == {(N, N)}
         near(there.eigenvalues_, here.eigenvalues_)
-        made.clear()
+        tiles.clear()
         near(there.transform(NEW), here.transform(NEW))
-        assert made.count("shared") == 1
-        made.clear()
-        lazy = there.transform(X)
-        assert made.count("shared") == 80
-        near(lazy, here.transform(ROWS))
+        assert tiles == [(len(NEW), N)]
+        tiles.clear()
+        near(there.transform(X), here.transform(ROWS))
+        assert tiles == [(8, N)] * 20  # the chunks of a lazy result are those of X
 
-    def test_the_certificate_of_features(self, made, monkeypatch):
-        monkeypatch.setattr(joined, "_ROWS", 2048)
-        method = RandomFeatures(40)
-        here, there = (model(method=method).fit(x) for x in (ROWS, rows_of(ROWS, (2,) * 80)))
-        assert 0 < made.count("paired") < 20
-        # Of rows that lie elsewhere the rounding of any rows is counted.
+    def test_the_certificate_of_features(self, monkeypatch):
+        monkeypatch.setattr(pairs, "JOINED_ROWS", 2048)
+        kernel, tiles = counting(0.01)
+        method, X = RandomFeatures(40), rows_of(ROWS, (8,) * 20)
+        here = model(method=method).fit(ROWS)
+        there = model(method=method, kernel=kernel, gamma=None).fit(X)
+        assert 0 < tiles.count((N, N)) < 20
+        # For remote rows the bound on rounding holds for any rows.
         assert float(there.certificate_.gap) == pytest.approx(here.certificate_.gap, abs=1e-8)
         near(there.transform(NEW), here.transform(NEW))
 
@@ -251,26 +247,26 @@ class TestSmallChunks:
         ],
     )
     def test_large_ones_stay_as_they_are(self, sizes, most, wanted, monkeypatch):
-        monkeypatch.setattr(joined, "_ROWS", most)
+        monkeypatch.setattr(pairs, "JOINED_ROWS", most)
         rows = ROWS[: sum(sizes)]
         source = as_source(rows_of(rows, sizes))
-        found = joined.joined(source.chunks, source.row_bytes)
-        assert [count for _, _, count in found] == wanted
-        assert [start for _, start, _ in found] == [0, *np.cumsum(wanted)[:-1]]
-        parts = dask.compute(*(chunk for chunk, _, _ in found))
+        found = pairs.join_small(source.remote, source.row_bytes)
+        assert [chunk.length for chunk in found] == wanted
+        assert [chunk.start for chunk in found] == [0, *np.cumsum(wanted)[:-1]]
+        parts = dask.compute(*(chunk.rows for chunk in found))
         np.testing.assert_array_equal(np.concatenate(parts), rows)
         with config_context(memory=32 * 12 * D * 8):  # room for twelve rows
-            small = joined.joined(source.chunks, source.row_bytes)
-        assert max(count for _, _, count in small) <= max(12, *sizes)
+            small = pairs.join_small(source.remote, source.row_bytes)
+        assert max(chunk.length for chunk in small) <= max(12, *sizes)
 
     def test_a_chunk_that_is_not_what_it_says_is_named(self, monkeypatch):
-        monkeypatch.setattr(joined, "_ROWS", 2048)
+        monkeypatch.setattr(pairs, "JOINED_ROWS", 2048)
 
         def cut(chunk, block_info=None):
             return chunk[:, 1:] if block_info[0]["chunk-location"][0] == 3 else chunk
 
         X = rows_of(ROWS, (40,) * 4).map_blocks(cut, dtype=float, meta=np.empty((0, D)))
-        with pytest.raises(ValueError, match="rows 120 to 159 was announced"):
+        with pytest.raises(ValueError, match="rows 120 to 159 was declared"):
             Gram(RBF(0.01), as_source(X))
 
 
@@ -360,9 +356,10 @@ class TestModel:
 
     @pytest.mark.filterwarnings("ignore")  # it has not converged
     def test_methods_that_hold_all_rows_bring_them_here(self):
-        method = Hebbian(max_passes=3)
+        method, rows = Hebbian(max_passes=2), ROWS[:40]
         here, there = (
-            model(method=method, tol=1e-2).fit(x).transform(NEW) for x in (ROWS, rows_of())
+            model(method=method, tol=1e-2).fit(x).transform(NEW)
+            for x in (rows, rows_of(rows, (25, 15)))
         )
         near(there, here, 1e-6)
 
@@ -377,13 +374,12 @@ class TestModel:
 
 
 class TestCheckpoint:
-    @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-    def test_a_killed_fit_goes_on(self, scheduler, monkeypatch, tmp_path):
+    def test_a_killed_fit_goes_on(self, monkeypatch, tmp_path):
         """Kills at every third file that is written, and counts what is done again."""
         monkeypatch.setattr(running, "_WORTH", 0.0)
-        monkeypatch.setattr(pairs, "_GROUP", 2)
-        monkeypatch.setattr(chunks, "_ONCE", 2)
-        lock, seen, write, left = threading.Lock(), [], running.Checkpoint.write, [3]
+        monkeypatch.setattr(pairs, "GROUP_CHUNKS", 2)
+        monkeypatch.setattr(chunks, "ROUND_CHUNKS", 2)
+        seen, write, left = [], running.Checkpoint.write, [3]
 
         def killing(self, number, arrays):
             if left[0] == 0:
@@ -392,44 +388,57 @@ class TestCheckpoint:
             return write(self, number, arrays)
 
         def count(chunk):
-            with lock:
-                seen.append(len(chunk))
+            seen.append(len(chunk))
             return chunk
 
-        X = rows_of().map_blocks(count, dtype=float, meta=np.empty((0, D)))
+        X = rows_of(ROWS, (1, 40, 0, 70, 49)).map_blocks(count, dtype=float, meta=np.empty((0, D)))
         kept, kills = tmp_path / "kept", 0
-        with dask.config.set(scheduler=scheduler):
-            wanted = model().fit(X)
-            once, seconds = len(seen), {"checkpoint": kept, "checkpoint_seconds": 1e-9}
-            seen.clear()
-            monkeypatch.setattr(running.Checkpoint, "write", killing)
-            while True:
-                left[0] = 3
-                try:
-                    with config_context(**seconds):
-                        found = model().fit(X)
-                    break
-                except Killed:
-                    kills += 1
-                    assert list(kept.glob("mercer-step-*.npz"))
-                assert kills < 100
+        wanted = model().fit(X)
+        once, seconds = len(seen), {"checkpoint": kept, "checkpoint_seconds": 1e-9}
+        seen.clear()
+        monkeypatch.setattr(running.Checkpoint, "write", killing)
+        while True:
+            left[0] = 3
+            try:
+                with config_context(**seconds):
+                    found = model().fit(X)
+                break
+            except Killed:
+                kills += 1
+                assert list(kept.glob("mercer-step-*.npz"))
+            assert kills < 100
         assert kills > 3
         near(found.eigenvalues_, wanted.eigenvalues_, 1e-12)
         near(found.transform(NEW), wanted.transform(NEW), 1e-12)
         assert not kept.exists()
-        # Every time the fingerprint, the diagonal and one walk of two groups are made again.
+        # Every time the fingerprint, the diagonal and the pairs of two groups are computed again.
         assert len(seen) <= once + 16 * kills
 
     def test_fewer_pairs_between_two_saves(self, tmp_path):
-        source = as_source(rows_of(ROWS, (4,) * 40))
-        gram = RBF(0.01)(ROWS)
-        V = np.random.default_rng(3).normal(size=(N, 3))
-        assert [len(group) for group in pairs._grouped(source.chunks, source)] == [40]
+        """A recorded product computes the pairs of small groups: chunks are computed more often."""
+        seen = []
+
+        def count(chunk):
+            seen.append(len(chunk))
+            return chunk
+
+        rows = ROWS[:18]
+        X = rows_of(rows, (2,) * 9).map_blocks(count, dtype=float, meta=np.empty((0, D)))
+        V = np.random.default_rng(3).normal(size=(18, 3))
+
+        def computed(**options):
+            seen.clear()
+            with dask.config.set(**options):
+                blocks = upper_blocks(RBF(0.01), as_source(X), np.float64, keep=False)
+                near(
+                    blocks.fold(SymmetricProduct(V, np.float64)).result, RBF(0.01)(rows) @ V, 1e-13
+                )
+            return len(seen)
+
+        assert computed() == 9
         with config_context(checkpoint=tmp_path / "kept"), running.checkpointed():
-            assert [len(group) for group in pairs._grouped(source.chunks, source)] == [8] * 5
-            near(Gram(RBF(0.01), source).times(V), gram @ V, 1e-13)
-            with dask.config.set(scheduler="threads", num_workers=100):
-                assert len(pairs._grouped(source.chunks, source)[0]) == 20
+            assert computed() == 9 * 2  # in groups of 8 and 1
+            assert computed(scheduler="threads", num_workers=25) == 9  # more pairs than workers
 
     def test_workers_keep_nothing_of_their_own(self, tmp_path):
         from mercer.config import get_config

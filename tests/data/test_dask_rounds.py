@@ -1,18 +1,21 @@
-"""Passes over Dask chunks that are kept: what a saved round has done is not done again."""
+"""Recorded passes over Dask chunks: a saved round is not computed again."""
+
+import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from mercer.data.checkpoint import folder as running
 
 from mercer import PCA, as_source, config_context
+from mercer.checkpoint import check_same, checkpointed
 from mercer.linalg import DirectionsSketch, Moments
+from mercer.session import PassRecord, Recorder, recorded_by
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")
 chunks = pytest.importorskip("mercer.data.dask.chunks")
-rounds = pytest.importorskip("mercer.data.dask.rounds")
 
-N, D, SIZE = 203, 6, 5
+N, D, SIZE = 103, 6, 5
 COUNT = -(-N // SIZE)
 ROWS = np.random.default_rng(0).normal(size=(N, D)) * np.linspace(5, 0.3, D) + 2.0
 
@@ -29,7 +32,7 @@ def synchronous():
 
 @pytest.fixture
 def counted():
-    """Rows whose chunks tell that they are computed, and kill at one of them if they are to."""
+    """Rows whose chunks record that they are computed, and kill the fit at a given one."""
     seen, fatal = [], []
 
     def count(chunk, block_info=None):
@@ -45,10 +48,10 @@ def counted():
 
 
 def fold(X, make=Moments):
-    """Return what a pass over rows amounts to; kept, where that is asked for."""
+    """Return the state of a pass, which is recorded if there is a checkpoint."""
     state = Moments(D, np.empty(0), np.float64) if make is Moments else make(D, 4, np.empty(0))
-    with running.run():
-        running.same(rows="some")
+    with checkpointed():
+        check_same(rows="some")
         return as_source(X).fold(state).arrays()
 
 
@@ -59,14 +62,20 @@ def same_bits(found, wanted):
 
 
 class TestRounds:
-    @pytest.mark.parametrize("make", [Moments, DirectionsSketch])
-    @pytest.mark.parametrize("seconds", [1e-9, 3e-3, 60.0])
-    def test_the_same_bits_as_without(self, make, seconds, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(
+        ("make", "most", "seconds"),
+        [
+            (Moments, 256, [1e-9, 3e-3, 60.0]),
+            (Moments, 16, [1e-9, 60.0]),
+            (DirectionsSketch, 16, [1e-9, 3e-3, 60.0]),
+        ],
+    )
+    def test_the_same_bits_as_without(self, make, most, seconds, tmp_path, monkeypatch):
         X = da.from_array(ROWS, chunks=(SIZE, D))
-        for once in (256, 16):
-            monkeypatch.setattr(chunks, "_ONCE", once)
-            wanted = fold(X, make)
-            with config_context(checkpoint=tmp_path / "kept", checkpoint_seconds=seconds):
+        monkeypatch.setattr(chunks, "ROUND_CHUNKS", most)
+        wanted = fold(X, make)
+        for interval in seconds:
+            with config_context(checkpoint=tmp_path / "kept", checkpoint_seconds=interval):
                 same_bits(fold(X, make), wanted)
 
     @pytest.mark.parametrize("make", [Moments, DirectionsSketch])
@@ -83,7 +92,7 @@ class TestRounds:
                 done = len(seen)
                 found = fold(X, make)
             assert done == at
-            assert len(seen) <= COUNT + 2  # what the round in course had done
+            assert len(seen) <= COUNT + 2  # the round that was killed
             assert set(seen) == set(range(COUNT))
             same_bits(found, wanted)
 
@@ -97,8 +106,8 @@ class TestRounds:
             once = len(seen)
             seen.clear()
             while True:
-                # Some rows are looked at first, and the fingerprint is made: every time.
-                fatal[:] = [len(seen) + once - COUNT + 16]
+                # Each time some rows are sampled first, and the fingerprint is computed.
+                fatal[:] = [len(seen) + once - COUNT + 8]
                 try:
                     found = pca.fit(X).components_
                     break
@@ -109,25 +118,57 @@ class TestRounds:
         np.testing.assert_array_equal(found, wanted)
         assert len(seen) <= once + kills * (once - COUNT + 2)
 
-    def test_rounds_are_as_long_as_the_interval_asks(self, monkeypatch):
-        now = [0.0]
-        monkeypatch.setattr(rounds.time, "monotonic", lambda: now[0])
-        state, X = Moments(D, np.empty(0), np.float64), as_source(da.from_array(ROWS))
+    @pytest.mark.parametrize(
+        ("seconds", "options", "sizes"),
+        [
+            (60.0, {}, {1, 2}),
+            (1.0, {}, {2, 4, 8}),  # at most a quarter of the interval
+            (1e-3, {}, {2, 4, 8, 16}),
+            (60.0, {"resumable": False}, {16}),
+            (60.0, {"states": 3}, {2, 4}),  # the memory holds three states
+            (60.0, {"num_workers": 6}, {8, 16}),
+        ],
+    )
+    def test_rounds_are_as_long_as_the_interval_asks(self, seconds, options, sizes, monkeypatch):
+        now, seen, ends = [0.0], [], [0]
+        monkeypatch.setattr(chunks, "ROUND_CHUNKS", 16)
+        monkeypatch.setattr(chunks, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
-        def sizes(each, kept):
-            made = rounds.Rounds(state.spawn(), X.chunks.errand(X, state), 256, kept=kept)
-            while made.done < 1024:
-                yield made.size
-                with made.timed(made.size):
-                    now[0] += each * made.size
-                made.add(state.spawn().arrays(), made.size, last=False)
+        def wait(chunk):
+            now[0] += seconds
+            seen.append(len(chunk))
+            return chunk
 
-        with config_context(checkpoint_seconds=60.0):
-            assert set(sizes(60.0, True)) == {2, 1}
-            assert max(sizes(1.0, True)) == 8  # a quarter of the interval, at most
-            assert 256 in sizes(1e-3, True)
-            assert set(sizes(60.0, False)) == {256}
-        with config_context(memory=4 * state.nbytes * 3, checkpoint_seconds=60.0):
-            assert min(sizes(60.0, True)) == 256 >> 3  # no more than three states wait here
-        with dask.config.set(scheduler="threads", num_workers=6):
-            assert min(sizes(60.0, True)) == 8
+        class Steps(Recorder, PassRecord):
+            """Records the number of chunks after every step."""
+
+            @contextlib.contextmanager
+            def record(self, state, layout):
+                yield self
+
+            def begin(self, parts):
+                return [0] * len(parts)
+
+            @contextlib.contextmanager
+            def step(self, worker):
+                yield
+                ends.append(len(seen))
+
+            def seed(self, drawn):
+                return drawn
+
+        X = da.from_array(ROWS[:64], chunks=(1, D))
+        source = as_source(X.map_blocks(wait, dtype=float, meta=np.empty((0, D))))
+        state = Moments(D, np.empty(0), np.float64)
+        state.resumable = options.get("resumable", True)
+        memory = 4 * state.nbytes * options["states"] if "states" in options else None
+        workers = options.get("num_workers", 1)
+        schedule = {"scheduler": "threads" if workers > 1 else "synchronous"}
+        with (
+            config_context(checkpoint_seconds=60.0, **({"memory": memory} if memory else {})),
+            dask.config.set(num_workers=workers, **schedule),
+            recorded_by(Steps()),
+        ):
+            source.fold(state)
+        assert ends[-1] == 64
+        assert set(np.diff(ends)) == sizes

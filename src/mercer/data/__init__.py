@@ -134,9 +134,9 @@ def lazily(rows: Source, like: Any = None) -> Any:
     >>> lazily(rows.map(lambda block: 2 * block.rows, 2)).sum().compute()
     np.float64(16.0)
     """
-    from mercer.data.dask import lazy
+    from mercer.data.dask import as_dask_array
 
-    return lazy(rows, like)
+    return as_dask_array(rows, like)
 
 
 def _are_strings(X: Any) -> bool:

@@ -11,20 +11,26 @@ from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, work
 from mercer.data.source import Source
 
 
+def require_real_matrix(array: Array) -> None:
+    """Refuse an array that is not a matrix of real numbers."""
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
+            f"Reshape it to rows and columns."
+        )
+    kind = numpy_dtype(array).kind
+    if kind not in "fiub":
+        what = "Complex data not supported" if kind == "c" else "Not numbers"
+        raise ValueError(f"{what}: the array has dtype {array.dtype}. Convert it to float64.")
+
+
 class ArraySource(Source):
     """Rows of an array; blocks are views, or copies in the working precision."""
 
     by_columns = True
 
     def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
-        if array.ndim != 2:
-            raise ValueError(
-                f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
-                f"Reshape it to rows and columns."
-            )
-        if numpy_dtype(array).kind not in "fiub":
-            kind = "Complex data not supported" if numpy_dtype(array).kind == "c" else "Not numbers"
-            raise ValueError(f"{kind}: the array has dtype {array.dtype}. Convert it to float64.")
+        require_real_matrix(array)
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.stored = numpy_dtype(array)

@@ -102,7 +102,7 @@ def placed(source: Source) -> Source:
     name = get_config().device
     if name is None or on_accelerator(source.reference):
         return source
-    if source.elsewhere is not None:
+    if source.remote is not None:
         raise ValueError(
             f"device={name!r}: rows of Dask are worked on where they lie, by its workers. Leave "
             f"device out."

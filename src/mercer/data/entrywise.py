@@ -27,7 +27,7 @@ class Entrywise(Mapped):
         return rows.astype(self.dtype) if self.sparse else cast(rows, self.dtype)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
-        if not self.sparse or self.elsewhere is not None:
+        if not self.sparse or self.remote is not None:
             return super()._take(at)
         return np.concatenate([self.read(int(i), int(i) + 1).toarray() for i in at])
 

@@ -1,19 +1,18 @@
-"""Rows that lie elsewhere, and what is done with a chunk of them where it lies.
+"""Rows that live on workers, and the work of one worker on one chunk of them.
 
-A source of such rows, and whatever is mapped from it, is sent to the chunks without any rows:
-what it reads there is the chunk at hand. So functions that hold a source, as those of `map` do,
-can be sent too.
+A source of remote rows, and every source mapped from it, is pickled without rows: on a worker it
+reads the chunk that the task received. Functions that hold a source can be sent, too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,256 +24,179 @@ from mercer.data.source import Source
 from mercer.session import recorded_by
 
 F = TypeVar("F", bound=Fold)
-P = TypeVar("P", bound="Paired")
+P = TypeVar("P", bound="PairwiseFold")
 Arrays = dict[str, Array]
-_hand = threading.local()
-ACROSS = 4096
-"""Rows of a chunk that those of another meet at a time."""
+PairTask = Callable[[Block, Any, Any], Fold]
+"""Makes the fold of the rows x of one chunk, from the rows y of another and both operands.
+
+The arrays of the fold are sums. Names begin with "left " for sums of the chunk of x, and with
+"right " for sums of the chunk of y, unless that is the same.
+"""
+TILE_COLUMNS = 4096
+"""Rows y that the rows x of a block are multiplied with at a time."""
+_chunk: ContextVar[tuple[str, int, Array]] = ContextVar("chunk", default=("", 0, None))
 
 
-class Elsewhere(ABC):
-    """Where rows lie when they are not in this process; what is done with them is done there.
+class Chunk(NamedTuple):
+    """A chunk of rows: an array, or the task that computes it."""
 
-    A view is the source of those rows, or what was mapped from it.
-    """
+    rows: Any
+    start: int
+    stop: int
 
-    @abstractmethod
-    def fold(self, view: Source, state: F) -> F:
-        """Add every block of a view to `state` and return it."""
+    @property
+    def span(self) -> tuple[int, int]:
+        """Number of the first row, and of the row after the last."""
+        return self.start, self.stop
 
-    @abstractmethod
-    def take(self, view: Source, at: np.ndarray[Any, Any]) -> Array:
-        """Return the named rows of a view, in the order named."""
+    @property
+    def length(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
 
-    @abstractmethod
-    def blocks(self, view: Source, rows: int, first: int, step: int) -> Iterator[Block]:
-        """Yield blocks of a view of `rows` rows or fewer, in order."""
-
-    @abstractmethod
-    def pairs(self, view: Source, meeting: Meeting, state: P) -> P:
-        """Have every two chunks of a view meet once, and add what that gives to `state`."""
-
-
-class Meeting(ABC):
-    """What two chunks of rows add up to when they meet: sent to the workers."""
-
-    @abstractmethod
-    def fold(self, y: Block, left: Any, right: Any) -> Fold:
-        """Return what rows that come by are folded into, when they meet the rows y.
-
-        With what was sent along with the ones, and with the others. Its `arrays` are sums:
-        "left" for the rows that come by, "right" for those they meet, and others, for none.
-        Where a chunk meets itself there is no "right".
-        """
-
-
-class Terms(ABC):
-    """The terms of a sum over points that lie elsewhere, for every row: sent to the workers.
-
-    Attributes
-    ----------
-    width : int
-        Sums of a row.
-    dtype : dtype
-        Their precision.
-    """
-
-    width: int
-    dtype: np.dtype[Any]
-
-    @abstractmethod
-    def share(self, y: Block, beside: Any) -> Callable[[Block], Array]:
-        """Return what gives the rows of a block their sums over the points y."""
+    def check(self, width: int) -> np.ndarray[Any, Any]:
+        """Return the rows as an array; refuse any that have not the declared shape."""
+        which = f"The chunk of rows {self.start} to {self.stop - 1}"
+        if hasattr(self.rows, "tocsr") or hasattr(self.rows, "todense"):
+            raise TypeError(
+                f"{which} is sparse ({type(self.rows).__name__}), but chunks must be dense arrays. "
+                f"Use X.map_blocks(lambda chunk: chunk.toarray())."
+            )
+        if isinstance(self.rows, np.ma.MaskedArray) and np.ma.is_masked(self.rows):
+            raise ValueError(
+                f"{which} has masked entries. Fill them, for example with dask.array.ma.filled."
+            )
+        array = np.asarray(self.rows)
+        if array.shape != (self.length, width):
+            remedy = "Call X.compute_chunk_sizes() to correct the sizes of the chunks."
+            if array.ndim == 2 and array.shape[0] == self.length:
+                remedy = "Give every chunk the same columns, in the same order."
+            raise ValueError(
+                f"{which} was declared with {self.length} rows and {width} columns, but has shape "
+                f"{array.shape}. {remedy}"
+            )
+        return array
 
 
-class Paired(Fold):
-    """What all meetings amount to, in sums for every row."""
+class PairwiseFold(Fold):
+    """A fold over all pairs of chunks."""
 
     @abstractmethod
-    def beside(self, start: int, stop: int) -> Any:
-        """Return what is sent along with the rows start to stop - 1."""
+    def operand(self, start: int, stop: int) -> Any:
+        """Return the operand of the rows start to stop - 1, which is sent with them."""
 
     @abstractmethod
-    def gather(self, start: int, stop: int, sums: Arrays) -> None:
-        """Add the sums for the rows start to stop - 1: "own", and others."""
+    def add_sums(self, start: int, stop: int, sums: Arrays) -> None:
+        """Add the sums of the rows start to stop - 1."""
 
 
 @dataclass(frozen=True)
-class Errand:
-    """What is sent to every chunk: a view, what it is folded into, and what may be used.
-
-    Attributes
-    ----------
-    token : str
-        By which the source of the view knows its chunks.
-    width : int
-        Columns of every chunk.
-    view : Source
-        The rows that are wanted.
-    state : Fold, Meeting or None
-        A fold that has seen nothing; or what two chunks are folded into.
-    memory : int
-        Bytes that may be held beside the chunk.
-    block_rows : int or None
-        Rows of a block, where the user says so.
-    """
+class ChunkTask:
+    """The part of a task that is the same for every chunk."""
 
     token: str
+    """Identifies the collection of the chunks."""
     width: int
+    """Number of columns of a chunk."""
     view: Source
     state: Any
+    """An empty fold, or a `PairTask`."""
     memory: int
+    """Memory limit in bytes, besides the chunk."""
     block_rows: int | None
 
     @contextlib.contextmanager
-    def part(self, chunk: Any, start: int, rows: int, weights: Vector | None) -> Iterator[Source]:
-        """Give the view of a chunk, while it is at hand; BLAS and blocks keep to one thread."""
+    def part(self, chunk: Chunk, weights: Vector | None = None) -> Iterator[Source]:
+        """Provide the view of one chunk, in a single thread."""
         part = copy.copy(self.view)
-        part.origin, part.elsewhere, part.weights = start, None, weights
-        part.shape = (rows, *part.shape[1:])
+        part.origin, part.remote, part.weights = chunk.start, None, weights
+        part.shape = (chunk.length, *part.shape[1:])
         settings = config_context(
             memory=self.memory, block_rows=self.block_rows, progress=False, checkpoint=None
         )
-        here = (self.token, start, require_rows(chunk, start, rows, self.width))
-        before = getattr(_hand, "chunk", None)
-        with (
-            settings,
-            progress.quiet(),
-            recorded_by(None),
-            threads.serial_blas(),
-            threads.working(),
-        ):
-            _hand.chunk = here
-            try:
+        token = _chunk.set((self.token, chunk.start, chunk.check(self.width)))
+        try:
+            with (
+                settings,
+                progress.quiet(),
+                recorded_by(None),
+                threads.serial_blas(),
+                threads.working(),
+            ):
                 yield part
-            finally:
-                _hand.chunk = before
+        finally:
+            _chunk.reset(token)
 
 
-def at_hand(token: str, start: int, stop: int) -> Array | None:
-    """Return the rows start to stop - 1 of the chunk at hand; None where it does not hold them."""
-    chunk = getattr(_hand, "chunk", None)
-    if chunk is None or chunk[0] != token:
-        return None
-    _, first, rows = chunk
-    if not first <= start <= stop <= first + rows.shape[0]:
+def local_rows(token: str, start: int, stop: int) -> Array | None:
+    """Return the rows start to stop - 1 of a collection, if this task received them."""
+    owner, first, rows = _chunk.get()
+    if owner != token or not first <= start <= stop <= first + rows.shape[0]:
         return None
     return rows[start - first : stop - first]
 
 
-def folded(chunk: Any, start: int, rows: int, weights: Vector | None, errand: Errand) -> Arrays:
-    """Return the state of a fold that has seen a chunk."""
-    state: Fold = errand.state
-    with errand.part(chunk, start, rows, weights) as part:
-        return part.fold(state.spawn()).arrays()
+def fold_chunk(chunk: Chunk, weights: Vector | None, task: ChunkTask) -> Arrays:
+    """Return the state of a fold over one chunk."""
+    with task.part(chunk, weights) as part:
+        state: Fold = part.fold(task.state.spawn())
+        return state.arrays()
 
 
-def merged(left: Arrays, right: Arrays, errand: Errand) -> Arrays:
-    """Return the state of a fold that has seen what two have, in their order.
+def merge_states(left: Arrays, right: Arrays, task: ChunkTask) -> Arrays:
+    """Return the merged state of two folds, in their order; the states stay unchanged.
 
-    Both stay as they are: where a worker is lost they may be asked for again.
+    They may be needed again after the loss of a worker.
     """
-    state: Fold = errand.state
-    both, other = state.spawn(), state.spawn()
-    both.restore(_copied(left))
-    other.restore(_copied(right))
+    state, other = task.state.spawn(), task.state.spawn()
+    for fold, arrays in ((state, left), (other, right)):
+        fold.restore({name: np.array(array) for name, array in arrays.items()})
     with threads.serial_blas(), np.errstate(invalid="ignore", over="ignore"):
-        both.merge(other)
-        return both.arrays()
+        state.merge(other)
+        merged: Arrays = state.arrays()
+    return merged
 
 
-def taken(chunk: Any, start: int, rows: int, at: np.ndarray[Any, Any], errand: Errand) -> Array:
-    """Return some rows of a view of a chunk, by their numbers among all rows."""
-    with errand.part(chunk, start, rows, None) as part:
+def take_from_chunk(chunk: Chunk, at: np.ndarray[Any, Any], task: ChunkTask) -> Array:
+    """Return the rows `at` of a view, all of them in one chunk."""
+    with task.part(chunk) as part:
         return np.concatenate([part.read(int(row), int(row) + 1) for row in at])
 
 
-def mapped(chunk: Any, start: int, rows: int, errand: Errand) -> Array:
-    """Return all rows of a view of a chunk."""
-    with errand.part(chunk, start, rows, None) as part:
-        return _together(part, start)
-
-
-def _together(part: Source, start: int) -> Array:
-    """Return all rows of a part, which begins at a row."""
-    out = np.empty(part.shape, part.dtype)
-    for block in part.blocks(part.block_rows(0, held=0, parts=1)):
-        out[block.start - start : block.stop - start] = block.rows
+def map_chunk(chunk: Chunk, task: ChunkTask) -> Array:
+    """Return all rows of the view of one chunk."""
+    with task.part(chunk) as part:
+        out = np.empty(part.shape, part.dtype)
+        for block in part.blocks(part.block_rows(0, held=0, parts=1)):
+            out[block.start - part.origin : block.stop - part.origin] = block.rows
     return out
 
 
-def paired(
-    x: tuple[Any, int, int], y: tuple[Any, int, int], left: Any, right: Any, errand: Errand
+def fold_pair(
+    x: Chunk, y: Chunk, operands: tuple[Any, Any], task: ChunkTask, y_task: ChunkTask
 ) -> Arrays:
-    """Return the sums of two chunks that meet: each a chunk, its first row and their number."""
-    meeting: Meeting = errand.state
-    with errand.part(*y, None) as part:
-        others = Block(y[1], part.read(y[1], y[1] + y[2]), None)
-    with errand.part(*x, None) as part:
-        return part.fold(meeting.fold(others, left, right)).arrays()
+    """Return the sums of a pair of chunks."""
+    with y_task.part(y) as part:
+        others = Block(y.start, part.read(*y.span), None)
+    with task.part(x) as part:
+        state: Fold = part.fold(y_task.state(others, *operands))
+        return state.arrays()
 
 
-def shared(
-    x: tuple[Any, int, int], y: tuple[Any, int, int], beside: Any, errand: Errand, theirs: Errand
-) -> Array:
-    """Return the sums of the rows of a chunk over the points of another."""
-    terms: Terms = theirs.state
-    with theirs.part(*y, None) as part:
-        points = Block(y[1], part.read(y[1], y[1] + y[2]), None)
-    across = terms.share(points, beside)
-    with errand.part(*x, None) as part:
-        extra = min(y[2], ACROSS) * terms.dtype.itemsize
-        return _together(part.map(across, terms.width, terms.dtype, 2 * extra), x[1])
+def sum_sides(pairs: list[tuple[Arrays, str]]) -> Arrays:
+    """Return the sums of one chunk over pairs; it is on the given side of each."""
+    return sum_arrays(
+        [
+            {name[len(side) :]: a for name, a in sums.items() if name.startswith(side)}
+            for sums, side in pairs
+        ]
+    )
 
 
-def met(parts: list[Arrays], sides: list[str]) -> Arrays:
-    """Return the sums for one chunk, of its meetings: it was on these sides of them."""
-    own = []
-    for part, side in zip(parts, sides, strict=True):
-        # What is for no row is counted once for a meeting.
-        others = part if side == "left" else {}
-        names = [name for name in others if name not in ("left", "right")]
-        own.append({"own": part[side], **{name: part[name] for name in names}})
-    return added_up(own)
-
-
-def added_up(parts: list[Arrays]) -> Arrays:
-    """Return sums of sums, in their order."""
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: added([part[name] for part in parts if name in part]) for name in names}
-
-
-def added(parts: list[Array]) -> Array:
-    """Return the sum of arrays, in their order."""
-    return sum(parts[1:], parts[0])
-
-
-def require_rows(chunk: Any, start: int, rows: int, width: int) -> np.ndarray[Any, Any]:
-    """Return a chunk as an array, or refuse one that is not what was announced."""
-    if hasattr(chunk, "tocsr") or hasattr(chunk, "todense"):
-        raise TypeError(
-            f"The chunk of rows {start} to {start + rows - 1} is sparse ({type(chunk).__name__}), "
-            f"and chunks must be dense arrays: X.map_blocks(lambda chunk: chunk.toarray())."
-        )
-    if isinstance(chunk, np.ma.MaskedArray) and np.ma.is_masked(chunk):
-        raise ValueError(
-            f"The chunk of rows {start} to {start + rows - 1} has masked entries. Fill them in, "
-            f"for example with dask.array.ma.filled."
-        )
-    found = np.asarray(chunk)
-    if found.shape != (rows, width):
-        columns = found.ndim == 2 and found.shape[0] == rows
-        raise ValueError(
-            f"The chunk of rows {start} to {start + rows - 1} was announced with {rows} rows and "
-            f"{width} columns, and has shape {found.shape}. "
-            + (
-                "Give every chunk the same columns, in the same order."
-                if columns
-                else "Have X.compute_chunk_sizes() find the sizes of its chunks."
-            )
-        )
-    return found
-
-
-def _copied(arrays: Arrays) -> Arrays:
-    return {name: np.array(array) for name, array in arrays.items()}
+def sum_arrays(parts: list[Arrays]) -> Arrays:
+    """Return the sums of arrays of the same name, in their order."""
+    totals: Arrays = {}
+    for part in parts:
+        for name, array in part.items():
+            totals[name] = totals[name] + array if name in totals else array
+    return totals

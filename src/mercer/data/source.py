@@ -22,7 +22,7 @@ from mercer.data.prefetch import ahead
 from mercer.messages import counted, format_parameter
 
 if TYPE_CHECKING:
-    from mercer.data.remote import Elsewhere
+    from mercer.data.dask.chunks import Chunks
 
 # Rows of a block fill about this much: large enough for BLAS, small enough for the caches.
 BLOCK_BYTES = 16 * 2**20
@@ -75,8 +75,8 @@ class Source(ABC):
     """Whether blocks may be read from several threads at once."""
     origin = 0
     """Number of the first row: above 0 where the rows are a part of others."""
-    elsewhere: Elsewhere | None = None
-    """Where the rows lie and passes over them run, when that is not this process."""
+    remote: Chunks | None = None
+    """The chunks of remote rows, which run the passes over them; None for local rows."""
     folder: Any = None
     """What must live as long as the rows: the temporary folder they lie in."""
     extra_columns: Mapping[str, Any] | None = None
@@ -139,8 +139,8 @@ class Source(ABC):
         return None if self.weights is None else self.weights[start - first : stop - first]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Where rows lie elsewhere their weights are sent with them, not with every copy of this.
-        gone = {} if self.elsewhere is None else {"weights": None}
+        # The weights of remote rows are sent with the chunks, not with every copy of the source.
+        gone = {} if self.remote is None else {"weights": None}
         return {**self.__dict__, **gone}
 
     def weighted(self, weights: Vector | None) -> Self:
@@ -160,8 +160,8 @@ class Source(ABC):
         return self._take(at % n if n else at)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
-        if self.elsewhere is not None:
-            return self.elsewhere.take(self, at)
+        if self.remote is not None:
+            return self.remote.take(self, at)
         out = empty((len(at), self.shape[1]), self.reference, self.dtype)
         for i, row in enumerate(at):
             out[i : i + 1, :] = self.read(int(row), int(row) + 1)
@@ -191,8 +191,8 @@ class Source(ABC):
 
     def blocks(self, rows: int, first: int = 0, step: int = 1) -> Iterator[Block]:
         """Yield the blocks of `rows` rows: number `first`, and every `step`-th after it."""
-        if self.elsewhere is not None:
-            yield from self.elsewhere.blocks(self, rows, first, step)
+        if self.remote is not None:
+            yield from self.remote.blocks(self, rows, first, step)
             return
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
@@ -219,8 +219,8 @@ class Source(ABC):
 
         Workers take the blocks in turn and are merged in order: the same bits every time.
         """
-        if self.elsewhere is not None and not state.here:
-            return self.elsewhere.fold(self, state)
+        if self.remote is not None and not state.here:
+            return self.remote.fold(self, state)
         n = self.shape[0]
         alone = state.ordered or not self.parallel or state.nbytes > SPLIT_BYTES
         workers = 1 if alone else threads.workers()
@@ -314,10 +314,10 @@ class Source(ABC):
     def whole(self) -> Any:
         """Return all rows at once, as blocks are: a sparse matrix, a list, or an array.
 
-        Those that lie elsewhere are brought here where the memory budget holds them.
+        Remote rows are gathered if the memory budget allows it.
         """
         needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
-        if self.elsewhere is not None and needed > room:
+        if self.remote is not None and needed > room:
             raise BudgetError(
                 f"All rows of {type(self).__name__} of shape {self.shape} must be brought here, "
                 f"and take {format_bytes(needed)}, more than the memory budget of "
@@ -359,7 +359,7 @@ class Mapped(Source):
         self.dtype = np.dtype(dtype)
         self.weights = source.weights
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
-        self.origin, self.elsewhere = source.origin, source.elsewhere
+        self.origin, self.remote = source.origin, source.remote
         self.extra_bytes = extra_bytes
         self.extra_part = part_bytes
 

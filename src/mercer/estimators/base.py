@@ -325,7 +325,7 @@ class Projecting(
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            counted = fitted is not None and fitted.elsewhere is not None
+            counted = fitted is not None and fitted.remote is not None
             return lazily(rows, fitted if counted else X)
         with progress.session():
             return rows.collect()

@@ -259,7 +259,7 @@ class KernelPCA(Batches):
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
-        apart = problem.source.elsewhere is not None and problem.kernel is not None
+        apart = problem.source.remote is not None and problem.kernel is not None
         if not plan.method.keeps_rows or (apart and plan.method.pairwise):
             return problem
         copied = self.copy_X and self.kernel != "precomputed"

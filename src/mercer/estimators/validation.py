@@ -146,7 +146,7 @@ def counted(source: Source) -> Source:
 
 def there(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return the named rows with their weights: where they lie, or in memory."""
-    if source.elsewhere is None:
+    if source.remote is None:
         return some(source, at)
     named = as_source(lazily(source.weighted(None))[at])
     named.names = source.names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, like, moved, to_numpy
 from mercer.data import Block, Source, require_finite_rows
-from mercer.data.remote import ACROSS, Terms
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import evaluate, evaluate_into, value_dtype
+from mercer.kernels.evaluate import evaluate, value_dtype
+from mercer.kernels.pair_fold import KernelPairFold
 from mercer.kernels.points import Points, cast_rows
 
 
@@ -127,35 +128,31 @@ def kernel_sums(
     width : int
         Number of columns that it returns.
     """
-    from mercer.data.dask import across
+    from mercer.data.dask import sum_over_points
 
     mean, A = (part.astype(source.dtype) for part in weights)
-    terms = KernelTerms(kernel, A.shape[1] + 1, source.dtype)
-    return across(source, points, terms, lambda i, j: (i == 0, mean[i:j], A[i:j]), after, width)
+    make = functools.partial(KernelSums, kernel, source.dtype)
+    n_sums = A.shape[1] + 1
+    return sum_over_points(
+        source, points, make, lambda i, j: (i == 0, mean[i:j], A[i:j]), n_sums, after, width
+    )
 
 
-@dataclass(frozen=True)
-class KernelTerms(Terms):
-    """The terms (k(x, y) − m_y) a_y of sums over points y, and k(x, x) as a last column."""
+class KernelSums(KernelPairFold):
+    """The sums of (k(x, y) − m_y) a_y over points y, and k(x, x) as a last column."""
 
-    kernel: Kernel
-    width: int
-    dtype: np.dtype[Any]
+    def __init__(self, kernel: Kernel, dtype: Any, y: Block, left: Any, right: Any) -> None:
+        super().__init__(kernel, dtype, y, left, right)
+        self.first, self.mean, self.A = right
+        width = self.A.shape[1] + 1
+        self.sums = {"left result": np.zeros((left[1] - left[0], width), self.dtype)}
+        self.row_bytes = (width + 2 * self.tile_columns) * self.dtype.itemsize
 
-    def share(self, y: Block, beside: Any) -> Callable[[Block], Array]:
-        first, mean, A = beside
-        points = Points(cast_rows(y.rows, self.dtype), y.start)
+    def add(self, block: Block) -> None:
+        super().add(block)
+        if self.first:  # once per row, not once per chunk of points
+            diag = self.kernel.on_diagonal(self.points_of(block))
+            self.sums["left result"][self.rows_of(block), -1] = diag
 
-        def sums(block: Block) -> Array:
-            x = Points(cast_rows(block.rows, self.dtype), block.start)
-            total = np.zeros((block.length, self.width), self.dtype)
-            for start in range(0, len(points), ACROSS):
-                part = slice(start, min(start + ACROSS, len(points)))
-                h = np.empty((block.length, part.stop - start), self.dtype)
-                evaluate_into(self.kernel.on, x, points.part(part), h)
-                total[:, :-1] += (h - mean[part]) @ A[part]
-            if first:  # once per row, not once per group of points
-                total[:, -1] = self.kernel.on_diagonal(x)
-            return total
-
-        return sums
+    def add_tile(self, tile: Array, rows: slice, columns: slice) -> None:
+        self.sums["left result"][rows, :-1] += (tile - self.mean[columns]) @ self.A[columns]

@@ -1,28 +1,34 @@
-"""Products with the kernel matrix of rows that lie elsewhere, made where they lie."""
+"""Products with the kernel matrix of remote rows, computed by the workers that hold them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+import functools
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mercer.arrays import Array, cast
 from mercer.data import Block, Fold, Source
-from mercer.data.remote import ACROSS, Meeting
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import evaluate_into
+from mercer.kernels.pair_fold import KernelPairFold
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlocks
 
 F = TypeVar("F", bound=Fold)
 
 
-class DistributedGram(UpperBlocks):
-    """The kernel matrix of rows that lie elsewhere: nothing of it, nor the rows, comes here.
+def upper_blocks(kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> UpperBlocks:
+    """Return the upper blocks of a kernel matrix; those of remote rows are computed remotely."""
+    if source.remote is None:
+        return UpperBlocks(kernel, source, dtype, keep=keep)
+    return DistributedGram(kernel, source, dtype)
 
-    Every two chunks of rows meet once, where they lie. What comes here is a product's share for
-    each row.
+
+class DistributedGram(UpperBlocks):
+    """The kernel matrix of remote rows.
+
+    Every pair of chunks is computed once, on a worker. Only the rows of a product are gathered:
+    neither the rows of the source nor the matrix.
     """
 
     def __init__(self, kernel: Kernel, source: Source, dtype: Any) -> None:
@@ -32,97 +38,41 @@ class DistributedGram(UpperBlocks):
         self.stored = None
 
     def fold(self, state: F) -> F:
-        """Fold the matrix into a product; into all of it, as the product with all unit vectors."""
+        """Fold the matrix into a product; the whole matrix is its product with the identity."""
         if isinstance(state, SymmetricFill):
             state.out[...] = self.fold(SymmetricProduct(np.eye(self.shape[0]), self.dtype)).result
             return state
-        if not isinstance(state, SymmetricProduct) or self.source.elsewhere is None:
-            raise TypeError(f"{type(state).__name__} takes strips, and none come here.")
-        squared = None if state.roots is None else state.weighted
-        meeting = PairProduct(self.kernel, self.dtype, squared)
-        return self.source.elsewhere.pairs(self.source, meeting, state)
+        if not isinstance(state, SymmetricProduct) or self.source.remote is None:
+            raise TypeError(f"{type(state).__name__} needs blocks, which are not gathered here.")
+        make = functools.partial(PairProduct, self.kernel, self.dtype)
+        return self.source.remote.fold_pairs(self.source, make, state)
 
 
-@dataclass(frozen=True)
-class PairProduct(Meeting):
-    """The product with the kernel matrix, of the part where two chunks of rows meet.
+class PairProduct(KernelPairFold):
+    """K V for the rows x of a chunk, and Kᵀ V for the rows y of another; summed in float64.
 
-    Attributes
-    ----------
-    kernel : Kernel
-    dtype : dtype
-        Precision of the kernel's values.
-    weighted : bool or None
-        Whether squares are weighted; None where they are not summed.
+    An operand is the number of the first row, V, and the roots of the weights or None.
     """
 
-    kernel: Kernel
-    dtype: Any
-    weighted: bool | None
+    def __init__(self, kernel: Kernel, dtype: Any, y: Block, left: Any, right: Any) -> None:
+        super().__init__(kernel, dtype, y, left, right)
+        self.sums = {"left result": np.zeros(left[1].shape), "left square": np.zeros(())}
+        if left[0] != right[0]:  # not the same rows
+            self.sums["right result"] = np.zeros(right[1].shape)
+        self.nbytes = 8 * (left[1].size + right[1].size)
+        self.row_bytes = (self.dtype.itemsize + 16) * self.tile_columns
 
-    def fold(self, y: Block, left: Any, right: Any) -> Fold:
-        return PairFold(self, y, left, right)
+    def points_of(self, block: Block) -> Points:
+        # Rows are not rounded to the dtype of products: close rows would move.
+        listed = isinstance(block.rows, list)
+        dtype = np.float64 if listed else np.result_type(block.rows.dtype, self.dtype)
+        return Points(cast_rows(block.rows, dtype), block.start)
 
-
-class PairFold(Fold):
-    """K_xy V_y for rows x that come by, and K_xyᵀ V_x for the rows y that they meet.
-
-    Added in float64, as `Symmetric` does.
-    """
-
-    label = "kernel matrix"
-
-    def __init__(self, product: PairProduct, y: Block, left: Any, right: Any) -> None:
-        self.product, self.y, self.left, self.right = product, y, left, right
-        # Rows are not rounded to the precision of products: close ones would move.
-        self.points = Points(cast_rows(y.rows, _precision(y, product.dtype)), y.start)
-        self.own = left[0] == right[0]
-        """Whether the rows meet themselves: then all is told by one side."""
-        self.sums = [np.zeros(side[1].shape) for side in (left, right)]
-        self.square = 0.0
-        self.nbytes = 8 * sum(part.size for part in self.sums)
-        across = min(len(self.points), ACROSS)
-        self.row_bytes = (product.dtype.itemsize + 16) * across
-
-    def add(self, block: Block) -> None:
-        kind, first = self.product.dtype, self.left[0]
-        x = Points(cast_rows(block.rows, _precision(block, kind)), block.start)
-        here = slice(block.start - first, block.stop - first)
-        for start in range(0, len(self.points), ACROSS):
-            there = slice(start, min(start + ACROSS, len(self.points)))
-            tile = np.empty((block.length, there.stop - start), kind)
-            evaluate_into(self.product.kernel.on, x, self.points.part(there), tile)
-            self.sums[0][here] += tile @ self.right[1][there]
-            if not self.own:
-                self.sums[1][there] += (self.left[1][here].T @ tile).T
-            if self.product.weighted is not None:
-                self._add_squares(tile, here, there)
-
-    def _add_squares(self, tile: Array, here: slice, there: slice) -> None:
-        tile = cast(tile, np.float64)
-        if self.product.weighted:
-            tile = self.left[2][here] * tile * self.right[2][there].T
-        self.square += (1.0 if self.own else 2.0) * float(np.einsum("ij,ij->", tile, tile))
-
-    def merge(self, other: Self) -> None:
-        self.sums = [a + b for a, b in zip(self.sums, other.sums, strict=True)]
-        self.square += other.square
-
-    def spawn(self) -> Self:
-        return type(self)(self.product, self.y, self.left, self.right)
-
-    def arrays(self) -> dict[str, Array]:
-        left, right = self.sums
-        both = {"left": left} if self.own else {"left": left, "right": right}
-        return {**both, "square": np.asarray(self.square)}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        for i, side in enumerate(("left", "right")):
-            if side in arrays:
-                self.sums[i] = arrays[side].copy()
-        self.square = float(arrays["square"])
-
-
-def _precision(block: Block, dtype: Any) -> Any:
-    """Return the precision of the rows of a block, or that of products where it is higher."""
-    return np.float64 if isinstance(block.rows, list) else np.result_type(block.rows.dtype, dtype)
+    def add_tile(self, tile: Array, rows: slice, columns: slice) -> None:
+        self.sums["left result"][rows] += tile @ self.right[1][columns]
+        if "right result" in self.sums:
+            self.sums["right result"][columns] += (self.left[1][rows].T @ tile).T
+        if self.left[2] is not None:
+            tile = self.left[2][rows] * cast(tile, np.float64) * self.right[2][columns].T
+            times = 2.0 if "right result" in self.sums else 1.0
+            self.sums["left square"] += times * float(np.einsum("ij,ij->", tile, tile))

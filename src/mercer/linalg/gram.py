@@ -25,13 +25,13 @@ from mercer.data import Block, Source, require_finite_entries, require_finite_ro
 from mercer.kernels import Kernel
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.bounds import Figure
+from mercer.linalg.distributed_gram import upper_blocks
 from mercer.linalg.operator import Operator
 from mercer.linalg.upper_blocks import (
     PrecomputedBlocks,
     SymmetricFill,
     SymmetricProduct,
     UpperBlocks,
-    upper_blocks,
 )
 
 # Number of vectors in a product with a matrix that is not stored: more cost little.
@@ -95,7 +95,7 @@ class Gram(Operator):
         dtype: Any = None,
         scaled: bool = False,
     ) -> None:
-        if store is not None and source.elsewhere is not None and kernel is not None:
+        if store is not None and source.remote is not None and kernel is not None:
             store, dtype = None, store  # remote rows: computed again for every product
         self.kernel, self.source, self.center = kernel, source, center
         self.size = source.shape[0]

@@ -19,7 +19,7 @@ from mercer.arrays import (
 )
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
-from mercer.data.remote import Paired
+from mercer.data.remote import PairwiseFold
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
@@ -106,16 +106,7 @@ class PrecomputedBlocks(UpperBlocks):
         return cast(self.matrix[start:stop, start:], self.dtype)
 
 
-def upper_blocks(kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> UpperBlocks:
-    """Return the upper blocks of a kernel matrix; those of remote rows are computed remotely."""
-    if source.elsewhere is None:
-        return UpperBlocks(kernel, source, dtype, keep=keep)
-    from mercer.linalg.distributed_gram import DistributedGram
-
-    return DistributedGram(kernel, source, dtype)
-
-
-class SymmetricProduct(Paired):
+class SymmetricProduct(PairwiseFold):
     """The product of a symmetric matrix, folded from its upper blocks, with the columns of V.
 
     Blocks are multiplied in their own precision and added in float64. `square` is the sum of the
@@ -169,12 +160,12 @@ class SymmetricProduct(Paired):
         self.result = like(to_numpy(arrays["result"]).copy(), self.V)
         self.square = float(arrays["square"])
 
-    def beside(self, start: int, stop: int) -> tuple[int, Array, Array]:
+    def operand(self, start: int, stop: int) -> tuple[int, Array, Array]:
         roots = None if self.roots is None else self.roots[start:stop, :]
         return start, self.V[start:stop, :], roots
 
-    def gather(self, start: int, stop: int, sums: dict[str, Array]) -> None:
-        self.result[start:stop, :] += sums["own"]
+    def add_sums(self, start: int, stop: int, sums: dict[str, Array]) -> None:
+        self.result[start:stop, :] += sums["result"]
         self.square += float(sums.get("square", 0.0))
 
 

@@ -112,7 +112,7 @@ def _size(problem: KernelProblem) -> Size:
         kernel=True,
         strings=len(shape) == 1,
         on_device=on_accelerator(problem.source.reference),
-        remote=problem.source.elsewhere is not None and problem.kernel is not None,
+        remote=problem.source.remote is not None and problem.kernel is not None,
     )
 
 
@@ -123,7 +123,7 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
     stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
     if problem.kernel is None:
         stores = ["float64"]
-    elif problem.source.elsewhere is not None:  # there it is not kept, and all of it is too much
+    elif problem.source.remote is not None:  # there it is not kept, and all of it is too much
         return [Exact("dense" if solver == "dense" else iterated, "none")]
     methods: list[Method] = [Exact(iterated, store) for store in stores]
     return [Exact("dense"), *methods] if solver in ("auto", "dense") else methods

@@ -1,10 +1,9 @@
-"""Rows of Dask arrays and DataFrames: passes are tree reductions on the current scheduler."""
+"""Rows of Dask arrays and DataFrames: the workers of the current scheduler run the passes."""
 
 from mercer.extras import extra
 
-extra("dask.array", "dask", "Dask collections are read with")  # before what needs it
+extra("dask.array", "dask", "Dask collections are read with")  # before the imports that need it
 
-from mercer.data.dask.across import across  # noqa: E402
-from mercer.data.dask.source import DaskSource, lazy  # noqa: E402
+from mercer.data.dask.source import DaskSource, as_dask_array, sum_over_points  # noqa: E402
 
-__all__ = ["DaskSource", "across", "lazy"]
+__all__ = ["DaskSource", "as_dask_array", "sum_over_points"]

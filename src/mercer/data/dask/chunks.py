@@ -1,8 +1,10 @@
-"""The chunks of a Dask array, and what is done with them where they lie."""
+"""The chunks of a Dask array, and the passes over them on the workers."""
 
 from __future__ import annotations
 
 import functools
+import itertools
+import time
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -14,71 +16,64 @@ import numpy as np
 from mercer import progress, session
 from mercer.arrays import Array
 from mercer.config import get_config
-from mercer.data.dask.joined import Chunk
-from mercer.data.dask.pairs import walked
-from mercer.data.dask.rounds import Rounds
-from mercer.data.dask.tasks import Ticks, compute, reduced, sent, task, worker
+from mercer.data import remote
+from mercer.data.dask import pairs
+from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.fold import Block, Fold
-from mercer.data.remote import (
-    Elsewhere,
-    Errand,
-    Meeting,
-    P,
-    at_hand,
-    folded,
-    mapped,
-    merged,
-    require_rows,
-    taken,
-)
+from mercer.data.remote import Arrays, Chunk, ChunkTask, P, PairTask
 from mercer.data.source import BLOCK_BYTES, Source
 
 F = TypeVar("F", bound=Fold)
-# Chunks that are brought here at once, at most.
-_WINDOW = 64
-# Chunks of a pass that are folded before what they amount to comes here, at most.
-_ONCE = 256
+ROUND_CHUNKS = 256
+"""Chunks that are folded in one computation, at most; a power of two."""
+# Chunks that are gathered at a time, at most.
+_GATHERED = 64
+# Share of the interval between two saves that a round takes.
+_SHARE = 0.25
 
 
-class Chunks(Elsewhere):
-    """The chunks of a Dask array, and what is done with them on the workers.
+class Chunks:
+    """The chunks of a Dask array, and the work on them.
 
-    Pickled without the array: on a worker it knows the chunk at hand and no other. `first` is
-    the number of the first row.
+    A view is the source of the rows, or a source mapped from it. `first` is the number of the first
+    row. Pickled without the array: on a worker, only the chunk that a task received can be read.
     """
 
     def __init__(self, array: Any, first: int = 0) -> None:
         self.array, self.first = array, first
         self.token = uuid.uuid4().hex
-        sizes = [int(size) for size in array.chunks[0]]
-        ends = (first + np.cumsum(sizes)).tolist()
-        self.places = [(end - size, size) for end, size in zip(ends, sizes, strict=True)]
-        """First row of every chunk, and number of its rows."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"token": self.token, "array": None, "first": 0, "places": []}
+        return {"token": self.token, "array": None, "first": 0}
+
+    @functools.cached_property
+    def nonempty(self) -> list[Chunk]:
+        """The chunks that have rows."""
+        cuts = (self.first + np.cumsum([0, *self.array.chunks[0]])).tolist()
+        every = zip(self.array.to_delayed()[:, 0], itertools.pairwise(cuts), strict=True)
+        return [Chunk(rows, *span) for rows, span in every if span[0] < span[1]]
 
     def read(self, start: int, stop: int) -> Any:
-        """Return stored rows: of the chunk at hand, else computed."""
-        rows = at_hand(self.token, start, stop)
+        """Return stored rows: from the chunk of this task, or computed."""
+        rows = remote.local_rows(self.token, start, stop)
         if rows is not None:
             return rows
         if self.array is None:
             raise ValueError(
                 f"Rows {start} to {stop - 1} of a Dask collection are not on this worker. A source "
-                f"of Dask rows is sent without them: make it anew of the collection."
+                f"of Dask rows is pickled without them: create it again from the collection."
             )
         (rows,) = compute([self.array[start - self.first : stop - self.first]])
-        return require_rows(rows, start, stop - start, self.array.shape[1])
+        return Chunk(rows, start, stop).check(self.array.shape[1])
 
     def fold(self, view: Source, state: F) -> F:
-        """Fold every chunk on its own and merge neighbours, two by two: the same bits always.
+        """Fold every chunk, and merge neighbors two by two: the same bits every time.
 
-        Of many chunks some hundred at a time; where the pass is kept, as many as the interval
-        between two saves asks for.
+        A round is one computation, of at most `ROUND_CHUNKS` chunks. A recorded pass is saved
+        between rounds, which are shorter then.
         """
-        plain = self.errand(view, state.spawn(), state.nbytes)
-        errand, chunks = sent(plain), [*self.some()]
+        chunk_task, chunks = self.task(view, state.spawn(), state.nbytes), self.nonempty
+        shared = constant(chunk_task)
         with (
             progress.task(state.label, view.shape[0]) as tick,
             session.record_pass(state, f"{self.layout(view)}, in rounds") as record,
@@ -86,102 +81,156 @@ class Chunks(Elsewhere):
             if record and record.finished:
                 return state
             saves = record is not None and state.resumable
-            rounds = Rounds(state, plain, _ONCE, get_config().checkpoint_seconds if saves else None)
+            tree = MergeTree(state, chunk_task, get_config().checkpoint_seconds if saves else None)
             if record:
-                record.begin([rounds])
-            tick(sum(rows for _, _, rows in chunks[: rounds.done]))
-            while rounds.done < len(chunks):
-                some = chunks[rounds.done : rounds.done + rounds.size]
-                with record.step(0) if record else nullcontext(), rounds.timed(len(some)):
-                    arrays = self._folded(some, view, errand, tick)
-                    rounds.add(arrays, len(some), last=rounds.done + len(some) == len(chunks))
+                record.begin([tree])
+            tick(sum(chunk.length for chunk in chunks[: tree.done]))
+            while tree.done < len(chunks):
+                some = chunks[tree.done : tree.done + tree.round_chunks]
+                last = tree.done + len(some) == len(chunks)
+                with record.step(0) if record else nullcontext():
+                    start = time.monotonic()
+                    arrays = self._fold_round(view, some, shared, tick)
+                    tree.add(arrays, len(some), time.monotonic() - start, last=last)
         return state
 
-    def _folded(
-        self, some: list[Chunk], view: Source, errand: Any, tick: progress.Tick
-    ) -> dict[str, Array]:
-        """Return what some chunks amount to, merged where they lie."""
-        parts, sizes = [], {}
-        for chunk, start, rows in some:
-            part = task(folded)(chunk, start, rows, view.counts(start, start + rows), errand)
-            parts.append(part)
-            sizes[part.key] = rows
-        with Ticks(tick, sizes):
-            (arrays,) = compute([reduced(parts, lambda two: task(merged)(*two, errand), 2)])
-        return dict(arrays)
+    def _fold_round(
+        self, view: Source, chunks: list[Chunk], shared: Any, tick: progress.Tick
+    ) -> Arrays:
+        """Return the state of a fold over some chunks, merged on the workers."""
+        parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in chunks]
+        steps = {part.key: chunk.length for part, chunk in zip(parts, chunks, strict=True)}
+        merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
+        return dict(compute([merged], tick, steps)[0])
 
-    def pairs(self, view: Source, meeting: Meeting, state: P) -> P:
-        return walked(self, view, meeting, state)
+    def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
+        """Add the sums of every pair of chunks of a view to `state` and return it."""
+        return pairs.fold_pairs(self, view, make, state)
 
     def take(self, view: Source, at: np.ndarray[Any, Any]) -> Array:
+        """Return the named rows of a view, in the order named."""
         out = np.empty((len(at), view.shape[1]), view.dtype)
-        errand = sent(self.errand(view))
+        shared = constant(self.task(view))
         places, tasks = [], []
-        for chunk, start, rows in self.some(at):
-            places.append(np.flatnonzero((at >= start) & (at < start + rows)))
-            tasks.append(task(taken)(chunk, start, rows, at[places[-1]], errand))
+        for chunk in self.nonempty:
+            place = np.flatnonzero((at >= chunk.start) & (at < chunk.stop))
+            if len(place):
+                places.append(place)
+                tasks.append(task(remote.take_from_chunk)(chunk, at[place], shared))
         for place, rows in zip(places, compute(tasks), strict=True):
             out[place] = rows
         return out
 
     def blocks(self, view: Source, rows: int, first: int, step: int) -> Iterator[Block]:
-        """Bring chunks of a view here, as many at once as the memory allows, and cut them."""
-        errand = sent(self.errand(view))
-        wanted: dict[int, list[tuple[int, int]]] = {}
-        cuts = [
-            (i, cut, min(cut + rows, start + size))
-            for i, (start, size) in enumerate(self.places)
-            for cut in range(start, start + size, rows)
+        """Gather chunks of a view, as many at a time as the memory allows, and cut them."""
+        shared = constant(self.task(view))
+        spans = [
+            (chunk, start, min(start + rows, chunk.stop))
+            for chunk in self.nonempty
+            for start in range(*chunk.span, rows)
         ]
-        for i, start, stop in cuts[first::step]:
-            wanted.setdefault(i, []).append((start, stop))
-        numbers = [*wanted]
-        largest = max((size for _, size in self.places), default=0)
-        each = max(1, largest * view.shape[1] * view.dtype.itemsize)
-        window = max(1, min(_WINDOW, get_config().budget // 8 // each))
-        for at in range(0, len(numbers), window):
-            some = numbers[at : at + window]
-            tasks = [task(mapped)(self._delayed[i], *self.places[i], errand) for i in some]
-            for i, made in zip(some, compute(tasks), strict=True):
-                origin = self.places[i][0]
-                for start, stop in wanted[i]:
-                    cut = made[start - origin : stop - origin]
+        by_chunk = itertools.groupby(spans[first::step], lambda span: span[0].start)
+        groups = [[*group] for _, group in by_chunk]
+        largest = max((chunk.length for chunk in self.nonempty), default=0)
+        nbytes = max(1, largest * view.shape[1] * view.dtype.itemsize)
+        window = max(1, min(_GATHERED, get_config().budget // 8 // nbytes))
+        for at in range(0, len(groups), window):
+            some = groups[at : at + window]
+            tasks = [task(remote.map_chunk)(group[0][0], shared) for group in some]
+            for group, array in zip(some, compute(tasks), strict=True):
+                for chunk, start, stop in group:
+                    cut = array[start - chunk.start : stop - chunk.start]
                     yield Block(start, cut, view.counts(start, stop))
 
-    def lazy(self, view: Source) -> Any:
-        """Return a view as a Dask array, of as many chunks; nothing is computed."""
+    def as_array(self, view: Source) -> Any:
+        """Return a view as a Dask array with the same chunks; nothing is computed."""
         width = view.shape[1]
         return self.array.map_blocks(
-            _mapped_block,
-            errand=sent(self.errand(view.weighted(None))),
+            _map_block,
+            task=constant(self.task(view.weighted(None))),
             dtype=view.dtype,
             chunks=(self.array.chunks[0], (width,)),
             meta=np.empty((0, width), view.dtype),
             name=f"mercer-{uuid.uuid4().hex}",
         )
 
-    @functools.cached_property
-    def _delayed(self) -> Any:
-        return self.array.to_delayed()[:, 0]
-
-    def some(self, at: np.ndarray[Any, Any] | None = None) -> Iterator[Chunk]:
-        """Yield the chunks that have rows, or some of the rows named; first row, and number."""
-        for chunk, (start, rows) in zip(self._delayed, self.places, strict=True):
-            if rows and (at is None or np.any((at >= start) & (at < start + rows))):
-                yield chunk, start, rows
-
-    def errand(self, view: Source, state: Any = None, held: int = 0) -> Errand:
-        """Return what is sent to chunks of a view; `held` is what a fold of it holds."""
-        settings, (room, tasks) = get_config(), worker()
-        # No less than what a fold and its blocks hold: the share of a task is not a limit.
-        share = max(room // tasks, min(room, 2 * held + 4 * BLOCK_BYTES))
-        return Errand(self.token, self.array.shape[1], view, state, share, settings.block_rows)
+    def task(self, view: Source, state: Any = None, nbytes: int = 0) -> ChunkTask:
+        """Return the common part of the tasks on a view; a fold holds `nbytes`."""
+        _, limit, tasks, _ = current_workers()
+        # At least the memory of a fold and its blocks: the share of a task is not a limit.
+        share = max(limit // tasks, min(limit, 2 * nbytes + 4 * BLOCK_BYTES))
+        width, block_rows = self.array.shape[1], get_config().block_rows
+        return ChunkTask(self.token, width, view, state, share, block_rows)
 
     def layout(self, view: Source) -> str:
-        """Say how the rows are cut: only a pass that is cut so can be gone on with."""
-        return f"{view.shape} in chunks {zlib.crc32(repr(self.places).encode()):08x}"
+        """Describe the chunks: a pass is resumed only with the same ones."""
+        places = repr([chunk.span for chunk in self.nonempty])
+        return f"{view.shape} in chunks {zlib.crc32(places.encode()):08x}"
 
 
-def _mapped_block(chunk: Any, errand: Errand, block_info: Any = None) -> Array:
-    start, stop = block_info[0]["array-location"][0]
-    return mapped(chunk, start, stop - start, errand)
+def _map_block(chunk: Any, task: ChunkTask, block_info: Any = None) -> Array:
+    return remote.map_chunk(Chunk(chunk, *block_info[0]["array-location"][0]), task)
+
+
+class MergeTree:
+    """The binary tree in which the states of `ROUND_CHUNKS` chunks are merged, one after another.
+
+    A round computes a branch, so rounds of any lengths give the same bits. The tree is saved in
+    place of the state, to which only whole trees are added. `interval` is the time between saves;
+    None if the pass is not saved. Then a round is a whole tree.
+    """
+
+    def __init__(self, state: Fold, task: ChunkTask, interval: float | None) -> None:
+        self.state, self.task, self.interval = state, task, interval
+        self.done = 0
+        """Number of chunks folded."""
+        self.branches: list[tuple[int, Arrays]] = []
+        """Number of chunks and state of each branch that is not merged yet."""
+        self.least = self.wanted = ROUND_CHUNKS
+        if interval:
+            # All workers are busy, and a quarter of the memory holds the branches.
+            waiting = max(1, get_config().budget // 4 // max(1, state.nbytes))
+            least = max(current_workers().tasks, ROUND_CHUNKS >> waiting)
+            self.least = min(ROUND_CHUNKS, 1 << (least - 1).bit_length())
+            self.wanted = min(2 * self.least, ROUND_CHUNKS)
+
+    @property
+    def round_chunks(self) -> int:
+        """Number of chunks of the next round: at most to the end of the branch it begins."""
+        at = self.done % ROUND_CHUNKS
+        return min(self.wanted, at & -at) if at else self.wanted
+
+    def add(self, arrays: Arrays, size: int, seconds: float, *, last: bool) -> None:
+        """Add a round of `size` chunks; after the last one the state is complete."""
+        self.done += size
+        if self.interval:  # the next round takes a share of the interval
+            wanted = min(ROUND_CHUNKS, size * _SHARE * self.interval / max(seconds, 1e-9))
+            self.wanted = max(self.least, 1 << (max(1, int(wanted)).bit_length() - 1))
+        while self.branches and (self.branches[-1][0] == size or last):
+            branch_size, branch = self.branches.pop()
+            size, arrays = branch_size + size, remote.merge_states(branch, arrays, self.task)
+        if size < ROUND_CHUNKS and not last:
+            self.branches.append((size, arrays))
+            return
+        other = self.state.spawn()
+        other.restore(arrays)
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.state.merge(other)
+
+    def arrays(self) -> Arrays:
+        """Return the tree as named arrays."""
+        sizes = np.array([self.done, *(size for size, _ in self.branches)])
+        states = [self.state.arrays(), *(arrays for _, arrays in self.branches)]
+        named = {f"{i} {name}": a for i, part in enumerate(states) for name, a in part.items()}
+        return {"sizes": sizes, **named}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Restore the tree from its arrays."""
+        self.done, *sizes = (int(size) for size in arrays["sizes"])
+        states: list[Arrays] = [{} for _ in range(1 + len(sizes))]
+        for key, array in arrays.items():
+            number, _, name = key.partition(" ")
+            if name:
+                states[int(number)][name] = array
+        self.state.restore(states[0])
+        self.branches = list(zip(sizes, states[1:], strict=True))

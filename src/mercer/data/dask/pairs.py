@@ -1,44 +1,41 @@
-"""Every two chunks of a Dask array, once: what a symmetric product walks."""
+"""Products over pairs of chunks: of one collection with itself, or with another."""
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer import progress, session
-from mercer.data.dask.joined import Chunk, joined
-from mercer.data.dask.tasks import Ticks, at_once, compute, everywhere, reduced, sent, task
-from mercer.data.remote import Arrays, Meeting, Paired, added_up, met, paired
-from mercer.data.source import Source
+from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
+from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_arrays, sum_sides
+from mercer.data.source import BLOCK_BYTES, Source
 
 if TYPE_CHECKING:
     from mercer.data.dask.chunks import Chunks
 
-P = TypeVar("P", bound=Paired)
-Place = tuple[int, int]
-# Chunks of a group, at most: of two groups all chunks meet in one computation.
-_GROUP = 64
-# The same where the fit is kept, which is saved between two computations; chunks come more often.
-_KEPT = 8
-# Meetings of a chunk that are summed at once.
+JOINED_ROWS = 2048
+"""Rows of small chunks that are joined, at most: a task for each of them would cost more."""
+GROUP_CHUNKS = 64
+"""Chunks of a group, at most: all pairs between two groups are one computation."""
+# The same for a recorded pass, which is saved between two computations.
+_RECORDED_CHUNKS = 8
+# Pairs of a chunk that are summed at a time.
 _FAN = 8
+Operand = tuple[Chunk, Any]
+Span = tuple[int, int]
 
 
-def walked(chunks: Chunks, view: Source, meeting: Meeting, state: P) -> P:
-    """Have every two chunks meet once; what that gives for each comes here summed.
-
-    Two groups of chunks are walked at a time: as many as the workers hold together.
-    """
-    groups = _grouped(chunks, view)
-    walks = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
-    errand = sent(chunks.errand(view, meeting))
-    places = repr([[chunk[1:] for chunk in group] for group in groups])
+def fold_pairs(chunks: Chunks, view: Source, make: PairTask, state: P) -> P:
+    """Add the sums of every pair of chunks of a view to `state` and return it."""
+    groups = _groups(chunks, view)
+    turns = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
+    places = repr([[chunk.span for chunk in group] for group in groups])
     layout = f"pairs of {chunks.layout(view)}, {zlib.crc32(places.encode()):08x}"
+    shared = constant(chunks.task(view, make))
     with (
         progress.task(state.label, view.shape[0] ** 2) as tick,
         session.record_pass(state, layout) as record,
@@ -46,65 +43,91 @@ def walked(chunks: Chunks, view: Source, meeting: Meeting, state: P) -> P:
         if record and record.finished:
             return state
         (done,) = record.begin([state]) if record else (0,)
-        tick(sum(_entries(a, b) for a, b in walks[:done]))
-        for a, b in walks[done:]:
+        tick(sum(_entries(a, b) for a, b in turns[:done]))
+        for a, b in turns[done:]:
+            operands = {x.span: (x, constant(state.operand(*x.span))) for x in [*a, *b]}
+            left, right = ([operands[x.span] for x in group] for group in (a, b))
+            sums, steps = pair_sums(left, right, shared, shared, symmetric=True)
             turn = record.step(0) if record else nullcontext()
             with turn, np.errstate(invalid="ignore", over="ignore"):
-                for (start, rows), sums in _walk(a, b, state, errand, tick):
-                    state.gather(start, start + rows, sums)
+                totals = compute([*sums.values()], tick, steps)
+                for span, total in zip(sums, totals, strict=True):
+                    state.add_sums(*span, total)
     return state
 
 
-def _grouped(chunks: Chunks, view: Source) -> list[list[Chunk]]:
-    """Return the chunks in groups of which the workers hold two, and as much again."""
-    d = max(view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
-    room, most = everywhere() // 4 // 2, _GROUP
-    if session.recorder() is not None:  # twice as many pairs as workers, at least
-        most = min(_GROUP, max(_KEPT, math.ceil(2 * math.sqrt(at_once()))))
-    groups: list[list[Chunk]] = []
-    held = 0
-    for chunk in joined(chunks, view.row_bytes):
-        if not groups or len(groups[-1]) == most or held + chunk[2] * d > room:
-            groups.append([])
-            held = 0
-        groups[-1].append(chunk)
-        held += chunk[2] * d
-    return groups
+def pair_sums(
+    left: list[Operand],
+    right: list[Operand],
+    task_x: Any,
+    task_y: Any,
+    *,
+    symmetric: bool = False,
+    fan: int = _FAN,
+) -> tuple[dict[Span, Any], dict[str, int]]:
+    """Return the task of the sums of every chunk over its pairs, and the entries of every pair.
 
-
-def _walk(
-    a: list[Chunk],
-    b: list[Chunk],
-    state: Paired,
-    errand: Any,
-    tick: progress.Tick,
-) -> Iterator[tuple[Place, Arrays]]:
-    """Yield the sums for every chunk of two groups, or of one that meets itself."""
-    along = {x[1]: sent(state.beside(x[1], x[1] + x[2])) for x in [*a, *b]}
-    meetings: dict[Place, list[tuple[Any, str]]] = {x[1:]: [] for x in [*a, *b]}
-    sizes = {}
-    for x in a:
-        for y in b:
-            if y[1] < x[1]:
+    Every chunk x on the left is paired with every chunk y on the right. If they are `symmetric`,
+    chunks of the same collection, only pairs x ≤ y are computed, for the sums of both x and y.
+    """
+    pairs: dict[Span, list[tuple[Any, str]]] = {}
+    entries = {}
+    for x, x_operand in left:
+        for y, y_operand in right:
+            if symmetric and y.start < x.start:
                 continue
-            one = task(paired)(x, y, along[x[1]], along[y[1]], errand)
-            sizes[one.key] = _entries([x], [y])
-            meetings[x[1:]].append((one, "left"))
-            if x[1] != y[1]:
-                meetings[y[1:]].append((one, "right"))
-    tasks = [_summed(each) for each in meetings.values()]
-    with Ticks(tick, sizes):
-        yield from zip(meetings, compute(tasks), strict=True)
-
-
-def _summed(meetings: list[tuple[Any, str]]) -> Any:
-    """Return the task that sums what a chunk's meetings gave it."""
-    some = [meetings[i : i + _FAN] for i in range(0, len(meetings), _FAN)]
-    first = [task(met)([each for each, _ in few], [side for _, side in few]) for few in some]
-    return reduced(first, task(added_up), _FAN)
+            pair = task(fold_pair)(x, y, (x_operand, y_operand), task_x, task_y)
+            entries[pair.key] = _entries([x], [y])
+            pairs.setdefault(x.span, []).append((pair, "left "))
+            if symmetric and x.start < y.start:
+                pairs.setdefault(y.span, []).append((pair, "right "))
+    sums = {}
+    for span, parts in pairs.items():
+        some = [task(sum_sides)(parts[i : i + fan]) for i in range(0, len(parts), fan)]
+        sums[span] = tree_reduce(some, task(sum_arrays), fan)
+    return sums, entries
 
 
 def _entries(a: list[Chunk], b: list[Chunk]) -> int:
-    """Return the entries of the matrix that two groups stand for."""
-    here, there = (sum(rows for _, _, rows in group) for group in (a, b))
-    return here * there * (1 if a[0][1] == b[0][1] else 2)
+    """Return the number of entries of the symmetric matrix that two groups cover."""
+    rows, columns = (sum(chunk.length for chunk in group) for group in (a, b))
+    return rows * columns * (1 if a[0].start == b[0].start else 2)
+
+
+def join_small(chunks: Chunks, row_bytes: int) -> list[Chunk]:
+    """Return the chunks that have rows, with small neighbors joined."""
+    width = chunks.array.shape[1]
+    row = max(1, row_bytes, width * chunks.array.dtype.itemsize)
+    most = min(JOINED_ROWS, min(BLOCK_BYTES, current_workers().memory // 32) // row)
+    return [
+        group[0]
+        if len(group) == 1
+        else Chunk(task(_concatenate)(group, width), group[0].start, group[-1].stop)
+        for group in _split(chunks.nonempty, most)
+    ]
+
+
+def _concatenate(chunks: list[Chunk], width: int) -> np.ndarray[Any, Any]:
+    return np.concatenate([chunk.check(width) for chunk in chunks])
+
+
+def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
+    """Return the chunks in groups: two of them take a quarter of the memory of all workers."""
+    row = max(1, view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
+    count = GROUP_CHUNKS
+    if session.recorder() is not None:  # at least twice as many pairs as workers
+        count = min(count, max(_RECORDED_CHUNKS, math.ceil(2 * math.sqrt(current_workers().tasks))))
+    return _split(join_small(chunks, view.row_bytes), current_workers().memory // 8 // row, count)
+
+
+def _split(chunks: list[Chunk], rows: int, count: int | None = None) -> list[list[Chunk]]:
+    """Split chunks into groups of at most `rows` rows and `count` chunks, but at least one."""
+    groups: list[list[Chunk]] = []
+    total = 0
+    for chunk in chunks:
+        if not groups or len(groups[-1]) == count or total + chunk.length > rows:
+            groups.append([])
+            total = 0
+        groups[-1].append(chunk)
+        total += chunk.length
+    return groups

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dask.array
 import numpy as np
 
-from mercer.arrays import numpy_dtype, working_dtype
+from mercer.arrays import Array, like, numpy_dtype, to_numpy, working_dtype
+from mercer.config import get_config
+from mercer.data.array import require_real_matrix
 from mercer.data.dask.chunks import Chunks
-from mercer.data.dask.tasks import quiet
-from mercer.data.source import Source
+from mercer.data.dask.pairs import join_small, pair_sums
+from mercer.data.dask.scheduler import compute, constant, no_size_warning
+from mercer.data.fold import Block
+from mercer.data.remote import PairTask
+from mercer.data.source import BLOCK_BYTES, Mapped, Source
 from mercer.messages import warn
+
+# Pairs of a chunk that are summed at a time.
+_FAN = 16
 
 
 class DaskSource(Source):
     """Rows of a Dask array or DataFrame.
 
-    Every pass computes the chunks anew unless they are kept: `persist` keeps them on the workers.
+    Every pass computes the chunks again; `persist` keeps them on the workers.
 
     Parameters
     ----------
     collection : dask.array.Array or dask.dataframe.DataFrame
-        Rows and columns, of numbers. Chunks split along columns are joined, with a warning;
-        chunks of unknown sizes are counted first, which computes them.
+        Rows of numbers. Chunks that are split along columns are rechunked, with a warning. Chunks
+        of unknown sizes are computed once to count their rows.
     first : int
-        Number of the first row, where they are a part of others.
+        Number of the first row, if the rows are a part of others.
 
     Examples
     --------
@@ -38,34 +46,92 @@ class DaskSource(Source):
     dask.array<mercer..., shape=(1000, 2), dtype=float64, chunksize=(300, 2), ...>
     """
 
-    parallel = False  # its scheduler has threads, or processes, of its own
+    parallel = False  # the scheduler has its own threads or processes
 
     def __init__(self, collection: Any, first: int = 0) -> None:
         array, self.names = _array(collection)
-        self.chunks = Chunks(_whole_rows(array), first)
-        self.elsewhere, self.origin = self.chunks, first
-        self.shape = (int(self.chunks.array.shape[0]), int(self.chunks.array.shape[1]))
-        self.dtype = working_dtype(numpy_dtype(array))
+        # On a worker `remote` is None, and the chunks read the rows that the task received.
+        self.chunks = self.remote = Chunks(_whole_rows(array), first)
+        self.origin = first
+        rows, width = self.chunks.array.shape
+        self.shape, self.dtype = (int(rows), int(width)), working_dtype(numpy_dtype(array))
 
     def read(self, start: int, stop: int) -> Any:
         return self.chunks.read(start, stop).astype(self.dtype, copy=False)
 
 
-def lazy(rows: Source, like: Any = None) -> Any:
-    """Return rows as a Dask array: computed when it is, where they come from a Dask collection.
+def as_dask_array(rows: Source, template: Any = None) -> Any:
+    """Return rows as a Dask array; remote rows are computed when the array is.
 
-    Others are cut as those of `like` are, a source or a Dask array, where that is known.
+    Local rows get the chunks of `template`, a source or a Dask array, if their sizes are known.
     """
-    if isinstance(rows.elsewhere, Chunks):
-        return rows.elsewhere.lazy(rows)
-    if isinstance(like, Source):
-        sizes: tuple[float, ...] = ()
-        if isinstance(like.elsewhere, Chunks):
-            sizes = tuple(size for _, size in like.elsewhere.places)
-    else:
-        sizes = getattr(like, "chunks", ((),))[0]
-    cut = sizes if sizes and all(_known(size) for size in sizes) else "auto"
-    return dask.array.from_array(rows.collect(), chunks=(cut, -1))
+    if rows.remote is not None:
+        return rows.remote.as_array(rows)
+    if isinstance(template, Source):
+        template = getattr(template.remote, "array", None)
+    sizes = getattr(template, "chunks", ((),))[0]
+    known = sizes and not any(math.isnan(size) for size in sizes)
+    return dask.array.from_array(rows.collect(), chunks=(sizes if known else "auto", -1))
+
+
+def sum_over_points(
+    source: Source,
+    points: Any,
+    make: PairTask,
+    operand: Callable[[int, int], Any],
+    n_sums: int,
+    after: Callable[[Block], Array],
+    width: int,
+) -> Source:
+    """Return `after` of the `n_sums` sums of every row over remote points; computed when read.
+
+    `make` makes the fold of a pair of chunks. The operand of points is `operand(start, stop)`, and
+    that of rows their start and stop. `after` returns `width` columns for a block.
+    """
+    dtype, over = source.dtype, DaskSource(points)
+
+    def sums(view: Source, chunks: Chunks) -> list[Any]:
+        rows = [(x, x.span) for x in chunks.nonempty]
+        joined = join_small(over.chunks, over.row_bytes)
+        others = [(y, constant(operand(*y.span))) for y in joined]
+        tasks = constant(chunks.task(view)), constant(over.chunks.task(over, make))
+        return [each["result"] for each in pair_sums(rows, others, *tasks, fan=_FAN)[0].values()]
+
+    def local_sums(block: Block) -> Array:
+        rows = np.ascontiguousarray(to_numpy(block.rows))
+        cut = max(1, BLOCK_BYTES // max(1, rows.shape[1] * rows.itemsize))
+        view = DaskSource(dask.array.from_array(rows, chunks=(cut, -1), name=False), block.start)
+        parts = compute(sums(view, view.chunks))
+        result = after(Block(block.start, np.concatenate(parts), None))
+        return like(result, source.reference, dtype)
+
+    if source.remote is None:
+        return LocalSums(source, local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
+    arrays = [
+        dask.array.from_delayed(part, (x.length, n_sums), dtype)
+        for part, x in zip(sums(source, source.remote), source.remote.nonempty, strict=True)
+    ]
+    array = dask.array.concatenate(arrays or [dask.array.zeros((0, n_sums), dtype)])
+    result = DaskSource(array, source.remote.first).weighted(source.weights)
+    return result.map(after, width, dtype)
+
+
+class LocalSums(Mapped):
+    """Sums over remote points for local rows, which are sent in blocks as large as possible.
+
+    Every block computes the points again, unless they are persisted.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.parallel = False
+
+    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
+        rows = super().block_rows(extra_bytes, held, parts)
+        if get_config().block_rows is not None:
+            return rows
+        most = (get_config().budget - held) // 8 // parts // (self.row_bytes + extra_bytes)
+        return max(rows, min(self.shape[0], most))
 
 
 def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
@@ -73,68 +139,53 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
     names = None
     if hasattr(type(collection), "to_dask_array") and collection.ndim == 2:
         columns = list(collection.columns)
-        for name, kind in zip(columns, collection.dtypes, strict=True):
-            if getattr(kind, "kind", "O") not in "fiub":
+        for name, dtype in zip(columns, collection.dtypes, strict=True):
+            if getattr(dtype, "kind", "O") not in "fiub":
                 raise ValueError(
-                    f"Column {name!r} of X has dtype {kind}, which is not of numbers. Encode it as "
+                    f"Column {name!r} of X has dtype {dtype}, which is not numeric. Encode it as "
                     f"numbers, or drop it."
                 )
         names = columns if all(isinstance(name, str) for name in columns) else None
-        collection = _of_one_kind(collection).to_dask_array(lengths=True)
+        collection = _numeric(collection).to_dask_array(lengths=True)
     if not isinstance(collection, dask.array.Array):
         raise TypeError(
-            f"X is a {type(collection).__module__}.{type(collection).__name__}; of Dask's "
-            f"collections arrays and DataFrames are read."
+            f"X is a {type(collection).__module__}.{type(collection).__name__}. Of the Dask "
+            f"collections, only arrays and DataFrames are supported."
         )
-    return _checked(collection), names
-
-
-def _of_one_kind(table: Any) -> Any:
-    """Return a table of numbers whose rows are not arrays of objects; what is missing is NaN.
-
-    In the precision that the same table has in memory: pandas' own dtypes are float64 there.
-    """
-    kinds = list(table.dtypes)
-    if not all(isinstance(kind, np.dtype) for kind in kinds):
-        return table.astype("float64")
-    if len({kind.kind == "b" for kind in kinds}) > 1:
-        return table.astype(np.result_type(*kinds))
-    return table
-
-
-def _checked(array: Any) -> Any:
-    if array.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
-            f"Reshape it to rows and columns."
-        )
-    kind = numpy_dtype(array).kind
-    if kind not in "fiub":
-        what = "Complex data not supported" if kind == "c" else "Not numbers"
-        raise ValueError(f"{what}: the Dask array has dtype {array.dtype}. Convert it to float64.")
-    if hasattr(array._meta, "tocsr") or hasattr(array._meta, "todense"):
+    require_real_matrix(collection)
+    meta = collection._meta
+    if hasattr(meta, "tocsr") or hasattr(meta, "todense"):
         raise TypeError(
-            f"The chunks of X are sparse ({type(array._meta).__name__}), and must be dense arrays: "
-            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() where it fits memory."
+            f"The chunks of X are sparse ({type(meta).__name__}), but must be dense. Use "
+            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() if it fits in memory."
         )
-    return array
+    return collection, names
+
+
+def _numeric(table: Any) -> Any:
+    """Return a table in dtypes whose rows are no arrays of objects; missing values are NaN.
+
+    The dtype is that of the same table in memory, where pandas' own dtypes become float64.
+    """
+    dtypes = list(table.dtypes)
+    if not all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        return table.astype("float64")
+    if len({dtype.kind == "b" for dtype in dtypes}) > 1:
+        return table.astype(np.result_type(*dtypes))
+    return table
 
 
 def _whole_rows(array: Any) -> Any:
     """Return the array in chunks of known sizes that hold whole rows."""
-    if not all(_known(size) for sizes in array.chunks for size in sizes):
+    if any(math.isnan(size) for sizes in array.chunks for size in sizes):
         array = array.copy()  # sizes are set in place, and X is the user's
-        with quiet():
+        with no_size_warning():
             array.compute_chunk_sizes()
     if len(array.chunks[1]) > 1:
         warn(
             f"X is split along its columns into {len(array.chunks[1])} chunks, and every pass "
-            f"needs whole rows: it is rechunked, which moves entries between workers every time. "
-            f"Pass X.rechunk({{0: 'auto', 1: -1}}).persist() to move them once."
+            f"needs whole rows: it is rechunked, which moves data between workers in every pass. "
+            f"Pass X.rechunk({{0: 'auto', 1: -1}}).persist() to move it once."
         )
         array = array.rechunk({0: "auto", 1: -1})
     return array
-
-
-def _known(size: float) -> bool:
-    return not math.isnan(size)

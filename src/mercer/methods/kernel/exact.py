@@ -178,7 +178,7 @@ def rows_in_memory(problem: KernelProblem) -> KernelProblem:
     moved = move_rows(problem) if problem.shift is None else problem
     if moved.shift is None:
         return problem
-    if moved.source.elsewhere is not None:
+    if moved.source.remote is not None:
         return moved
     rows = ArraySource(moved.source.collect()).weighted(problem.source.weights)
     return replace(moved, source=rows)

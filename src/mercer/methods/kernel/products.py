@@ -152,7 +152,7 @@ def _precise(fit: LandmarkFit, problem: KernelProblem, stored: Any) -> tuple[Ker
     n = source.shape[0]
     if stored is not None:
         stored = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
-    if source.dtype == np.float32 and source.elsewhere is not None:
+    if source.dtype == np.float32 and source.remote is not None:
         rows = source.map(lambda block: cast(block.rows, np.float64), source.shape[1], np.float64)
         problem = replace(problem, source=rows)
     elif source.dtype == np.float32:
