@@ -126,9 +126,9 @@ def test_strings():
     kpca = KernelPCA(2, kernel=Subsequence(2, 0.5).normalized()).fit(WORDS)
     assert np.allclose(kpca.transform(WORDS), kpca.fit_transform(WORDS))
     assert kpca.transform(pd.Series(["cab"])).shape == (1, 2)
-    with pytest.raises(ValueError, match="takes rows of strings, and X holds numbers"):
+    with pytest.raises(ValueError, match="takes strings, and X holds numbers"):
         clone(kpca).fit(X)
-    with pytest.raises(ValueError, match="takes rows of vectors, and X holds strings"):
+    with pytest.raises(ValueError, match="takes vectors, and X holds strings"):
         KernelPCA(2, kernel="rbf").fit(WORDS)
 
 

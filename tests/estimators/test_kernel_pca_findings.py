@@ -146,7 +146,7 @@ def test_strings_and_numbers_do_not_mix():
         KernelPCA(1, kernel="rbf").fit(X).transform(["a", "b"])
     with pytest.raises(ValueError, match="at least 2 strings"):
         KernelPCA(1, kernel=Subsequence(2)).fit(["abc"])
-    with pytest.raises(ValueError, match="strings cannot be made of scores"):
+    with pytest.raises(ValueError, match="strings cannot be computed from scores"):
         KernelPCA(1, kernel=Subsequence(2), fit_inverse_transform=True).fit(["ab", "abc"])
     both = KernelPCA(1, kernel=FromFunction(lambda a, b: 1.0 + len(a) * len(b), pairwise=True))
     assert not hasattr(both.fit(X).fit(["a", "bcd", "ef"]), "n_features_in_")

@@ -13,7 +13,7 @@ from mercer.cli import build, errors, peak, say, steps
 from mercer.cli.compare import Options
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource
-from mercer.estimators.kernel import resolved
+from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.validation import some
 from mercer.planning import METHODS, NAMES
 from mercer.planning.base import measured
@@ -109,8 +109,7 @@ def _estimator(name: str, asked: Options, basis: int) -> Any:
 def _settle_gamma(made: Any, source: Source) -> None:
     """Find a γ that the rows tell once: it is none of the methods' work."""
     if isinstance(getattr(made, "gamma", None), str):
-        options = (made.kernel, made.gamma, made.degree, made.coef0, made.kernel_params)
-        made.set_params(gamma=resolved(*options, source)[1])
+        made.set_params(gamma=resolve_kernel(made, source)[1])
 
 
 def _warm_up(name: str, source: Source, asked: Options) -> None:

@@ -87,7 +87,7 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
 
     from mercer.cli import build, outputs, rows
     from mercer.cli.errors import UsageError
-    from mercer.estimators.novelty import NoveltyDetector, usual_components
+    from mercer.estimators.novelty import NoveltyDetector, default_components
 
     start = time.perf_counter()
     if asked.linear and asked.kernel is not None:
@@ -96,7 +96,7 @@ def fit(asked: FitOptions, voice: say.Voice) -> say.Result:
         raise UsageError(f"--contamination {asked.contamination} must be above 0 and at most 0.5.")
     if not asked.linear and asked.kernel is None:
         asked = replace(asked, kernel="rbf")
-    inner = build.estimator(asked, usual_components())
+    inner = build.estimator(asked, default_components())
     made = NoveltyDetector(inner, contamination=asked.contamination)
     outputs.require_suffix(asked.output, ".mercer")
     outputs.claim(asked.output, force=asked.force, inputs=(asked.data,))
