@@ -279,8 +279,7 @@ def test_the_corner_is_enough(n, d, ranks):
     np.testing.assert_allclose(few, every[:, :ranks], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "d"), [(100, 10), (30, 60)])
-@pytest.mark.parametrize("quantile", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize(("n", "d", "quantile"), [(100, 10, 0.05), (30, 60, 0.5), (100, 10, 0.95)])
 def test_parallel_analysis_has_its_level_on_noise(n, d, quantile):
     rng = np.random.default_rng(1)
     kept = [
@@ -484,7 +483,7 @@ def test_what_scikit_learn_refuses_is_refused(n_components):
     ("n_components", "error", "text"),
     [
         (-1, ValueError, r"n_components=-1 must be between 0 and min\(n_samples, n_features\)=4"),
-        (5, ValueError, "n_components=5 must be between 0 and .*=4; None keeps them all"),
+        (5, ValueError, "n_components=5 must be between 0 and .*=4; n_components=None keeps all"),
         (Count(5), ValueError, "n_components=5 must be between 0 and .*=4"),
         (Count(2.0), ValueError, r"n_components=2.0 must be between"),
         (

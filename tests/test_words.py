@@ -17,7 +17,7 @@ ODD = re.compile(r"\b(ax[ei]s|radians?|rad)\b", re.IGNORECASE)
 ALLOWED = {
     "kernels/given.py": "it must have two axes",
     "plotting/panels.py": "Axes, and",
-    "methods/literature/learner.py": "axes",
+    "methods/literature/hebbian_learning.py": "axes",
     "report/payload.py": "axes",
 }
 

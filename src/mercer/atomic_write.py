@@ -38,6 +38,8 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         part.replace(path)
     except OSError as error:
+        if error.filename == str(part):
+            error.filename = str(path)
         if error.errno not in FULL or "no room" in str(error):
             raise
         free = shutil.disk_usage(path.parent).free / 2**20

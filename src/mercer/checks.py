@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.messages import ParameterError
+
 __all__ = [
     "check_finite",
     "check_fraction",
@@ -51,7 +53,7 @@ def require(owner: Any, name: str, valid: bool, expected: str) -> None:
     """Raise unless a parameter is valid; the error says what it must be."""
     if not valid:
         value = getattr(owner, name)
-        raise ValueError(f"{type(owner).__name__}: {name}={value!r} must be {expected}.")
+        raise ParameterError(name, value, f"must be {expected}.", type(owner).__name__)
 
 
 def is_real(value: Any) -> bool:

@@ -1,10 +1,13 @@
-"""Words for messages: warnings that point at the user's line, counts and percentages."""
+"""Messages: parameters as the user sets them, warnings at the user's line, counts, percentages."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 _OURS = ("mercer", "sklearn", "contextlib", "functools")
 
@@ -43,3 +46,72 @@ def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
         if not up and last == whole and share < 1.0 - 1e-12:
             last -= 1  # less than all is not 100 %, however many digits are shown
     return f"{last / 10.0**digits + 0.0:.{digits}f} %"
+
+
+class ParameterError(ValueError):
+    """A parameter has a value that it cannot take.
+
+    The message begins with the parameter and its value, as `format_parameter` writes them.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    value : object
+        Its value.
+    problem : str
+        What is wrong with the value, and the remedy.
+    owner : str, default=""
+        Name of the class whose parameter it is, where the message names it.
+
+    Examples
+    --------
+    >>> error = ParameterError("n_basis", 0, "must be 1 or more.", "Subset")
+    >>> str(error), error.parameter
+    ('Subset: n_basis=0 must be 1 or more.', 'n_basis')
+    """
+
+    def __init__(self, parameter: str, value: Any, problem: str, owner: str = "") -> None:
+        super().__init__(parameter, value, problem, owner)
+        self.parameter, self.value, self.problem, self.owner = parameter, value, problem, owner
+
+    def __str__(self) -> str:
+        owner = f"{self.owner}: " if self.owner else ""
+        return f"{owner}{format_parameter(self.parameter, self.value)} {self.problem}"
+
+
+def format_parameter(name: str, value: Any = ...) -> str:
+    """Write how a user sets a parameter; without a value, write its name.
+
+    As Python code, or as the command line spells it: `parameter_format` sets which.
+
+    Examples
+    --------
+    >>> format_parameter("n_basis", 500), format_parameter("n_basis")
+    ('n_basis=500', 'n_basis')
+    >>> format_parameter("memory", "4GiB"), format_parameter("memory")
+    ("config_context(memory='4GiB')", 'config_context(memory=...)')
+    """
+    return _formats[-1](name, value)
+
+
+def as_python(name: str, value: Any = ...) -> str:
+    """Write a parameter as an argument of a call."""
+    if name == "impute":
+        return "sklearn.impute.SimpleImputer"
+    if name in ("memory", "checkpoint"):
+        return f"config_context({name}={'...' if value is ... else repr(value)})"
+    return name if value is ... else f"{name}={value!r}"
+
+
+_formats: list[Callable[[str, Any], str]] = [as_python]
+
+
+@contextlib.contextmanager
+def parameter_format(function: Callable[[str, Any], str]) -> Iterator[None]:
+    """Write parameters in messages by another function, in all threads, while in this context."""
+    _formats.append(function)
+    try:
+        yield
+    finally:
+        _formats.remove(function)

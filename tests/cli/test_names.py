@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mercer import PCA, KernelPCA, load
-from mercer.cli import build
 from mercer.kernels.base import KERNELS as KERNELS
 from mercer.landmarks import RULES
 from mercer.methods import Subset
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
+from mercer.rules import NAMED
 
 LINEAR_ONLY = {"mle"}
 
@@ -23,7 +23,7 @@ def same(left, right):
             assert np.allclose(a, b), name
 
 
-@pytest.mark.parametrize("name", build.COUNTS)
+@pytest.mark.parametrize("name", ["all", *NAMED])
 def test_components(mercer, iris, X, name):
     mercer("fit", iris, "--components", name, "-o", "m.mercer")
     same(load("m.mercer"), PCA(name, random_state=0).fit(X))

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import pickle
 import shlex
 import signal
 import sys
@@ -13,25 +14,26 @@ import numpy as np
 import pytest
 
 from mercer import progress
-from mercer.cli import errors, say, stops
+from mercer.cli import console, errors, signals
 from mercer.cli.app import run
-from mercer.cli.facts import command_line
-from mercer.cli.fit import Options
-from mercer.data.errors import listed
+from mercer.cli.fit import FitOptions, equivalent_command
+from mercer.data.errors import format_names
+from mercer.messages import ParameterError, format_parameter, parameter_format
+from mercer.methods import RandomFeatures, Subset
 from mercer.modelfile import read_header
 
 
 def test_what_json_cannot_hold():
     value = {"a": np.arange(2), "b": (np.float32(0.5), float("nan"), float("-inf")), "c": {1: None}}
-    assert say.plain(value) == {"a": [0, 1], "b": [0.5, None, None], "c": {"1": None}}
-    assert say.plain([True, np.bool_(False), np.int64(3)]) == [True, False, 3]
+    assert console.as_json(value) == {"a": [0, 1], "b": [0.5, None, None], "c": {"1": None}}
+    assert console.as_json([True, np.bool_(False), np.int64(3)]) == [True, False, 3]
 
 
 def test_text_that_would_fill_the_screen_or_move_the_cursor():
-    assert say.printable("a\x1b[2Jb\nc\x00") == "a\\x1b[2Jb\nc\\x00"
-    assert len(say.printable("x" * 100_000)) < 2000
-    assert listed(["x" * 1000]) == repr("x" * 59 + "…")
-    assert listed(map(str, range(20))).endswith("and 10 more")
+    assert console.printable("a\x1b[2Jb\nc\x00") == "a\\x1b[2Jb\nc\\x00"
+    assert len(console.printable("x" * 100_000)) < 2000
+    assert format_names(["x" * 1000]) == repr("x" * 59 + "…")
+    assert format_names(map(str, range(20))).endswith("and 10 more")
 
 
 @pytest.mark.parametrize(
@@ -39,14 +41,14 @@ def test_text_that_would_fill_the_screen_or_move_the_cursor():
     [(0.0123, "0.012 s"), (9.96, "10 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")],
 )
 def test_seconds(number, text):
-    assert say.seconds(number) == text
+    assert console.format_seconds(number) == text
 
 
 def test_many_axes_are_cut_and_their_sum_is_of_all():
     out = StringIO()
     from rich.console import Console
 
-    Console(file=out, width=100).print(say.spectrum([0.01] * 100))
+    Console(file=out, width=100).print(console.spectrum_table([0.01] * 100))
     lines = out.getvalue().splitlines()
     assert len(lines) == 1 + 12
     assert lines[-1].split()[:2] == ["100", "1.00"]
@@ -54,49 +56,57 @@ def test_many_axes_are_cut_and_their_sum_is_of_all():
 
 
 def test_notes_are_said_once(capsys):
-    voice = say.Voice()
-    voice.note("one of 3 [bold]")
-    voice.note("one of 3 [bold]")
+    reporter = console.Reporter()
+    reporter.note("one of 3 [bold]")
+    reporter.note("one of 3 [bold]")
     assert capsys.readouterr().err == "note: one of 3 [bold]\n"
-    assert voice.notes == ["one of 3 [bold]"]
+    assert reporter.notes == ["one of 3 [bold]"]
 
 
 @pytest.mark.parametrize(
-    ("python", "said"),
+    ("name", "value", "python", "option"),
     [
-        ("config_context(memory=...) raises it", "--memory raises it"),
-        ("n_components=9 must be", "--components 9 must be"),
-        ('method="exact" takes all', "--method exact takes all"),
-        ("A larger n_basis comes nearer", "A larger --basis comes nearer"),
-        ("gap=0.01 finds", "--gap 0.01 finds"),
-        (
-            "For strings there is KernelPCA with a kernel of strings.",
-            "For strings give a kernel of strings: --kernel substring.",
-        ),
-        ("Write one with mercer.save.", "Write one with mercer fit."),
-        ("/x/.m.123.part.mercer: no", "/x/m.mercer: no"),
+        ("memory", ..., "config_context(memory=...)", "--memory"),
+        ("memory", "4GiB", "config_context(memory='4GiB')", "--memory 4GiB"),
+        ("n_components", 9, "n_components=9", "--components 9"),
+        ("n_components", None, "n_components=None", "--components all"),
+        ("n_basis", ..., "n_basis", "--basis"),
+        ("svd_solver", "full", "svd_solver='full'", "--method full"),
+        ("method", Subset(40), "method=Subset(40)", "--method subset --basis 40"),
+        ("method", RandomFeatures(9), "method=RandomFeatures(9)", "method=RandomFeatures(9)"),
+        ("kernel", "rbf(1) + poly(2)", "kernel='rbf(1) + poly(2)'", "--kernel 'rbf(1) + poly(2)'"),
+        ("drop", ["a, b", "c"], "drop=['a, b', 'c']", """--drop '"a, b",c'"""),
+        ("impute", "mean", "sklearn.impute.SimpleImputer", "--impute mean"),
+        ("tol", 0.5, "tol=0.5", "tol=0.5"),
     ],
 )
-def test_words_of_the_command_line(python, said):
-    assert errors.spoken(python) == said
+def test_parameters_in_messages(name, value, python, option):
+    error = ParameterError(name, value, "is wrong.", "Owner")
+    assert error.parameter == name
+    assert str(error) == f"Owner: {python} is wrong."
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    with parameter_format(errors.as_option):
+        assert format_parameter(name, value) == option
+        assert str(error) == f"Owner: {option} is wrong."
+    assert format_parameter(name, value) == python
 
 
 def test_errors_of_the_system():
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert errors.sentence(full) == "no space left on device."
-    assert errors.sentence(OSError(*full.args, "x.csv")) == "x.csv: no space left on device."
+    assert errors.error_text(full) == "no space left on device."
+    assert errors.error_text(OSError(*full.args, "x.csv")) == "x.csv: no space left on device."
 
 
 def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked = Options(
+    options = FitOptions(
         data=str(iris),
         output="a b.mercer",
         kernel="rbf(0.1) + 2*poly(3)",
         components="2",
         force=True,
     )
-    text = command_line("fit", asked)
+    text = equivalent_command("fit", options)
     words = shlex.split(text)
     assert words[0] == "mercer"
     assert run(words[1:]) == 0
@@ -112,10 +122,10 @@ def stopped_by(work):
     # In the background of a shell SIGINT is ignored, here and in what a process starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with stops.stops():
+        with signals.interrupts():
             work()
-    except stops.Stopped:
-        return stops.stopped()
+    except signals.Interrupted:
+        return signals.signal_code()
     finally:
         _restore(before)
     return None
@@ -158,17 +168,17 @@ def test_a_stop_that_an_import_drops_comes_again():
 
 
 def test_what_is_cleared_away_is_not_stopped_again(monkeypatch):
-    cleared, looks, stopping = [], threading.Semaphore(0), stops._stopping
+    cleared, looks, stopping = [], threading.Semaphore(0), signals.handles_interrupt
 
     def looked(found):
         looks.release()
         return stopping(found)
 
     def wait():  # for as many looks as say that a stop was lost, and more
-        for _ in range(2 * stops._LOOKS):
+        for _ in range(2 * signals.CHECKS):
             assert looks.acquire(timeout=LONG)
 
-    monkeypatch.setattr(stops, "_stopping", looked)
+    monkeypatch.setattr(signals, "handles_interrupt", looked)
 
     def work():
         try:
@@ -186,7 +196,7 @@ def test_what_is_cleared_away_is_not_stopped_again(monkeypatch):
 
 
 def _restore(before):
-    stops._last.clear()
+    signals._received.clear()
     signal.signal(signal.SIGINT, before)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -159,7 +159,7 @@ def test_columns_of_many_types(tmp_path, suffix):
     assert table.extra["day"].tolist()[0] == "1970-01-02"
     with pytest.raises(MissingValues, match="1 of 'i', 1 of 'b'"):
         read_table(path)
-    with pytest.raises(FileError, match="column 'text' is of type string, not numbers"):
+    with pytest.raises(FileError, match="column 'text' is of type String, not numbers"):
         read_table(path, columns=["text"])
     with pytest.raises(FileError, match="did you mean 'text'"):
         read_table(path, label="txt")
@@ -292,7 +292,7 @@ def zipped(path, members, claim=None):
                 "indptr": npy_bytes(np.array([0, 1, 2], np.int32)),
             },
             None,
-            "could not be read as a .npz file",
+            "could not be read as a (.npz file|sparse)",
         ),
         (
             {
@@ -364,7 +364,7 @@ def test_a_wide_matrix_market_file(tmp_path):
         ("%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1 1\n", "1 entries of 4"),
         ("%%MatrixMarket matrix array real symmetric\n3 2\n1\n", "symmetric matrix of 3 rows"),
         ("%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 1 1 1\n", "complex"),
-        ("%%MatrixMarket matrix coordinate real general\n3 0 0\n", "no columns"),
+        ("%%MatrixMarket matrix coordinate real general\n3 0 0\n", "not rows and columns"),
         ("nothing of it", "Matrix Market"),
     ],
 )
@@ -424,7 +424,7 @@ def test_h5ad(tmp_path, dense):
 
 def test_h5ad_names_are_made_unique(tmp_path):
     write_h5ad(tmp_path / "x.h5ad", np.ones((3, 4)), names=["a", "a", "a-1", "a"])
-    with pytest.warns(UserWarning, match="1 names in var are there more than once"):
+    with pytest.warns(UserWarning, match="1 names in var occur more than once"):
         names = as_source(tmp_path / "x.h5ad").names
     assert names[0] == "a"
     assert names[2] == "a-1"
@@ -571,9 +571,7 @@ def test_an_estimator_says_what_it_does_not_use(tmp_path):
 def test_without_the_extra(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(b"a,b\n1,2\n" if suffix != ".h5ad" else b"")
-    for name in [name for name in sys.modules if name.split(".")[0] in ("pyarrow", "h5py")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"pip install 'mercer\[files\]'"):
         read_table(path)
@@ -583,7 +581,7 @@ def test_without_the_extra(tmp_path, monkeypatch, suffix):
 
 
 def test_what_needs_no_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.setitem(sys.modules, "h5py", None)
     X = np.eye(3)
     np.save(tmp_path / "x.npy", X)
@@ -631,7 +629,7 @@ def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp
     parts[which] = parts[which].copy()
     parts[which][at] = value
     np.savez(tmp_path / "x.npz", format=np.array(kind), shape=np.array([4, 4]), **parts)
-    with pytest.raises(FileError, match="sparse matrix"):
+    with pytest.raises(FileError, match=r"sparse matrix|index pointer"):
         read_table(tmp_path / "x.npz")
     if kind == "bsr":
         return
@@ -641,7 +639,7 @@ def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp
         X.attrs["encoding-type"], X.attrs["shape"] = f"{kind}_matrix", (4, 4)
         for name, part in parts.items():
             X[name] = part
-    with pytest.raises(FileError, match="sparse matrix"):
+    with pytest.raises(FileError, match=r"sparse matrix|index pointer"):
         read_table(tmp_path / "x.h5ad")
 
 

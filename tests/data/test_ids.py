@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from mercer import PCA, config_context
 from mercer.data import as_source
 from mercer.data.files import FileError, read_table, write_table
-from mercer.data.files.roles import says_id
+from mercer.data.files.columns import is_id_name
 
 pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -161,8 +161,7 @@ def test_parts_of_a_table_with_gaps_in_some(tmp_path):
     assert found.row_names.tolist() == [1, 2, 3, "#3"]
 
 
-def test_gaps_of_whole_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.data.files.delimited._PIECE", 2**16)
+def test_gaps_of_whole_pieces(tmp_path, small_pieces):
     ids = ["" if 5_000 < i < 25_000 else str(i) for i in range(30_000)]
     lines = ["id,a", *(f"{name},{i % 7}.5" for i, name in enumerate(ids))]
     (tmp_path / "x.csv").write_text("\n".join(lines))
@@ -187,7 +186,7 @@ def test_markers_are_gaps_of_identifiers(tmp_path):
     ],
 )
 def test_names_of_identifiers(name, expected):
-    assert says_id(name) is expected
+    assert is_id_name(name) is expected
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -204,9 +203,8 @@ def test_a_name_alone_makes_no_identifier(tmp_path, suffix, values):
     assert (found.id, found.source.names) == (None, ["id", "a"])
 
 
-def test_identifiers_are_told_apart_over_all_pieces(tmp_path, monkeypatch):
+def test_identifiers_are_told_apart_over_all_pieces(tmp_path, small_pieces):
     """A repeat far below is a repeat."""
-    monkeypatch.setattr("mercer.data.files.delimited._PIECE", 2**16)
     ids = [*range(30_000), 5]
     lines = ["id,a", *(f"{i},{i % 7}.5" for i in ids)]
     (tmp_path / "x.csv").write_text("\n".join(lines))

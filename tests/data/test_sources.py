@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 from mercer import as_source, config_context
-from mercer.data import ArraySource, Collect, NpySource, Scaled, Search, Source, SparseSource
+from mercer.data import ArraySource, Collect, NpySource, ScaledSource, Search, Source, SparseSource
 from mercer.linalg import Moments
 
 
@@ -49,7 +49,7 @@ def mapped(X, tmp_path):
 
 
 def scaled(X, tmp_path):
-    return Scaled(ArraySource(X * 8), 3)
+    return ScaledSource(ArraySource(X * 8), 3)
 
 
 KINDS = [memory, strided, sparse, by_rows, by_columns, mapped, scaled]

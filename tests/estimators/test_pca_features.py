@@ -575,7 +575,7 @@ class Never(rules.Rule):
 
 @pytest.mark.parametrize("solver", ["auto", "full", "krylov", "covariance_eigh", "dot"])
 def test_a_rule_that_never_chooses(solver):
-    with pytest.raises(ValueError, match=r"Never\(\) was shown all 8 eigenvalues"):
+    with pytest.raises(ValueError, match=r"Never\(\) was given all 8 eigenvalues"):
         PCA(Never(), svd_solver=solver).fit(MIXED)
 
 

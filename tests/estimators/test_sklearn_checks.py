@@ -51,7 +51,7 @@ class ImagesOfAnyWidth:
     """The checks make rows of several widths; an image map takes those of one shape only."""
 
     def drawn(self, d, rng=None):
-        return type(self).map_of(d).drawn(d, rng)
+        return type(self).map_of(d).matrix_for(d, rng)
 
 
 class AnyPixelGrouping(ImagesOfAnyWidth, PixelGrouping):

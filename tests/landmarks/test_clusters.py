@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans as Clusters
 
 from mercer import as_source, landmarks
 from mercer.kernels import RBF, Linear
-from mercer.landmarks.kernel_kmeans import clustered
-from mercer.landmarks.kmeans import nearest
+from mercer.landmarks.kernel_kmeans import kernel_lloyd
+from mercer.landmarks.kmeans import nearest_rows
 from tests.landmarks.catalogue import points, problem
 
 
@@ -48,9 +48,11 @@ def test_clusters_are_as_good_as_the_peer():
 
 def test_a_row_that_is_nearest_twice_is_taken_once():
     X = np.array([[0.0], [1.0], [5.0], [9.0]])
-    np.testing.assert_array_equal(nearest(as_source(X), np.array([[0.1], [0.0], [0.2]])), [2, 0, 1])
+    np.testing.assert_array_equal(
+        nearest_rows(as_source(X), np.array([[0.1], [0.0], [0.2]])), [2, 0, 1]
+    )
     weights = np.array([0.0, 1.0, 1.0, 1.0])
-    found = nearest(as_source(X).weighted(weights), np.array([[0.0], [0.1]]))
+    found = nearest_rows(as_source(X).weighted(weights), np.array([[0.0], [0.1]]))
     np.testing.assert_array_equal(found, [2, 1])
 
 
@@ -62,8 +64,8 @@ def test_fewer_different_rows_than_points(rule):
 
 def test_a_large_problem_is_sampled():
     rule = landmarks.KMeans()
-    assert rule._rows(10**7, 400, 100) == 5000
-    assert rule._rows(10**7, 400, 1000) == 50000
+    assert rule.cost(10**7, 50, 100).memory == 8 * 50 * (5000 + 200)
+    assert rule.cost(10**7, 50, 1000).memory == 8 * 50 * (50000 + 2000)
     X = points(6000, 2)
     found = rule.select(problem(X), 10)
     assert len(set(found.at)) == 10
@@ -77,7 +79,7 @@ def test_sparse_rows_are_clustered_as_they_are():
 
 def test_clusters_in_the_kernels_space_of_a_linear_kernel_are_those_of_the_rows():
     X = np.concatenate([points(30, 2, s) + 10 * s for s in range(4)])
-    apart, _ = clustered(X @ X.T, np.ones(120), 4, 20, np.random.default_rng(1))
+    apart, _ = kernel_lloyd(X @ X.T, np.ones(120), 4, 20, np.random.default_rng(1))
     labels = apart.argmin(axis=0).reshape(4, 30)
     assert (labels == labels[:, :1]).all()
     assert len(set(labels[:, 0])) == 4

@@ -5,13 +5,15 @@ import pytest
 
 from mercer import landmarks
 from mercer.kernels import RBF, Linear, Polynomial
-from mercer.landmarks.base import inclusion, systematic
+from mercer.landmarks.base import inclusion_probabilities, systematic_sample
+from mercer.landmarks.columns import KernelColumns
+from mercer.landmarks.sampling import leverage_scores
 from tests.landmarks.catalogue import points, problem
 
 
 def test_chances_add_up_and_none_exceeds_one():
     sizes = np.array([100.0, 50.0, 3.0, 2.0, 1.0, 0.0])
-    chance = inclusion(sizes, 3)
+    chance = inclusion_probabilities(sizes, 3)
     np.testing.assert_allclose(chance, [1, 1, 0.5, 1 / 3, 1 / 6, 0])
 
 
@@ -19,9 +21,9 @@ def test_chances_add_up_and_none_exceeds_one():
 def test_rows_are_drawn_as_often_as_their_chance_says(m):
     rng, trials = np.random.default_rng(0), 4000
     sizes = np.array([9.0, 5.0, 4.0, 2.0, 1.0, 1.0, 0.5, 0.0])
-    chance, seen = inclusion(sizes, m), np.zeros(8)
+    chance, seen = inclusion_probabilities(sizes, m), np.zeros(8)
     for _ in range(trials):
-        at, said = systematic(rng, sizes, m)
+        at, said = systematic_sample(rng, sizes, m)
         assert len(set(at)) == m
         np.testing.assert_array_equal(said, chance[at])
         seen[at] += 1
@@ -44,15 +46,12 @@ def test_counts_are_one_over_the_chance(rule, sizes, weighed):
     weights = np.random.default_rng(1).random(50) if weighed else None
     basis = rule.select(problem(X, kernel=kernel, weights=weights), 12)
     w = np.ones(50) if weights is None else weights
-    chance = inclusion(sizes(kernel(X), w), 12)
+    chance = inclusion_probabilities(sizes(kernel(X), w), 12)
     np.testing.assert_allclose(basis.counts, (w / chance)[basis.at], rtol=1e-12)
 
 
 def test_leverage_of_all_rows_is_the_formula():
     """With every row in the sample nothing is estimated."""
-    from mercer.landmarks.columns import Columns
-    from mercer.landmarks.leverage import scores
-
     X, w = points(40), np.random.default_rng(0).random(40) + 0.5
     given, every = problem(X, weights=w), np.arange(40)
     K = RBF(0.3)(X)
@@ -61,7 +60,7 @@ def test_leverage_of_all_rows_is_the_formula():
     k = int(np.ceil(40 / (4 * np.log(40))))
     ridge = values[k:].sum() / k
     expected = np.diag(K @ np.linalg.inv(K + ridge * np.diag(1 / w)))
-    found = scores(Columns(given), every, every, np.ones(40))
+    found = leverage_scores(KernelColumns(given), every, every, np.ones(40))
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 

@@ -151,8 +151,9 @@ def test_through_the_estimator_and_clone(row):
 
 @pytest.mark.parametrize("row", rows(ROWS))
 def test_cost_grows_with_the_rows(row):
-    for cost in (row.rule.work, row.rule.memory):
-        assert 0 <= cost(1000, 10, 20) <= cost(4000, 10, 20)
+    few, many = row.rule.cost(1000, 10, 20), row.rule.cost(4000, 10, 20)
+    assert 0 <= few.work <= many.work
+    assert 0 <= few.memory <= many.memory
 
 
 def test_names():
@@ -202,9 +203,9 @@ def test_what_does_not_fit_names_the_budget(rule):
 
 
 @pytest.mark.parametrize("name", ["forward", "backward", "kernel_kmeans"])
-def test_a_small_budget_makes_a_small_pool(name):
+def test_a_small_budget_leaves_few_candidates(name):
     rule = as_landmarks(name)
     with config_context(memory="4MiB"):
-        assert 10 <= rule.size(10**5, 10) <= rule.size(10**3, 10) < 400
-        assert rule.size(10**5, 40) >= 40
-    assert rule.size(500, 10) == 500
+        assert 10 <= rule.n_candidates(10**5, 10) <= rule.n_candidates(10**3, 10) < 400
+        assert rule.n_candidates(10**5, 40) >= 40
+    assert rule.n_candidates(500, 10) == 500

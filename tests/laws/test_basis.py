@@ -311,7 +311,7 @@ def test_nystrom_weighed_by_its_definition():
     sizes = np.diag(Polynomial(2)(X)) ** 2
     found = fit(2, Nystrom(10, "diagonal", on="basis"), kernel=Polynomial(2))
     at = np.array([np.flatnonzero((point == X).all(axis=1))[0] for point in found.X_fit_])
-    omega = 1 / landmarks.base.inclusion(sizes, 10)[at]
+    omega = 1 / landmarks.base.inclusion_probabilities(sizes, 10)[at]
     values, scores = plain.scores(Polynomial(2), X[at], NEW, 2, omega)
     assert np.abs(found.eigenvalues_ - values).max() <= 1e-9 * values[0]
     assert same(found.transform(NEW), scores) <= 1e-8

@@ -72,7 +72,7 @@ def algorithm_6(K, W):
 @pytest.mark.parametrize("sketch", MAPS, ids=repr)
 @pytest.mark.parametrize("kernel", [RBF(0.05), Tanh(0.1), Polynomial(2)], ids=repr)
 def test_algorithm_6(sketch, kernel):
-    W = sketch.drawn(len(X)).matrix()
+    W = sketch.matrix_for(len(X)).toarray()
     for weights, center in ((None, True), (WEIGHTS, True), (None, False), (WEIGHTS, False)):
         values, V = algorithm_6(centred(kernel(X), weights, center), W)
         found = fit(3, Sketch(sketch, polish=False), X, weights, kernel, center=center)
@@ -88,8 +88,8 @@ def test_algorithm_6(sketch, kernel):
 
 def test_the_map_is_the_one_that_rows_go_through():
     for sketch in MAPS:
-        drawn = sketch.drawn(90)
-        assert np.abs(drawn.matrix() - drawn.apply(np.eye(90))).max() <= 1e-15
+        matrix = sketch.matrix_for(90)
+        assert np.abs(matrix.toarray() - matrix.apply(np.eye(90))).max() <= 1e-15
 
 
 @pytest.mark.parametrize("polish", [False, True])

@@ -22,7 +22,7 @@ MAPS = [Gaussian(40), Hashing(40), Hashing(40, hashes=4), SparseSign(40), Hadama
 def test_algorithm_4(sketch, offset):
     rows = X + offset
     centred = rows - rows.mean(axis=0)
-    small = sketch.drawn(60).apply(centred)
+    small = sketch.matrix_for(60).apply(centred)
     values, U = np.linalg.eigh(small.T @ small)
     values, U = values[::-1][:5], U[:, ::-1][:, :5]
     axes = centred.T @ small @ U / values

@@ -172,8 +172,8 @@ def test_rows_are_drawn_as_often_as_they_count():
 
 def test_of_many_rows_some_are_drawn():
     method = SparseL1()
-    assert method.looked(5000, 20, 5) == 5000
-    assert method.looked(200_000, 100, 10) == 59
+    assert method.n_candidates(5000, 20, 5) == 5000
+    assert method.n_candidates(200_000, 100, 10) == 59
     many = np.broadcast_to(np.zeros(1), (200_000, 100))
     plan = KernelPCA(10, kernel="rbf", method=method).plan(many)
     assert plan.candidates[0].cost.memory < 8 * 200_000 * 400  # n numbers for an axis, not n²
@@ -262,6 +262,6 @@ def test_no_axis_is_rounding(normalize, candidates):
 def test_too_little_memory():
     with (
         config_context(memory="16MiB"),
-        pytest.raises(MemoryError, match=r"memory='65MiB'\) is enough; method=\"features\" fits"),
+        pytest.raises(MemoryError, match=r"memory='65MiB'\) is enough; method='features' fits"),
     ):
         fit(2, SparseL1())

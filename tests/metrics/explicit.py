@@ -28,7 +28,7 @@ class Explicit:
         self.features = features
         basis = features(np.asarray(fitted.basis))
         self.axes = basis.T @ np.asarray(fitted.components)
-        self.centre = basis.T @ fitted.shares
+        self.centre = basis.T @ fitted.mean_coef
 
     @property
     def operator(self):

@@ -16,7 +16,7 @@ from mercer.sketches import FeatureGrouping, Gaussian, Hadamard, Hashing, Resize
 
 
 def brute(sketch, X):
-    Y = sketch.drawn(X.shape[1]).apply(X)
+    Y = sketch.matrix_for(X.shape[1]).apply(X)
     upper = np.triu_indices(len(X), 1)
     exact, found = (X @ X.T)[upper], (Y @ Y.T)[upper]
     some = exact != 0
@@ -49,7 +49,7 @@ def test_a_sample_is_near_all(rng, tmp_path):
     sample = dot_product_error(sketch, tmp_path / "rows.npy", pairs=20000)
     assert sample.pairs == 20000
     assert sample.mean == pytest.approx(everything.mean, rel=0.15)
-    assert sample == dot_product_error(sketch.drawn_, X, pairs=20000)
+    assert sample == dot_product_error(sketch.matrix_, X, pairs=20000)
     assert sample != dot_product_error(sketch, X, pairs=20000, random_state=1)
     with config_context(memory="200kB"):
         few = dot_product_error(sketch, as_source(X), pairs=5000)

@@ -161,7 +161,12 @@ def test_memory(rng):
     components, zeros = rng.standard_normal((n, 3)) / n, np.zeros(n)
     points = rng.standard_normal((n, 3))
     large = replace(
-        model.projection_, basis=points, components=components, mean=zeros, shares=zeros, shift=None
+        model.projection_,
+        basis=points,
+        components=components,
+        mean=zeros,
+        mean_coef=zeros,
+        shift=None,
     )
     empirical_error(model, points)
     tracemalloc.start()

@@ -356,13 +356,13 @@ def test_maps_that_write_elsewhere_are_refused(tmp_path):
     intact = path.read_bytes()
     for sample in ([0, 4], [-1, 0], [0.0, 1.0], [[0, 1]], []):
         path.write_bytes(intact)
-        forge(path, lambda tree, arrays, s=sample: arrays.update({"drawn_.sample": np.array(s)}))
+        forge(path, lambda tree, arrays, s=sample: arrays.update({"matrix_.sample": np.array(s)}))
         refused(path, "a map")
     mercer.save(Hashing(2, hashes=2).fit(X), path)
     intact = path.read_bytes()
     for wrong in ({"q": 2**50}, {"d": 2**50}, {"q": 0}, {"each": 3}, {"each": 2**40}, {"q": True}):
         path.write_bytes(intact)
-        forge(path, lambda tree, arrays, w=wrong: tree["parts"]["drawn_"]["parts"].update(w))
+        forge(path, lambda tree, arrays, w=wrong: tree["parts"]["matrix_"]["parts"].update(w))
         refused(path, "map")
 
 

@@ -23,12 +23,11 @@ def kernel_pca(kernel, X, k=None, center=True, shift=None):
         eigenvalues=values[:k] / n,
         total_variance=float(values.sum()) / n,
         rest=float(values[k:].sum()) / n,
-        certificate=None,
         kernel=kernel,
         basis=basis,
         shift=shift,
-        shares=np.full(n, center / n),
-        height=float(K.mean()) * center,
+        mean_coef=np.full(n, center / n),
+        mean_sq=float(K.mean()) * center,
     )
     return projection, scores_of(projection, X)
 

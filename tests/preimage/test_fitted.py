@@ -3,21 +3,17 @@
 import numpy as np
 import pytest
 
+from mercer import KernelPCA
 from mercer.arrays import to_numpy
-from mercer.data import as_source
 from mercer.kernels import RBF, Linear
-from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
-from mercer.problem import KernelProblem
-from mercer.rules import Count
 
 LINEAR = [FixedPoint(), Gradient(), Ridge(1e-6, kernel="linear"), Distances(20)]
 
 
 def fitted(kernel, X, k, weights=None):
-    source = as_source(X).weighted(weights)
-    projection = Exact("dense").fit(KernelProblem(source, Count(k), kernel=kernel))
-    return projection, to_numpy(projection.scores(as_source(X)).collect())
+    model = KernelPCA(k, kernel=kernel, eigen_solver="dense").fit(X, sample_weight=weights)
+    return model.projection_, to_numpy(model.transform(X))
 
 
 def rows(n=60):

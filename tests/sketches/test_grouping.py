@@ -88,10 +88,10 @@ def test_rows_scatter_and_sources_agree():
         np.testing.assert_allclose(other.transform(X), grouping.transform(X))
     assert from_scatter.bound_ == pytest.approx(grouping.bound_ / 59)
     unfitted = FeatureGrouping(9)
-    drawn = unfitted.drawn_from(as_source(X))
+    matrix = unfitted.matrix_from(as_source(X))
     assert not hasattr(unfitted, "groups_")
-    assert drawn.bound == grouping.bound_
-    assert np.array_equal(drawn.apply(X), grouping.transform(X))
+    assert matrix.bound == grouping.bound_
+    assert np.array_equal(matrix.apply(X), grouping.transform(X))
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-60, 1e60, 1e120])
@@ -106,8 +106,8 @@ def test_what_is_no_scatter():
     for bad, said in [
         ([[1.0, np.nan], [np.nan, 1.0]], "nan in row 0, column 1"),
         ([[1e-12, 5e-13], [0.0, 1e-12]], "not symmetric"),
-        ([[1.0, 2.0], [2.0, 1.0]], "no scatter: its entry 2 in row 0, column 1"),
-        ([[-1.0, 0.0], [0.0, 1.0]], "no scatter"),
+        ([[1.0, 2.0], [2.0, 1.0]], "not positive semi-definite: the entry 2 in row 0, column 1"),
+        ([[-1.0, 0.0], [0.0, 1.0]], "not positive semi-definite"),
     ]:
         with pytest.raises(ValueError, match=said):
             FeatureGrouping(1).fit_scatter(bad)
@@ -118,9 +118,9 @@ def test_what_it_refuses():
     with pytest.raises(ValueError, match="q=None must be a number of groups"):
         FeatureGrouping().fit(X)
     with pytest.raises(ValueError, match="call fit"):
-        FeatureGrouping(3).drawn(24)
+        FeatureGrouping(3).matrix_for(24)
     with pytest.raises(ValueError, match="fitted to 24 columns"):
-        FeatureGrouping(3).fit(X).drawn(7)
+        FeatureGrouping(3).fit(X).matrix_for(7)
     with pytest.raises(ValueError, match="q=25 is more than n_features=24"):
         FeatureGrouping(25).fit(X)
     with pytest.raises(ValueError, match="square and symmetric"):

@@ -36,7 +36,7 @@ def test_pipeline_and_grid_search(X):
         make_pipeline(Hashing(10), LogisticRegression()), {"hashing__hashes": [1, 2]}, cv=2
     )
     search.fit(X, y)
-    assert search.best_estimator_[0].drawn_.q == 10
+    assert search.best_estimator_[0].matrix_.q == 10
     assert search.predict(sp.csr_array(X)).shape == (40,)
 
 
@@ -44,7 +44,7 @@ def test_clone_is_not_fitted(X):
     sketch = SparseSign(10, nonzeros=4, random_state=3).fit(X)
     again = clone(sketch)
     assert again == sketch
-    assert not hasattr(again, "drawn_")
+    assert not hasattr(again, "matrix_")
     with pytest.raises(NotFittedError, match="Call fit"):
         again.transform(X)
     assert repr(sketch) == "SparseSign(10, nonzeros=4, random_state=3)"
@@ -113,7 +113,7 @@ def test_the_identity_only_if_asked(X):
         (Hashing(5, signed=2), "signed=2"),
         (Hashing(5, scaling="l"), "scaling='l' must be one of"),
         (SparseSign(5), "nonzeros=8 must be at most q=5"),
-        (Resize((6, 11), (3, 4)), "6 × 11 have 66 pixels, and the rows have 60 columns"),
+        (Resize((6, 11), (3, 4)), "6 × 11 have 66 pixels, but the rows have 60 columns"),
         (Resize((6, 10, 3), (3, 4)), "6 × 10 × 3 have 180 pixels"),
         (Resize((6, 10), (7, 4)), r"to=\(7, 4\) must be at most the images' 6 × 10"),
         (Resize((6, 10), 3), "to=3 must be"),
@@ -131,7 +131,7 @@ def test_bad_parameters(sketch, said, X):
     with pytest.raises(ValueError, match=said):
         sketch.fit(X)
     with pytest.raises(ValueError, match=said):
-        sketch.drawn(60)
+        sketch.matrix_for(60)
     assert not hasattr(sketch, "n_features_in_")
 
 
@@ -141,13 +141,13 @@ def test_wrong_columns(X):
         with pytest.raises(ValueError, match=r"59 features.*expecting 60"):
             sketch.transform(rows)
     with pytest.raises(ValueError, match="rows of 60 columns"):
-        sketch.drawn_.apply(X[:, :59])
+        sketch.matrix_.apply(X[:, :59])
     with pytest.raises(ValueError, match="rows of 60 columns"):
-        sketch.drawn_.apply(X[0])
+        sketch.matrix_.apply(X[0])
 
 
 def test_strings(X):
-    with pytest.raises(ValueError, match="given strings"):
+    with pytest.raises(ValueError, match="the rows are strings"):
         Gaussian(1).fit(as_source(["one", "two"]))
     with pytest.raises(ValueError, match="not compatible with arrays of bytes/strings"):
         Gaussian(1).fit([["a", "b"]])

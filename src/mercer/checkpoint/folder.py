@@ -29,7 +29,7 @@ from mercer.checkpoint.describe import describe
 from mercer.checkpoint.lock import BusyError, Lock
 from mercer.checkpoint.passes import RecordedPass
 from mercer.config import format_bytes, get_config
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 from mercer.session import PassRecord, Recorder, recorded_by, recorder
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -75,9 +75,7 @@ class Checkpoint(Recorder):
     def _open(self) -> None:
         """Read what another process has noted."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise CheckpointError(
-                f"checkpoint={str(self.folder)!r} is a file. Pass the path of a folder."
-            )
+            raise CheckpointError(f"{self.folder} is a file. Pass the path of a folder.")
         path = self.folder / _HEADER
         if not path.exists():
             return
@@ -86,7 +84,7 @@ class Checkpoint(Recorder):
         except BusyError as busy:
             raise CheckpointError(
                 f"{self.folder} holds the checkpoint of a fit that is running. Wait for it, or "
-                f"give this one a folder of its own, config_context(checkpoint=...)."
+                f"give this one a folder of its own, {format_parameter('checkpoint')}."
             ) from busy
         except OSError:
             pass  # nothing can be written there: what it holds can be read
@@ -290,7 +288,7 @@ def _surroundings() -> str:
 def _refusal(folder: Path, name: str, before: str, what: str, text: str) -> str:
     now = text if name == what else f"{what} {text}"
     return (
-        f"{folder} holds the checkpoint of another fit. Its {name}: {before}. This fit's: {now}. "
-        f"Go on with that fit, give this one a folder of its own, config_context(checkpoint=...), "
-        f"or delete {folder} to begin anew."
+        f"{folder} holds the checkpoint of another fit. Its {format_parameter(name)}: {before}. "
+        f"This fit's: {now}. Go on with that fit, give this one a folder of its own, "
+        f"{format_parameter('checkpoint')}, or delete {folder} to begin anew."
     )

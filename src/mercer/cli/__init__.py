@@ -1,6 +1,6 @@
-"""The command line: ``mercer fit | plan | transform | … ``.
+"""The command line: ``mercer fit | plan | transform | …``.
 
-Nothing heavy is imported before there is work to do: ``mercer --help`` answers at once.
+Heavy packages are imported only when a command needs them: ``mercer --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     code = 130
     try:
-        from mercer.cli.stops import stopped, stops
+        from mercer.cli.signals import interrupts, signal_code
 
-        with stops():
+        with interrupts():
             from mercer.cli.app import run
 
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while the command line was read, or before
-        from mercer.cli.stops import stopped
-    sys.exit(stopped() or code)  # typer has one code for all signals
+        from mercer.cli.signals import signal_code
+    sys.exit(signal_code() or code)  # typer has one code for all signals

@@ -1,4 +1,4 @@
-"""Estimators from options."""
+"""Estimators from the options of the command line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 from typing import Any
 
 from mercer import methods, rules
-from mercer.cli.errors import UsageError, unknown
-from mercer.cli.options import Model
+from mercer.cli.errors import UsageError, as_option, reject
+from mercer.cli.options import SCALES, Model
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -18,56 +18,55 @@ from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 
 COUNTS = ("all", *rules.NAMED)
-SCALES = ("zscore", "none")
 _FEW = 10
 _SHARE = 0.95
 
 
-def estimator(asked: Model, components: Any = _FEW) -> Any:
-    """Return the estimator that was asked for, unfitted.
-
-    With a kernel and no --components, it has `components`.
-    """
-    if asked.scale not in SCALES:
-        unknown("--scale", asked.scale, SCALES)
-    if asked.gap is not None and not 0 <= asked.gap < 1:
-        raise UsageError(f"--gap {asked.gap} must be between 0 and 1: 0.01 is one percent.")
-    given: dict[str, Any] = {"gap": asked.gap, "random_state": asked.seed}
-    if asked.kernel is None:
-        return _linear(asked, given)
-    made = KernelPCA(
-        _count(asked.components, components, kernel=True),
-        kernel=_kernel(asked.kernel),
-        gamma=_gamma(asked),
-        method=_method(asked),
-        **given,
+def build_estimator(options: Model, components: Any = _FEW) -> Any:
+    """Return the unfitted estimator; `components` is the default with a kernel."""
+    if options.scale not in SCALES:
+        reject("--scale", options.scale, SCALES)
+    if options.gap is not None and not 0 <= options.gap < 1:
+        raise UsageError(f"--gap {options.gap} must be between 0 and 1: 0.01 is one percent.")
+    shared: dict[str, Any] = {"gap": options.gap, "random_state": options.seed}
+    if options.kernel is None:
+        return _build_linear(options, shared)
+    preimages = ("auto", *PREIMAGES)
+    if options.preimage is not None and options.preimage not in preimages:
+        reject("--preimage", options.preimage, preimages)
+    return KernelPCA(
+        _parse_count(options.components, components, kernel=True),
+        kernel=_parse_kernel(options.kernel),
+        gamma=_parse_gamma(options),
+        method=_build_method(options),
+        preimage=options.preimage,
+        **shared,
     )
-    return _with_preimage(made, asked.preimage)
 
 
-def scaled_apart(asked: Model) -> bool:
-    """Tell whether columns are scaled by a step of their own; linear PCA does it itself."""
-    return asked.scale == "zscore" and asked.kernel is not None
+def needs_scaler(options: Model) -> bool:
+    """Return whether a step before the model scales the columns; linear PCA scales by itself."""
+    return options.scale == "zscore" and options.kernel is not None
 
 
-def _linear(asked: Model, given: dict[str, Any]) -> PCA:
+def _build_linear(options: Model, shared: dict[str, Any]) -> PCA:
     for name in ("gamma", "basis", "select", "preimage"):
-        if getattr(asked, name) is not None:
-            raise UsageError(f"--{name} is for kernel PCA: give a --kernel, as --kernel rbf, too.")
-    solver = asked.method or "auto"
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} is for kernel PCA: give a --kernel too, as --kernel rbf.")
+    solver = options.method or "auto"
     if solver not in NAMES:
         if solver in METHODS:
             raise UsageError(
                 f"--method {solver} is for kernel PCA: give a --kernel too. Linear PCA has "
                 f"{', '.join(NAMES)}."
             )
-        unknown("--method", solver, NAMES)
-    count = _count(asked.components, _SHARE, kernel=False)
-    return PCA(count, svd_solver=solver, scale=asked.scale == "zscore", **given)
+        reject("--method", solver, NAMES)
+    count = _parse_count(options.components, _SHARE, kernel=False)
+    return PCA(count, svd_solver=solver, scale=options.scale == "zscore", **shared)
 
 
-def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
-    """Return what n_components is."""
+def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
+    """Return n_components."""
     if text is None:
         return default
     if text == "all":
@@ -87,7 +86,7 @@ def _count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return percent / 100
     number = _number(text)
     if number is None:
-        unknown("--components", text, COUNTS)
+        reject("--components", text, COUNTS)
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:
@@ -107,10 +106,10 @@ def _number(text: str) -> float | None:
     return number if abs(number) < float("inf") else None
 
 
-def _kernel(text: str) -> str:
-    """Return a name as it is, and any other text once it has been read."""
+def _parse_kernel(text: str) -> str:
+    """Return the text of a kernel if it is valid."""
     if text == "precomputed":
-        raise UsageError("--kernel precomputed is not for files of rows; it is in Python.")
+        raise UsageError("--kernel precomputed is not for files of rows; use it in Python.")
     if text not in KERNELS:
         try:
             parse(text)
@@ -119,8 +118,8 @@ def _kernel(text: str) -> str:
     return text
 
 
-def _gamma(asked: Model) -> Any:
-    text, kernel = asked.gamma, asked.kernel or ""
+def _parse_gamma(options: Model) -> Any:
+    text, kernel = options.gamma, options.kernel or ""
     if text is None:
         return "median" if has_gamma(kernel) else None
     if not has_gamma(kernel):
@@ -137,49 +136,41 @@ def _gamma(asked: Model) -> Any:
     return number
 
 
-def _method(asked: Model) -> Any:
-    """Return a method's name, or the method itself where it is given a basis."""
-    name = asked.method or "auto"
+def _build_method(options: Model) -> Any:
+    """Return the name of a method, or the method itself if the user sets its basis."""
+    name = options.method or "auto"
     if name not in METHODS:
-        unknown("--method", name, METHODS)
-    if asked.select is not None and asked.select not in RULES:
-        unknown("--select", asked.select, tuple(RULES))
-    asked_for: dict[str, Any] = {"n_basis": asked.basis, "select": asked.select}
-    wanted = {key: value for key, value in asked_for.items() if value is not None}
-    if not wanted:
+        reject("--method", name, METHODS)
+    if options.select is not None and options.select not in RULES:
+        reject("--select", options.select, tuple(RULES))
+    values = {"n_basis": options.basis, "select": options.select}
+    params: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+    if not params:
         return name
     name = "subset" if name == "auto" else name
-    for key in wanted:
-        if key not in takes(name):
-            able = ", ".join(one for one in METHODS if key in takes(one))
-            option = "--basis" if key == "n_basis" else "--select"
-            raise UsageError(f"{option} is not for --method {name}; it is for {able}.")
-    if "n_basis" in wanted:
-        wanted["n_basis"] = _points(wanted["n_basis"])
-    return _class(name)(**wanted)
+    for key in params:
+        if key not in method_parameters(name):
+            others = ", ".join(one for one in METHODS if key in method_parameters(one))
+            raise UsageError(f"{as_option(key)} is not for --method {name}; it is for {others}.")
+    if options.basis is not None:
+        params["n_basis"] = _parse_basis(options.basis)
+    return _method_class(name)(**params)
 
 
-def _points(text: str) -> int | float:
+def _parse_basis(text: str) -> int | float:
     number = _number(text)
     if number is None or not (0 < number < 1 or (number >= 1 and number == int(number))):
         raise UsageError(f"--basis {text!r} must be a number of points, or a share of the rows.")
     return number if number < 1 else int(number)
 
 
-def _class(name: str) -> Any:
-    kinds = (getattr(methods, each) for each in methods.__all__)
-    return next(kind for kind in kinds if getattr(kind, "name", None) == name)
+def _method_class(name: str) -> Any:
+    classes = (getattr(methods, each) for each in methods.__all__)
+    return next(each for each in classes if getattr(each, "name", None) == name)
 
 
-def takes(name: str) -> tuple[str, ...]:
-    """Return the arguments that a method of kernel PCA takes."""
-    return () if name in ("auto", "exact") else tuple(inspect.signature(_class(name)).parameters)
-
-
-def _with_preimage(made: KernelPCA, name: str | None) -> KernelPCA:
-    if name is None:
-        return made
-    if name not in ("auto", *PREIMAGES):
-        unknown("--preimage", name, ("auto", *PREIMAGES))
-    made.set_params(preimage=name)
-    return made
+def method_parameters(name: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a method of kernel PCA."""
+    if name in ("auto", "exact"):
+        return ()
+    return tuple(inspect.signature(_method_class(name)).parameters)

@@ -1,38 +1,147 @@
-"""``mercer demo``: what Mercer does, in half a minute, ending with a report."""
+"""The demonstration: a plan, a fit, its certificate, noise removed, a report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import numpy as np
+import sklearn.decomposition
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+from sklearn.datasets import load_digits
 
-from mercer.cli import say
-from mercer.cli.options import Common
+import mercer
+from mercer import progress
+from mercer.cli.console import (
+    empty_table,
+    format_file,
+    format_seconds,
+    open_console,
+    pairs,
+    spectrum_table,
+)
+from mercer.kernels import RBF
+from mercer.messages import counted
 
-FOLDER = Path("mercer-demo")
+_CONSTANTS = (0.0, 1e3, 1e4)
+# An eigenvalue of float32 data that is off by more than this is wrong, not rounded.
+_WRONG = 1e-3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options(Common):
-    """What demo takes."""
+def show_all(folder: Path, *, quiet: bool = False) -> dict[str, Path | None]:
+    """Show everything, and return the files written."""
+    start = time.perf_counter()
+    out = Console(file=io.StringIO()) if quiet else open_console()
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits()
+    pca = _fit(out, digits.data)
+    _compare_accuracy(out, digits.data)
+    _denoise(out, digits.data / 16)
+    return _write_files(out, folder, pca, digits, start)
 
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Folder for the model and the report."),
-    ] = FOLDER
+
+def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
+    """Plan and fit; show the spectrum and the certificate."""
+    _title(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
+    pca = mercer.PCA(0.9)
+    _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it is going to do")
+    out.print(str(pca.plan(X)))
+    _code(out, "pca.fit(X)", "with a bar for every pass over the rows")
+    bars = progress.Bars()
+    if bars.display.console.is_terminal and not isinstance(out.file, io.StringIO):
+        with bars.display, progress.session(bars):
+            pca.fit(X)
+    else:
+        pca.fit(X)
+    _code(out, "pca.explained_variance_ratio_", counted(pca.n_components_, "component"))
+    out.print(spectrum_table(pca.explained_variance_ratio_))
+    _code(out, "pca.certificate_", "how close to optimal the result is")
+    out.print(str(pca.certificate_))
+    return pca
 
 
-EXAMPLES = ("mercer demo -o somewhere",)
+def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
+    """Add a constant to float32 data, which changes no component, and compare the eigenvalues."""
+    _title(out, "The same digits as float32, plus a constant")
+    out.print("\nAdding a constant does not change the components.")
+    out.print("Largest relative error of 10 eigenvalues:\n")
+    exact = mercer.PCA(10).fit(X).explained_variance_
+    table = empty_table(("constant", "scikit-learn", "Mercer"))
+    for constant in _CONSTANTS:
+        shifted = (X + constant).astype(np.float32)
+        cells = []
+        for PCA in (sklearn.decomposition.PCA, mercer.PCA):
+            error = float(np.abs(PCA(10).fit(shifted).explained_variance_ / exact - 1).max())
+            text = f"{float(f'{100 * error:.2g}'):g} %"
+            cells.append(Text(text, "red" if error > _WRONG else ""))
+        table.add_row(f"{constant:g}", *cells)
+    out.print(table)
 
 
-def demo(asked: Options, voice: say.Voice) -> say.Result:
-    """Show what Mercer does on handwritten digits: plan, fit, certificate, noise, report.
+def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
+    """Fit kernel PCA to clean digits, and denoise others."""
+    _title(out, "Kernel PCA of 1500 digits, and noise removed from others")
+    clean = X[1500:1504]
+    noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(clean.shape)
+    kpca = mercer.KernelPCA(60, kernel=RBF(0.05), preimage="distances", random_state=0)
+    _code(out, f"kpca = {kpca!r}")
+    out.print(str(kpca.plan(X[:1500])))
+    kpca.fit(X[:1500])
+    out.print(f"\n{kpca.certificate_.sentence}")
+    _code(out, "kpca.reconstruct(noisy)", "the digits, with noise, and without")
+    denoised = kpca.reconstruct(noisy)
+    # Images side by side in shades, two characters to a pixel.
+    shades = np.array(list(" ░▒▓█"))
+    for rows in (clean, noisy, denoised):
+        images = shades[(np.clip(rows, 0.0, 0.999) * 5).astype(int)].reshape(-1, 8, 8)
+        for line in range(8):
+            out.print("   ".join("".join(np.repeat(image[line], 2)) for image in images).rstrip())
+        out.print()
+    before, after = (((rows - clean) ** 2).mean() for rows in (noisy, denoised))
+    out.print(f"mean squared error {before:.3f} with noise, {after:.3f} without")
 
-    The data come with scikit-learn. The folder is made, and files of an earlier demo replaced.
-    """
-    from mercer.cli import show
 
-    made = show.everything(asked.output, quiet=asked.json)
-    return say.Result({key: None if path is None else str(path) for key, path in made.items()})
+def _write_files(
+    out: Console, folder: Path, pca: mercer.PCA, digits: Any, start: float
+) -> dict[str, Path | None]:
+    """Write the model and its report."""
+    _title(out, "A model file, and a report to look at")
+    model, page = folder / "digits.mercer", folder / "report.html"
+    origin = {"command": "mercer demo", "file": "sklearn.datasets.load_digits", "seed": 0}
+    _code(out, f'mercer.save(pca, "{model}")', "arrays and a header; no pickle")
+    mercer.save(pca, model, origin=origin)
+    report: Path | None = page
+    try:
+        from mercer.report import write_report
+
+        write_report(
+            pca,
+            digits.data,
+            page,
+            labels=digits.target,
+            image_shape=(8, 8),
+            title="Handwritten digits",
+            origin=origin,
+        )
+        last = ("report", format_file(page.resolve()))
+    except ImportError as error:
+        report, last = None, ("no report", str(error))
+    # The page is what to look at next: its path stands last.
+    seconds = format_seconds(time.perf_counter() - start)
+    out.print(pairs([("model", format_file(model)), ("time", seconds), last]))
+    return {"model": model, "report": report}
+
+
+def _title(out: Console, text: str) -> None:
+    out.print()
+    out.print(Rule(Text(text, "bold"), style="cyan") if out.is_terminal else f"— {text}")
+
+
+def _code(out: Console, code: str, comment: str = "") -> None:
+    out.print()
+    out.print(Text.assemble((code, "bold"), f"   {comment}" if comment else ""))
+    out.print()

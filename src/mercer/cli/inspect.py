@@ -1,45 +1,43 @@
-"""``mercer inspect``: what a model file says of itself."""
+"""``mercer inspect``: the header of a model file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from mercer.cli import say
-from mercer.cli.options import Common
+from mercer.cli.console import Reporter, Result, pairs, spectrum_table
+from mercer.cli.options import Common, argument
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Common):
-    """What inspect takes."""
+class InspectOptions(Common):
+    """Options of inspect."""
 
-    model: Annotated[Path, typer.Argument(help="Model file.", show_default=False)]
-
-
-EXAMPLES = ("mercer inspect iris.mercer",)
+    model: Path = argument("Model file.")
 
 
-def inspect(asked: Options, voice: say.Voice) -> say.Result:
+def inspect(options: InspectOptions, reporter: Reporter) -> Result:
     """Show what is in a model file: kernel, method, spectrum, certificate, data, versions.
 
     Reads only the header, not the arrays.
-    """
-    from dataclasses import asdict
 
-    from mercer.cli import outputs
+    Examples
+    --------
+    $ mercer inspect iris.mercer
+    """
+    from mercer.cli.rows import check_model
     from mercer.modelfile import read_header
 
-    outputs.there(asked.model)
-    header = read_header(asked.model)
-    return say.Result({"file": str(asked.model), **asdict(header)}, _shown(asked.model, header))
+    check_model(options.model)
+    header = read_header(options.model)
+    return Result({"file": str(options.model), **asdict(header)}, _shown(options.model, header))
 
 
 def _shown(path: Path, header: Any) -> list[Any]:
-    names = header.feature_names
+    names, width = header.feature_names, header.n_features
+    columns = "" if width is None else f"{width}: {_text(names)}" if names else str(width)
     lines = [
         ("file", str(path)),
         ("model", header.estimator),
@@ -47,57 +45,43 @@ def _shown(path: Path, header: Any) -> list[Any]:
         ("method", header.method),
         ("before it", ", ".join(header.preprocessing)),
         ("parameters", _parameters(header)),
-        ("columns", _columns(header.n_features, names)),
+        ("columns", columns),
     ]
-    shown: list[Any] = [say.pairs((name, text) for name, text in lines if text)]
-    shares = _shares(header.spectrum)
+    shown: list[Any] = [pairs((name, text) for name, text in lines if text)]
+    shares = header.spectrum.get("shares", ()) if isinstance(header.spectrum, dict) else ()
+    shares = [float(share) for share in shares if isinstance(share, int | float)]
     if shares:
-        shown += ["", say.spectrum(shares)]
+        shown += ["", spectrum_table(shares)]
     sentence = (header.certificate or {}).get("sentence")
     if sentence:
         shown += ["", str(sentence).replace("\n", " ")]
     about = [
-        *((key, _told(key, value)) for key, value in (header.origin or {}).items()),
+        *((key, _text(value, key == "notes")) for key, value in (header.origin or {}).items()),
         ("fingerprint", header.fingerprint),
         ("made", header.created),
         ("versions", ", ".join(f"{key} {text}" for key, text in header.versions.items())),
         ("format", str(header.format)),
         ("checksum", header.checksum),
     ]
-    return [*shown, "", say.pairs((name, text) for name, text in about if text)]
+    return [*shown, "", pairs((name, text) for name, text in about if text)]
 
 
 def _parameters(header: Any) -> str:
-    """Return the parameters that are not what they are by default."""
+    """Write the parameters that differ from their defaults."""
     import mercer
 
     kind = getattr(mercer, header.estimator, None) if header.estimator in mercer.__all__ else None
-    usual = {} if kind is None else signature(kind).parameters
+    defaults = {} if kind is None else signature(kind).parameters
     return ", ".join(
         f"{key}={text}"
         for key, text in header.parameters.items()
-        if key not in usual or repr(usual[key].default) != text
+        if key not in defaults or repr(defaults[key].default) != text
     )
 
 
-def _columns(d: int | None, names: list[str] | None) -> str:
-    if d is None:
-        return ""
-    return f"{d}: {_text(names)}" if names else str(d)
+def _text(value: Any, lines: bool = False) -> str:
+    from mercer.data.errors import format_names
 
-
-def _shares(spectrum: Any) -> list[float]:
-    found = spectrum.get("shares", ()) if isinstance(spectrum, dict) else ()
-    return [float(share) for share in found if isinstance(share, int | float)]
-
-
-def _told(key: str, value: Any) -> str:
-    if value is None:
-        return ""
-    return "\n".join(value) if key == "notes" and isinstance(value, list) else _text(value)
-
-
-def _text(value: Any) -> str:
-    from mercer.data.errors import listed
-
-    return listed(value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return "\n".join(value) if lines else format_names(value)
+    return "" if value is None else str(value)

@@ -18,7 +18,7 @@ from mercer.data.device import (
     placed,
     resident,
 )
-from mercer.data.entrywise import Levelled, Scaled, Stored
+from mercer.data.entrywise import Levelled, ScaledSource, Stored
 from mercer.data.feature_map import FeatureMap
 from mercer.data.fingerprint import fingerprint, joint_fingerprint
 from mercer.data.finite import (
@@ -46,7 +46,7 @@ __all__ = [
     "Mapped",
     "NpySource",
     "Resident",
-    "Scaled",
+    "ScaledSource",
     "Search",
     "Seen",
     "Source",

@@ -32,7 +32,7 @@ class Entrywise(Mapped):
         return np.concatenate([self.read(int(i), int(i) + 1).toarray() for i in at])
 
 
-class Scaled(Entrywise):
+class ScaledSource(Entrywise):
     """Rows divided by a power of two, which loses nothing."""
 
     def __init__(self, source: Source, exponent: int) -> None:
@@ -45,7 +45,7 @@ class Scaled(Entrywise):
 
     def transposed(self) -> Source | None:
         columns = self.source.transposed()
-        return None if columns is None else Scaled(columns, self.exponent)
+        return None if columns is None else ScaledSource(columns, self.exponent)
 
 
 class Levelled(Entrywise):

@@ -1,35 +1,36 @@
-"""What is wrong with a file of rows."""
+"""Errors about files, and the guard that notices when a file changes while it is read."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-# Names of columns that a message lists before it gives their number.
+# Names that a message lists before it gives their number.
 _SHOWN = 10
 
 
 class FileError(ValueError):
-    """A file that does not hold what its format promises, or not what was asked of it."""
+    """The contents of a file do not match its format, or lack what was requested."""
 
 
 class BudgetError(MemoryError):
-    """Rows that the memory budget does not hold."""
+    """The memory budget is too small."""
 
 
 class MissingValues(ValueError):  # noqa: N818
-    """Rows with entries that are missing.
+    """Rows have missing entries.
 
     Attributes
     ----------
     missing : dict
-        How many entries are missing, by column.
+        Number of missing entries by column.
     estimator : tuple of str or None
-        Module, name and arguments of `fit` of the estimator that was to be fitted to the rows.
+        Module, name and arguments of `fit` of the estimator that was fitted to the rows.
 
     Examples
     --------
@@ -44,21 +45,26 @@ class MissingValues(ValueError):  # noqa: N818
         self.estimator: tuple[str, str, str] | None = None
 
     def __str__(self) -> str:
+        return (
+            f"{self.summary} Impute missing values, for example with the mean of the column: "
+            f"{self.remedy}. Or drop those rows or columns."
+        )
+
+    @property
+    def summary(self) -> str:
+        """Numbers of missing values by column, as a sentence."""
         most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
         rest = len(most) - _SHOWN
         columns = "column" if rest == 1 else "columns"
         others = f" and of {rest} more {columns}" if rest > 0 else ""
         total = sum(self.missing.values())
-        return (
-            f"{self.path}: {total} value{'s are' if total > 1 else ' is'} missing: {shown}{others}."
-            f" Impute missing values, for example with the mean of the column: {self.remedy}; on "
-            f"the command line --impute mean. Or drop those rows or columns."
-        )
+        values = "values are" if total > 1 else "value is"
+        return f"{self.path}: {total} {values} missing: {shown}{others}."
 
     @property
     def remedy(self) -> str:
-        """Lines of Python that impute the values, between semicolons."""
+        """Lines of Python that impute the values, separated by semicolons."""
         lines = [
             "from sklearn.impute import SimpleImputer",
             "from mercer.data.files import read_table",
@@ -66,38 +72,77 @@ class MissingValues(ValueError):  # noqa: N818
         ]
         if self.estimator is None:
             return "; ".join([*lines, "X = SimpleImputer().fit_transform(X)"])
-        module, name, given = self.estimator
+        module, name, arguments = self.estimator
         lines[1:1] = ["from sklearn.pipeline import make_pipeline", f"from {module} import {name}"]
-        model = f"model = make_pipeline(SimpleImputer(), {name}()).fit({given})"
+        model = f"model = make_pipeline(SimpleImputer(), {name}()).fit({arguments})"
         return "; ".join([*lines, model])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.missing), {"estimator": self.estimator}
 
 
-def listed(names: Iterable[str]) -> str:
-    """Write names for people: quoted, and not more than fit a message."""
-    every = [repr(name if len(name) <= 60 else name[:59] + "…") for name in names]
-    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return ", ".join(every[:_SHOWN]) + more
+class FileGuard:
+    """Time of change, size and inode of files, compared before every read.
+
+    A change within one clock tick of the file system that keeps the size goes unnoticed.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
+        self.state = {Path(path): _state(os.stat(path)) for path in paths}
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(size for _, size, _ in self.state.values())
+
+    def check(self, path: Path, file: int | None = None) -> None:
+        """Raise if a file has changed; `file` is its descriptor where it is open."""
+        try:
+            now = os.stat(path if file is None else file)
+        except FileNotFoundError:
+            raise FileError(
+                f"{path} was removed while it was being read. Put it back, and fit it again."
+            ) from None
+        if _state(now) != self.state[path]:
+            raise FileError(f"{path} changed while it was being read. Fit it again.")
+
+    def check_all(self) -> None:
+        """Raise if any of the files has changed."""
+        for path in self.state:
+            self.check(path)
+
+
+def _state(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def format_names(names: Iterable[str]) -> str:
+    """Format names for a message: quoted, and not more than fit into it."""
+    quoted = [repr(name if len(name) <= 60 else name[:59] + "…") for name in names]
+    more = f" and {len(quoted) - _SHOWN} more" if len(quoted) > _SHOWN else ""
+    return ", ".join(quoted[:_SHOWN]) + more
 
 
 @contextlib.contextmanager
-def decoding(path: Path | str, what: str) -> Iterator[None]:
-    """Say in one way that a file is not what it should be, whatever library finds out."""
+def file_errors(path: Path | str, format: str) -> Iterator[None]:
+    """Turn whatever a library raises about a file into a `FileError`."""
     try:
         yield
     except (FileError, MissingValues, BudgetError, ImportError):
         raise
     except OSError as error:
         if error.filename is not None or error.errno in _DISK:
-            raise  # of the system: no such file, no permission, no space
-        raise _bad(path, what, error) from error
+            raise  # from the system: no such file, no permission, no space
+        raise _unreadable(path, format, error) from error
     except Exception as error:
-        raise _bad(path, what, error) from error
+        raise _unreadable(path, format, error) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust code, as in Polars
+            raise
+        raise _unreadable(path, format, error) from error
 
 
-def _bad(path: Path | str, what: str, error: Exception) -> FileError:
+def _unreadable(path: Path | str, format: str, error: BaseException) -> FileError:
     text = " ".join(str(error).split())
     reason = f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-    return FileError(f"{path} could not be read as {what} ({reason}). Write it again.")
+    return FileError(f"{path} could not be read as {format} ({reason}). Write it again.")

@@ -9,6 +9,7 @@ import numpy as np
 from mercer.arrays import Array, is_dask, is_finite, to_numpy
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
+from mercer.messages import format_parameter
 
 # What the indices of an array of so many dimensions count.
 _PLACES: dict[int, tuple[str, ...]] = {
@@ -36,7 +37,7 @@ def not_finite(
     name = "" if source.names is None else f" ({source.names[column]!r})"
     return ValueError(
         f"Input {called} contains {what}: the first is in row {row}, column {column}{name}. "
-        f"Drop such rows or {remedy}, for example with sklearn.impute.SimpleImputer."
+        f"Drop such rows or {remedy}, for example with {format_parameter('impute', 'mean')}."
     )
 
 

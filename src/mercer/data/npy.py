@@ -14,8 +14,7 @@ import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
 from mercer.atomic_write import whole
-from mercer.data.errors import FileError
-from mercer.data.file_guard import Stamp
+from mercer.data.errors import FileError, FileGuard
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
 
@@ -33,7 +32,7 @@ class NpySource(Source):
         self.dtype = working_dtype(self.stored)
         # What lies one after the other in the file: rows, or columns in Fortran order.
         self.contiguous = not fortran
-        self.stamp = Stamp([self.path])
+        self.guard = FileGuard([self.path])
 
     @property
     def row_bytes(self) -> int:
@@ -88,10 +87,10 @@ class NpySource(Source):
         try:
             file = self.path.open("rb", buffering=0)
         except FileNotFoundError:
-            self.stamp.check(self.path)  # says that it was removed
+            self.guard.check(self.path)  # says that it was removed
             raise
         try:
-            self.stamp.check(self.path, file.fileno())
+            self.guard.check(self.path, file.fileno())
         except FileError:
             file.close()
             raise

@@ -19,7 +19,7 @@ from mercer.data.errors import BudgetError
 from mercer.data.feature_map import FeatureMap
 from mercer.data.fold import Block, Collect, Fold
 from mercer.data.prefetch import ahead
-from mercer.messages import counted
+from mercer.messages import counted, format_parameter
 
 if TYPE_CHECKING:
     from mercer.data.remote import Elsewhere
@@ -296,7 +296,7 @@ class Source(ABC):
             raise BudgetError(
                 f"The memory budget of {format_bytes(settings.budget)} is too small: to work on "
                 f"{_size(self.shape)}, one row at a time, takes {needed}. Raise it with "
-                f"config_context(memory=...)."
+                f"{format_parameter('memory')}."
             )
         rows = int(min(n, wanted, room // alive))
         # An equal number of blocks for every worker; of uneven rows, four.
@@ -321,7 +321,7 @@ class Source(ABC):
             raise BudgetError(
                 f"All rows of {type(self).__name__} of shape {self.shape} must be brought here, "
                 f"and take {format_bytes(needed)}, more than the memory budget of "
-                f"{format_bytes(room)}. Raise it with config_context(memory=...), or fit on a "
+                f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or fit on a "
                 f"basis, such as method=Subset(1000)."
             )
         return self.collect()

@@ -57,7 +57,7 @@ from mercer.estimators.stream import (
     warn_if_forgotten,
 )
 from mercer.estimators.validation import check_rows, from_file, row_names
-from mercer.messages import counted, percent, warn
+from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
 from mercer.planning import Plan, alternatives
 from mercer.problem import Problem
@@ -338,31 +338,32 @@ class Projecting(
             warn(
                 f"the solver stopped before it converged{'' if np.isnan(worst) else largest}. "
                 f"certificate_ shows what this means for each component; "
-                f'{parameter}="auto" converges.',
+                f"{format_parameter(parameter, 'auto')} converges.",
                 ConvergenceWarning,
             )
+        gap = format_parameter("gap", self.gap)
         if self.gap is not None and self.n_components in (None, "all"):
             warn(
-                f"gap={self.gap} has no effect: all components are computed, and together they "
-                f"explain all of the variance. Set n_components, such as n_components=10."
+                f"{gap} has no effect: all components are computed, and together they explain all "
+                f"of the variance. Set {format_parameter('n_components', 10)}, for example."
             )
         if self.gap is not None and found.gap.kind == "estimate":
             warn(
-                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is an estimate: no "
-                f"bound is known. {remedy}",
+                f"{gap} was asked for, and {float(found.gap):.2g} is an estimate: no bound is "
+                f"known. {remedy}",
                 ConvergenceWarning,
             )
         elif self.gap is not None and self._too_few and 1.0 - found.captured > self.gap:
             warn(
-                f"gap={self.gap} was asked for with n_components={self.n_components}, and only "
-                f"{len(found.eigenvalues)} could be found, which explain {percent(found.captured)} "
-                f"of the variance. {remedy}",
+                f"{gap} was asked for with {format_parameter('n_components', self.n_components)}, "
+                f"and only {len(found.eigenvalues)} could be found, which explain "
+                f"{percent(found.captured)} of the variance. {remedy}",
                 ConvergenceWarning,
             )
         elif self.gap is not None and found.gap > self.gap:
             warn(
-                f"gap={self.gap} was asked for, and gap={float(found.gap):.2g} is what could be "
-                f"certified. {remedy}",
+                f"{gap} was asked for, and {float(found.gap):.2g} is what could be certified. "
+                f"{remedy}",
                 ConvergenceWarning,
             )
 

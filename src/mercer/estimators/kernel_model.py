@@ -17,7 +17,7 @@ from mercer.arrays import Array, Matrix, like, moved, to_numpy
 from mercer.data import Source, at_home
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
-from mercer.messages import warn
+from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import Found, Preimage, as_preimage, suited_to
 from mercer.preimage.ridge import require_gram_fits, solve_ridge
@@ -173,10 +173,12 @@ class KernelModel(Projecting):
     def _require_feature_space(self) -> None:
         """Raise if pre-images are requested of random features, which approximate the kernel."""
         if self.preimage not in (None, "auto"):
-            raise ValueError(
-                f"preimage={self.preimage!r} needs components in the kernel's feature space, and "
-                f"random features have none. Use fit_inverse_transform=True, which learns from "
-                f'scores, or method="subset".'
+            raise ParameterError(
+                "preimage",
+                self.preimage,
+                f"needs components in the kernel's feature space, and random features have none. "
+                f"Use fit_inverse_transform=True, which learns from scores, or "
+                f"{format_parameter('method', 'subset')}.",
             )
 
     def _fit_inverse(self, problem: KernelProblem) -> None:

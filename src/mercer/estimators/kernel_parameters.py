@@ -13,7 +13,7 @@ from mercer.data import ArraySource, Source, SparseSource, StringSource, as_sour
 from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
 from mercer.kernels.base import KERNELS
 from mercer.kernels.stationary import DistanceDecay, Stationary
-from mercer.messages import warn
+from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.methods.preparation import column_statistics
 from mercer.problem import KernelProblem, Problem
@@ -56,9 +56,10 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
 def _check_input(kernel: Kernel, strings: bool) -> Kernel:
     """Return a kernel that takes such samples, or raise."""
     if kernel.takes not in ("strings" if strings else "vectors", "anything"):
-        raise ValueError(
-            f"kernel={kernel!r} takes {kernel.takes}, and X holds "
-            f"{'strings' if strings else 'numbers'}."
+        raise ParameterError(
+            "kernel",
+            kernel,
+            f"takes {kernel.takes}, and X holds {'strings' if strings else 'numbers'}.",
         )
     return kernel
 
@@ -168,12 +169,10 @@ def _remedy(parameter: Any, kernel: Kernel, size: str) -> str:
     if not isinstance(kernel, DistanceDecay):
         other, better = ("small", "larger") if size == "large" else ("large", "smaller")
         return f"The length of {kernel!r} is {other} for these rows: choose a {better} one."
-    remedy = 'gamma="median"'
+    remedy = format_parameter("gamma", "median")
     if not isinstance(parameter, str):
         remedy = f"{type(kernel).__name__}.from_median(X)"
     elif not has_gamma(parameter):
-        remedy = f'kernel="{kernel.name}" with {remedy}'
-    return (
-        f"gamma={kernel.gamma:.3g} is {size} for these rows: try {remedy}; scaling the columns may "
-        f"help too."
-    )
+        remedy = f"{format_parameter('kernel', kernel.name)} with {remedy}"
+    gamma = format_parameter("gamma", float(f"{kernel.gamma:.3g}"))
+    return f"{gamma} is {size} for these rows: try {remedy}; scaling the columns may help too."

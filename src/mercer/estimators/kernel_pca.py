@@ -27,7 +27,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
-from mercer.messages import percent, warn
+from mercer.messages import format_parameter, percent, warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -441,10 +441,13 @@ class KernelPCA(KernelModel):
         on_basis = isinstance(method, OnBasis)
         if isinstance(self.n_components, Integral) and k < min(self.n_components, n):
             count = {0: "no component has", 1: "only 1 component has"}
-            where = " in the span of the basis. A larger n_basis may find more"
+            where = (
+                f" in the span of the basis. A larger {format_parameter('n_basis')} may find more"
+            )
             warn(
-                f"n_components={self.n_components}, but {count.get(k, f'only {k} components have')}"
-                f" a variance above rounding error{where if on_basis else ''}."
+                f"{format_parameter('n_components', self.n_components)}, but "
+                f"{count.get(k, f'only {k} components have')} a variance above rounding error"
+                f"{where if on_basis else ''}."
             )
         # With partial_fit a basis is what the user chose.
         if self.method == "auto" and self.gap is None and on_basis and not streams:
@@ -452,8 +455,9 @@ class KernelPCA(KernelModel):
                 f"kernel PCA of all {n} rows would take too much memory or time, so {method!r} was "
                 f"used: within {percent(certificate.gap, up=True)} of optimal "
                 f"({certificate.gap.label}), probably within "
-                f"{percent(certificate.gap_estimate, up=True)}. Set gap=0.01 for components "
-                f'certified within 1 %, or method="exact" for all rows.',
+                f"{percent(certificate.gap_estimate, up=True)}. Set "
+                f"{format_parameter('gap', 0.01)} for components certified within 1 %, or "
+                f"{format_parameter('method', 'exact')} for all rows.",
                 ConvergenceWarning,
             )
         if not streams:

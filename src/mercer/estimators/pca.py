@@ -18,7 +18,7 @@ from mercer.estimators.session import fit_context
 from mercer.estimators.stream import stream_method
 from mercer.estimators.validation import tamed
 from mercer.linalg.solvers import Randomized
-from mercer.messages import warn
+from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Method
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
@@ -248,14 +248,18 @@ class PCA(LinearModel):
         asked, most = self.n_components, min(n, d)
         part = solver in ("arpack", "randomized")
         if asked == "mle" and part:
-            raise ValueError(
-                f"n_components='mle' cannot be a string with svd_solver={solver!r}: it needs the "
-                f'whole spectrum. Use svd_solver="auto".'
+            raise ParameterError(
+                "n_components",
+                asked,
+                f"cannot be a string with {format_parameter('svd_solver', solver)}: it needs the "
+                f"whole spectrum. Use {format_parameter('svd_solver', 'auto')}.",
             )
         if isinstance(asked, Integral) and not int(part) <= int(asked) <= most:
-            raise ValueError(
-                f"n_components={asked} must be between {int(part)} and "
-                f"min(n_samples, n_features)={most} with svd_solver={solver!r}"
+            raise ParameterError(
+                "n_components",
+                asked,
+                f"must be between {int(part)} and min(n_samples, n_features)={most} with "
+                f"{format_parameter('svd_solver', solver)}",
             )
 
     def _randomized(self) -> Randomized:
@@ -296,4 +300,4 @@ class PCA(LinearModel):
                 "X has no variance: every row is the same. The components are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
-        self._warn_quality("svd_solver", 'svd_solver="full" is exact.')
+        self._warn_quality("svd_solver", f"{format_parameter('svd_solver', 'full')} is exact.")

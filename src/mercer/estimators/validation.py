@@ -15,7 +15,7 @@ from mercer.data import (
     Block,
     Fold,
     Resident,
-    Scaled,
+    ScaledSource,
     Source,
     SparseSource,
     StringSource,
@@ -28,9 +28,15 @@ from mercer.data import (
     require_finite_entries,
     require_present,
 )
-from mercer.data.files import NAMELESS, id_names, read_source, split
-from mercer.data.files.lines import as_table
-from mercer.data.files.roles import Ask
+from mercer.data.files import (
+    NAMELESS,
+    Request,
+    id_names,
+    read_source,
+    split_path,
+    table_advice,
+)
+from mercer.messages import format_parameter
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -56,11 +62,11 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     if isinstance(X, (Source, os.PathLike, str)):
         source = as_source(X if reset else from_file(estimator, X))
         if isinstance(source, StringSource):
-            ask = Ask(str(X), direct=not isinstance(X, Source))
+            request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
-                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. For "
-                f"strings there is KernelPCA with a kernel of strings."
-                f"{as_table(source.strings, ask)}"
+                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. KernelPCA "
+                f"takes strings with {format_parameter('kernel', 'substring')}."
+                f"{table_advice(source.strings, request)}"
             )
         _check_features(estimator, source, reset)
     elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):
@@ -83,7 +89,7 @@ def from_file(estimator: Any, X: Any) -> Any:
     names = getattr(estimator, "feature_names_in_", None)
     if not isinstance(X, (os.PathLike, str)):
         return X
-    if names is None or split(X)[0].suffix.lower() in NAMELESS:
+    if names is None or split_path(X)[0].suffix.lower() in NAMELESS:
         return as_source(X)
     return read_source(X, columns=[str(name) for name in names], quiet=True)
 
@@ -258,7 +264,9 @@ def tamed(source: Source, *, center: bool) -> tuple[Source, int]:
             return source, 0
         largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
     exponent = _exponent(largest, source)
-    return (Scaled(source, exponent).weighted(source.weights) if exponent else source), exponent
+    return (
+        ScaledSource(source, exponent).weighted(source.weights) if exponent else source
+    ), exponent
 
 
 def _exponent(largest: float, source: Source) -> int:

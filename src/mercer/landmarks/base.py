@@ -1,116 +1,182 @@
-"""What a landmark rule is: rows in, a basis out."""
+"""What a landmark rule is, and how rules draw rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.arrays import Vector
+from mercer.checks import check_whole
 from mercer.config import format_bytes, get_config
 from mercer.data import StringSource
 from mercer.linalg.span import Basis
+from mercer.messages import format_parameter
 from mercer.params import Params
 from mercer.problem import KernelProblem
 
+Rows = Any
+"""Indices of rows: a list or an array of int."""
+
+
+class SelectionCost(NamedTuple):
+    """Cost of choosing m landmarks among n rows of d columns, for the plan.
+
+    Attributes
+    ----------
+    passes : int
+        Passes over the rows; the fewest if their number depends on the data.
+    work : float
+        Floating-point operations.
+    memory : float
+        Bytes.
+    """
+
+    passes: int = 0
+    work: float = 0.0
+    memory: float = 0.0
+
 
 class Landmarks(Params, ABC):
-    """A rule by which points of a basis are chosen."""
+    """A rule that chooses the points of a basis.
+
+    A rule of your own defines `name` and `select`; `cost` tells the plan what it takes.
+
+    Examples
+    --------
+    >>> from mercer import KernelPCA
+    >>> from mercer.landmarks import Landmarks
+    >>> from mercer.landmarks.base import row_basis
+    >>> from mercer.methods import Subset
+    >>> from sklearn.datasets import load_iris
+    >>> class First(Landmarks):
+    ...     name = "first"
+    ...
+    ...     def select(self, problem, m):
+    ...         return row_basis(problem, range(m))
+    >>> KernelPCA(2, kernel="rbf", method=Subset(9, First())).fit(load_iris().data).X_fit_.shape
+    (9, 4)
+    """
 
     name: str
     takes = "anything"
-    """What rows must be: "vectors", or "anything"."""
+    """The rows that the rule accepts: "vectors" or "anything"."""
 
     @abstractmethod
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        """Choose m points."""
+        """Choose m landmarks."""
 
-    @property
-    def passes(self) -> int:
-        """Passes over the rows; of a rule whose steps depend on the data, the fewest."""
-        return 0
-
-    def work(self, n: int, d: int, m: int) -> float:
-        """Return how many floating-point operations the choice takes."""
-        return 0.0
-
-    def memory(self, n: int, d: int, m: int) -> float:
-        """Return how many bytes the choice takes."""
-        return 0.0
+    def cost(self, n: int, d: int, m: int) -> SelectionCost:
+        """Return the cost of choosing m landmarks among n rows of d columns."""
+        return SelectionCost()
 
     def check(self, problem: KernelProblem) -> None:
-        """Refuse rows that the rule has no meaning for."""
-        if self.takes == "anything":
+        """Refuse rows that the rule does not accept."""
+        strings = isinstance(problem.source, StringSource)
+        if self.takes == "anything" or not (strings or problem.kernel is None):
             return
-        given = "strings" if isinstance(problem.source, StringSource) else None
-        given = "a precomputed kernel matrix" if problem.kernel is None else given
-        if given is not None:
-            from mercer.landmarks import RULES
-
-            others = sorted(name for name, rule in RULES.items() if rule.takes == "anything")
-            raise ValueError(
-                f"{self!r} takes the mean of rows of numbers, and was given {given}. "
-                f"Choose the basis by one of {', '.join(others)}."
-            )
+        rows = "strings" if strings else "a precomputed kernel matrix"
+        raise ValueError(
+            f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for any "
+            f"kind of rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
+        )
 
 
-def drawn(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
-    """Draw m different rows, each with a probability in proportion to its size.
+class CandidateLandmarks(Landmarks):
+    """A rule that chooses among candidates: rows drawn with equal probability.
 
-    Systematic sampling of a random order (Madow 1949): a row is drawn with probability
-    min(1, c·size), exactly, so it stands for one over that many rows, as Horvitz & Thompson
-    (1952) have it. Of sizes that are all equal it is a plain random sample.
+    Attributes
+    ----------
+    candidates : int or None
+        Number of candidates. None: a default that fits a quarter of the memory budget.
+    fewest, per_landmark : int
+        That default: at least so many, and so many for every landmark.
     """
-    at, chance = systematic(problem.rng, sizes, m)
+
+    candidates: int | None
+    fewest, per_landmark = 2000, 2
+
+    def n_candidates(self, n: int, m: int) -> int:
+        """Return the number of candidates for m landmarks among n rows."""
+        if self.candidates is not None:
+            return min(n, max(m, int(self.candidates)))
+        default = max(self.fewest, self.per_landmark * m)
+        return min(n, max(m, min(default, self._most_candidates(n, get_config().budget // 4))))
+
+    def _most_candidates(self, n: int, nbytes: int) -> int:
+        """Return the number of candidates whose kernel with n rows fits so many bytes."""
+        return nbytes // (8 * n)
+
+    def _draw_candidates(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
+        if self.candidates is not None:
+            check_whole(self, "candidates")
+        return draw_rows(problem, self.n_candidates(problem.source.shape[0], m))
+
+
+def row_basis(problem: KernelProblem, rows: Rows, counts: Vector | None = None) -> Basis:
+    """Return the basis of these rows."""
+    rows = np.asarray(rows, dtype=np.intp)
+    points = None if problem.kernel is None else problem.source.take(rows)
+    return Basis(points, rows, counts)
+
+
+def weighted_row_indices(problem: KernelProblem) -> np.ndarray[Any, Any]:
+    """Return the rows of positive weight."""
     weights = problem.source.weights
-    return taken(problem, at, (1.0 if weights is None else weights[at]) / chance)
+    return np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights > 0)
 
 
-def systematic(
+def draw_rows(problem: KernelProblem, size: int) -> np.ndarray[Any, Any]:
+    """Return rows of positive weight, drawn with equal probability, in order."""
+    rows = weighted_row_indices(problem)
+    return rows if size >= len(rows) else np.sort(problem.rng.choice(rows, size, replace=False))
+
+
+def sample_basis(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
+    """Draw m different rows with probabilities proportional to their sizes.
+
+    A row drawn with probability p counts as 1/p rows (Horvitz & Thompson 1952).
+    """
+    rows, probability = systematic_sample(problem.rng, sizes, m)
+    weights = problem.source.weights
+    return row_basis(problem, rows, (1.0 if weights is None else weights[rows]) / probability)
+
+
+def systematic_sample(
     rng: np.random.Generator, sizes: Vector, m: int
 ) -> tuple[np.ndarray[Any, Any], Vector]:
-    """Draw m different rows; return them in order, and the probability that each had."""
-    n, chance = len(sizes), inclusion(sizes, m)
+    """Draw m different rows; return them in order, with their probabilities.
+
+    Systematic sampling of a random order (Madow 1949): a row is drawn with probability
+    min(1, c·size), exactly. With equal sizes it is a simple random sample.
+    """
+    n, probability = len(sizes), inclusion_probabilities(sizes, m)
     order = rng.permutation(n)
-    ends = np.cumsum(chance[order])
-    at = order[np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)]
-    at.sort()
-    return at, chance[at]
+    ends = np.cumsum(probability[order])
+    drawn = np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)
+    rows = np.sort(order[drawn])
+    return rows, probability[rows]
 
 
-def inclusion(sizes: Vector, m: int) -> Vector:
-    """Return min(1, c·size), with the c that makes them add up to m."""
+def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
+    """Return min(1, c·size), with the c for which they sum to m."""
     sizes = np.asarray(sizes, np.float64)
-    if int((sizes > 0).sum()) < m:
+    available = int((sizes > 0).sum())
+    if available < m:
         raise ValueError(
-            f"only {int((sizes > 0).sum())} rows can be drawn, and n_basis={m} were asked for. "
-            f"Take a smaller basis, or select='uniform'."
+            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
+            f"smaller basis, or {format_parameter('select', 'uniform')}."
         )
     certain = np.zeros(len(sizes), bool)
     while True:
         rest = float(sizes[~certain].sum())
-        chance = np.where(certain, 1.0, sizes * ((m - certain.sum()) / rest if rest > 0 else 0.0))
-        more = (chance > 1.0) & ~certain
-        if not more.any():
-            return np.minimum(chance, 1.0)
-        certain |= more
-
-
-def taken(problem: KernelProblem, at: Any, counts: Vector | None = None) -> Basis:
-    """Return rows as a basis."""
-    at = np.asarray(at, dtype=np.intp)
-    points = None if problem.kernel is None else problem.source.take(at)
-    return Basis(points, at, counts)
-
-
-def pool(problem: KernelProblem, size: int) -> np.ndarray[Any, Any]:
-    """Return rows drawn with equal chances, in order; those of a weight above zero."""
-    weights = problem.source.weights
-    there = np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights > 0)
-    if size >= len(there):
-        return there
-    return np.sort(problem.rng.choice(there, size, replace=False))
+        scale = (m - certain.sum()) / rest if rest > 0 else 0.0
+        probability = np.where(certain, 1.0, sizes * scale)
+        above_one = (probability > 1.0) & ~certain
+        if not above_one.any():
+            return np.minimum(probability, 1.0)
+        certain |= above_one
 
 
 def require_memory(nbytes: float, what: str) -> None:
@@ -119,16 +185,16 @@ def require_memory(nbytes: float, what: str) -> None:
     if nbytes > budget:
         raise MemoryError(
             f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
-            f"Take a smaller basis, select='uniform', or raise it with config_context(memory=...)."
+            f"Use a smaller basis, {format_parameter('select', 'uniform')}, or raise it with "
+            f"{format_parameter('memory')}."
         )
 
 
-def require_rows(problem: KernelProblem, m: int) -> None:
-    """Refuse to choose more rows than there are of a weight above zero."""
-    weights = problem.source.weights
-    there = problem.source.shape[0] if weights is None else int((weights > 0).sum())
-    if there < m:
+def require_enough_rows(problem: KernelProblem, m: int) -> None:
+    """Refuse to choose more rows than have a positive weight."""
+    available = len(weighted_row_indices(problem))
+    if available < m:
         raise ValueError(
-            f"only {there} rows have a weight above zero, and n_basis={m} were asked for. "
-            f"Take a smaller basis."
+            f"only {available} rows have a weight above zero, but "
+            f"{format_parameter('n_basis', m)}. Use a smaller basis."
         )

@@ -1,4 +1,4 @@
-"""Columns of a kernel matrix that is never formed: what rules that look at the kernel read."""
+"""Columns of a kernel matrix that is never formed."""
 
 from __future__ import annotations
 
@@ -12,35 +12,32 @@ from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
 from mercer.data import Block, StringSource, require_finite_entries
 from mercer.kernels.evaluate import evaluate_into, value_dtype
 from mercer.kernels.points import Points, cast_rows
+from mercer.landmarks.base import Rows
 from mercer.linalg.span import kernel_matrix
 from mercer.problem import KernelProblem
 
-Rows = Any
-"""Numbers of rows: a list or an array of int."""
 
+class KernelColumns:
+    """Kernel values between the rows of a problem and some of them, as float64 on the host.
 
-class Columns:
-    """Kernel values between the rows of a problem and some of them, float64 on the host.
-
-    They are computed in the precision of the rows where that holds them, or in the one given.
+    They are computed in `dtype`; by default in that of the rows, unless they overflow it.
     """
 
     def __init__(self, problem: KernelProblem, dtype: Any = None) -> None:
         self.problem, self.source, self.kernel = problem, problem.source, problem.kernel
-        self._given = dtype
+        self._wanted = np.dtype(problem.source.dtype if dtype is None else dtype)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """Precision of the values."""
-        kind = np.dtype(self.source.dtype if self._given is None else self._given)
-        return kind if kind == np.float64 else value_dtype(self.own, kind)
+        """Precision in which values are computed."""
+        return self._wanted if self._wanted == np.float64 else value_dtype(self.diag, self._wanted)
 
     @cached_property
-    def own(self) -> Vector:
+    def diag(self) -> Vector:
         """The diagonal, k(x, x)."""
         out = np.empty((self.source.shape[0], 1))
         with np.errstate(invalid="ignore", over="ignore"):
-            self.source.map(self._own, 1, np.float64).collect(out, "kernel matrix")
+            self.source.map(self._block_diag, 1, np.float64).collect(out, "kernel matrix")
         if not is_finite(out):
             if self.problem.kernel is not None and not isinstance(self.source, StringSource):
                 require_finite_entries(self.source)
@@ -50,36 +47,36 @@ class Columns:
             )
         return out[:, 0]
 
-    def of(self, at: Rows) -> Callable[[Block], Matrix]:
-        """Return what makes of a block its kernel to the rows named."""
+    def between(self, rows: Rows) -> Callable[[Block], Matrix]:
+        """Return the function from a block to its kernel with these rows."""
         if self.kernel is None:
-            return lambda block: to_numpy(block.rows)[:, at].astype(np.float64)
-        kernel, source, kind = self.kernel, self.source, self.dtype
-        y = Points(cast_rows(source.take(at), kind))
+            return lambda block: to_numpy(block.rows)[:, rows].astype(np.float64)
+        kernel, source, dtype = self.kernel, self.source, self.dtype
+        y = Points(cast_rows(source.take(rows), dtype))
 
         def values(block: Block) -> Matrix:
-            h = empty((block.length, len(y)), source.reference, kind)
-            evaluate_into(kernel.on, Points(cast_rows(block.rows, kind), block.start), y, h)
+            h = empty((block.length, len(y)), source.reference, dtype)
+            evaluate_into(kernel.on, Points(cast_rows(block.rows, dtype), block.start), y, h)
             return to_numpy(h).astype(np.float64, copy=False)
 
         return values
 
-    def collect(self, at: Rows) -> Matrix:
-        """Return the columns named, one after the other in memory."""
-        out: Matrix = np.empty((len(at), self.source.shape[0])).T
-        self.source.map(self.of(at), len(at), np.float64).collect(out, "kernel matrix")
+    def collect(self, rows: Rows) -> Matrix:
+        """Return the columns of these rows, in column-major order."""
+        out: Matrix = np.empty((len(rows), self.source.shape[0])).T
+        self.source.map(self.between(rows), len(rows), np.float64).collect(out, "kernel matrix")
         return out
 
-    def among(self, at: Rows) -> Matrix:
-        """Return the kernel between the rows named."""
-        rows = self.source.take(at)
+    def submatrix(self, rows: Rows) -> Matrix:
+        """Return the kernel matrix of these rows."""
+        points = self.source.take(rows)
         if self.kernel is None:
-            return to_numpy(rows)[:, at].astype(np.float64)
-        return kernel_matrix(self.kernel, rows)
+            return to_numpy(points)[:, rows].astype(np.float64)
+        return kernel_matrix(self.kernel, points)
 
-    def _own(self, block: Block) -> Matrix:
+    def _block_diag(self, block: Block) -> Matrix:
         if self.kernel is None:
-            at = np.arange(block.length)
-            return to_numpy(block.rows)[at, block.start + at][:, None]
+            i = np.arange(block.length)
+            return to_numpy(block.rows)[i, block.start + i][:, None]
         rows = cast_rows(block.rows, np.float64)
         return to_numpy(self.kernel.on_diagonal(Points(rows, block.start)))[:, None]

@@ -1,4 +1,4 @@
-"""A basis that the user has chosen."""
+"""A basis that the user passes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 
 from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.data import StringSource, as_source
-from mercer.landmarks.base import Landmarks, taken
+from mercer.landmarks.base import Landmarks, row_basis
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 
 
 class Given(Landmarks):
-    """The points themselves, or the numbers of rows.
+    """Points, or indices of rows, that the user passes.
 
     Parameters
     ----------
     points : array-like of shape (m, d), list of str, or array-like of int of shape (m,)
-        Points, which need not be rows; or which rows to take.
+        The points, which need not be rows; or the indices of rows.
 
     Examples
     --------
@@ -41,40 +41,40 @@ class Given(Landmarks):
         return len(self.points) if shape is None else int(shape[0])
 
     def select(self, problem: KernelProblem, m: int | None = None) -> Basis:
-        at = self._rows(problem.source.shape[0])
-        if at is None:
+        rows = self._rows(problem.source.shape[0])
+        if rows is None:
             basis = Basis(self._points(problem))
         else:
-            basis = taken(problem, at, _counts(problem, at))
+            basis = row_basis(problem, rows, _counts(problem, rows))
         if m is not None and len(basis) != m:
-            raise ValueError(f"n_basis={m}, and {len(basis)} points were given. Leave n_basis out.")
+            raise ValueError(f"n_basis={m}, but {len(basis)} points were given. Leave n_basis out.")
         return basis
 
     def _rows(self, n: int) -> Any:
-        """Return which rows are named; None where the points themselves are given."""
+        """Return the indices of rows; None if the points themselves are passed."""
         if isinstance(self.points, list) and any(isinstance(x, str) for x in self.points):
             return None
         if is_foreign(self.points) or hasattr(self.points, "tocsr"):
             return None
-        at = np.asarray(self.points)
-        if at.ndim == 1 and at.dtype.kind == "b":
+        rows = np.asarray(self.points)
+        if rows.ndim == 1 and rows.dtype.kind == "b":
             raise ValueError(
-                "landmarks are numbers of rows or points, and a mask of True and False was given. "
-                "np.flatnonzero(mask) names its rows."
+                "landmarks must be indices of rows or points, and a boolean mask was given. Pass "
+                "np.flatnonzero(mask)."
             )
-        if at.ndim != 1 or at.dtype.kind not in "iu":
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
             return None
-        bad = at[(at < 0) | (at >= n)]
+        bad = rows[(rows < 0) | (rows >= n)]
         if len(bad):
             raise ValueError(f"row {bad[0]} was given as a landmark, and X has {n} rows.")
-        return at
+        return rows
 
     def _points(self, problem: KernelProblem) -> Any:
         source, points = problem.source, as_source(self.points)
         if problem.kernel is None:
             raise ValueError(
-                "rows of a precomputed kernel matrix have no points beside them: give the "
-                "numbers of rows."
+                "the rows of a precomputed kernel matrix are unknown, so points cannot be compared "
+                "with them. Pass indices of rows."
             )
         if isinstance(source, StringSource) != isinstance(points, StringSource):
             raise ValueError("the landmarks given and the rows must both be numbers, or strings.")
@@ -86,16 +86,16 @@ class Given(Landmarks):
         if isinstance(rows, list) or hasattr(rows, "tocsr"):
             return rows
         if not bool(np.isfinite(to_numpy(rows)).all()):
-            raise ValueError("the landmarks given hold NaN or infinity. Leave such points out.")
-        moved = cast(rows, source.dtype)
-        if namespace(moved) is not namespace(source.reference):
-            moved = like(to_numpy(rows), source.reference, source.dtype)
-        return moved if problem.shift is None else moved - like(problem.shift, moved, source.dtype)
+            raise ValueError("the landmarks given contain NaN or infinity. Remove those points.")
+        rows = cast(rows, source.dtype)
+        if namespace(rows) is not namespace(source.reference):
+            rows = like(to_numpy(rows), source.reference, source.dtype)
+        return rows if problem.shift is None else rows - like(problem.shift, rows, source.dtype)
 
 
-def _counts(problem: KernelProblem, at: Any) -> Vector | None:
-    """Return how many rows each stands for: all of them, shared out by the weights."""
+def _counts(problem: KernelProblem, rows: Any) -> Vector | None:
+    """Return the number of rows that each represents: all, in proportion to the weights."""
     weights = problem.source.weights
-    if weights is None or not weights[at].sum() > 0:
+    if weights is None or not weights[rows].sum() > 0:
         return None
-    return np.asarray(weights[at] * (weights.sum() / weights[at].sum()))
+    return np.asarray(weights[rows] * (weights.sum() / weights[rows].sum()))

@@ -1,4 +1,4 @@
-"""Centres of clusters in the kernel's space."""
+"""Centers of clusters in feature space."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_whole
-from mercer.config import get_config
 from mercer.kernels.evaluate import check_magnitude
-from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
-from mercer.landmarks.columns import Columns
+from mercer.landmarks.base import (
+    CandidateLandmarks,
+    SelectionCost,
+    require_enough_rows,
+    require_memory,
+    row_basis,
+)
+from mercer.landmarks.columns import KernelColumns
+from mercer.landmarks.lloyd import membership
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 
-# Rows that are clustered, where the user does not say: so many, or so many for every point.
-_LEAST, _EACH = 2000, 5
 
+class KernelKMeans(CandidateLandmarks):
+    r"""Rows nearest to the centers of k-means clusters in feature space.
 
-class KernelKMeans(Landmarks):
-    r"""Rows nearest to the centres of k-means clusters in the kernel's space.
-
-    Minimises :math:`\sum_iw_i\min_j\|\Phi(x_i)-\mu_j\|^2` by Lloyd's algorithm, which needs the
+    Minimizes :math:`\sum_iw_i\min_j\|\Phi(x_i)-\mu_j\|^2` by Lloyd's algorithm, which needs the
     kernel alone: :math:`\|\Phi(x)-\mu\|^2 = k(x,x) - 2\sum_is_ik(x,x_i) + \sum_{il}s_is_l
-    k(x_i,x_l)` for a centre μ = Σ sᵢΦ(xᵢ). Rows may be strings, or a kernel matrix. Every row
-    is taken once.
+    k(x_i,x_l)` for a center μ = Σ sᵢΦ(xᵢ). Rows may be strings or a kernel matrix. Every row is
+    taken once.
 
     Parameters
     ----------
     max_iter : int
-        Rounds of Lloyd's algorithm at most.
+        Iterations of Lloyd's algorithm, at most.
     candidates : int or None
-        Rows that are clustered, drawn with equal chances. None: 2000, or five for every point if
-        that is more; fewer where their kernel matrix would fill more than a quarter of the memory
-        budget.
+        Number of rows that are clustered, drawn with equal probability. None: 2000, or five for
+        every landmark if that is more; fewer if their kernel matrix would take more than a quarter
+        of the memory budget.
 
     References
     ----------
@@ -55,105 +57,92 @@ class KernelKMeans(Landmarks):
     """
 
     name = "kernel_kmeans"
+    per_landmark = 5
 
     def __init__(self, max_iter: int = 20, candidates: int | None = None) -> None:
         self.max_iter, self.candidates = max_iter, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_whole(self, "max_iter")
-        if self.candidates is not None:
-            check_whole(self, "candidates")
-        require_rows(problem, m)
-        at = pool(problem, self.size(problem.source.shape[0], m))
-        require_memory(8.0 * len(at) * (len(at) + m), f"the kernel between {len(at)} rows")
+        require_enough_rows(problem, m)
+        rows = self._draw_candidates(problem, m)
+        require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
         weights = problem.source.weights
-        counts = np.ones(len(at)) if weights is None else weights[at]
-        K = Columns(problem).among(at)
+        w = np.ones(len(rows)) if weights is None else weights[rows]
+        K = KernelColumns(problem).submatrix(rows)
         check_magnitude(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
-        apart, labels = clustered(K, counts, m, int(self.max_iter), problem.rng)
-        chosen = at[_nearest(apart)]
+        distances, labels = kernel_lloyd(K, w, m, int(self.max_iter), problem.rng)
+        chosen = rows[_nearest(distances)]
         order = np.argsort(chosen)
-        sizes = np.bincount(labels, weights=counts, minlength=m)
-        return replace(taken(problem, chosen[order]), sizes=np.asarray(sizes[order], np.float64))
+        sizes = np.asarray(np.bincount(labels, weights=w, minlength=m)[order], np.float64)
+        return replace(row_basis(problem, chosen[order]), sizes=sizes)
 
-    def size(self, n: int, m: int) -> int:
-        """Return how many rows are clustered."""
-        if self.candidates is not None:
-            return min(n, max(m, int(self.candidates)))
-        room = isqrt(get_config().budget // 4 // 8)
-        return min(n, max(m, min(max(_LEAST, _EACH * m), room)))
+    def _most_candidates(self, n: int, nbytes: int) -> int:
+        return isqrt(nbytes // 8)
 
-    def work(self, n: int, d: int, m: int) -> float:
-        s = self.size(n, m)
-        return 2.0 * s * s * d + self.max_iter * 2.0 * s * (s + m)
-
-    def memory(self, n: int, d: int, m: int) -> float:
-        s = self.size(n, m)
-        return 8.0 * s * (s + 3 * m)
+    def cost(self, n: int, d: int, m: int) -> SelectionCost:
+        p = self.n_candidates(n, m)
+        work = 2.0 * p * p * d + self.max_iter * 2.0 * p * (p + m)
+        return SelectionCost(0, work, 8.0 * p * (p + 3 * m))
 
 
-def clustered(
-    K: Matrix, counts: Vector, m: int, rounds: int, rng: np.random.Generator
+def kernel_lloyd(
+    K: Matrix, w: Vector, m: int, max_iter: int, rng: np.random.Generator
 ) -> tuple[Matrix, np.ndarray[Any, Any]]:
-    """Return squared distances of rows from the centres of m clusters, of shape (m, rows).
-
-    And the cluster of each row.
-    """
-    own, seeds = np.diag(K), spread(K, counts, m, rng)
-    apart: Matrix = own + own[seeds][:, None] - 2.0 * K[seeds]
-    labels = np.argmin(apart, axis=0)
+    """Return squared distances of rows from m centers, of shape (m, rows), and their clusters."""
+    diag, seeds = np.diag(K), _plus_plus(K, w, m, rng)
+    distances: Matrix = diag + diag[seeds][:, None] - 2.0 * K[seeds]
+    labels = np.argmin(distances, axis=0)
     labels[seeds] = np.arange(m)
-    for _ in range(rounds):
-        apart = _distances(K, counts, labels, m)
-        before, labels = labels, np.argmin(apart, axis=0)
-        _fill(labels, apart, m)
+    for _ in range(max_iter):
+        distances = _distances(K, w, labels, m)
+        before, labels = labels, np.argmin(distances, axis=0)
+        _fill_empty(labels, distances, m)
         if np.array_equal(before, labels):
             break
-    return apart, labels
+    return distances, labels
 
 
-def spread(K: Matrix, counts: Vector, m: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def _plus_plus(K: Matrix, w: Vector, m: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Draw m different rows, each by its squared distance from those before (k-means++)."""
-    own, free, seeds = np.diag(K), counts > 0, list[int]()
-    chance = counts.copy()
+    diag, free, seeds = np.diag(K), w > 0, list[int]()
+    sizes = w.copy()
     for _ in range(m):
-        chance = np.where(free, chance, 0.0)
-        if not chance.any():  # all others lie on a seed
-            chance = free.astype(np.float64)
-        seed = int(rng.choice(len(own), p=chance / chance.sum()))
+        sizes = np.where(free, sizes, 0.0)
+        if not sizes.any():  # all others coincide with a seed
+            sizes = free.astype(np.float64)
+        seed = int(rng.choice(len(diag), p=sizes / sizes.sum()))
         seeds.append(seed)
         free[seed] = False
-        apart = counts * np.maximum(own + own[seed] - 2.0 * K[seed], 0.0)
-        chance = apart if len(seeds) == 1 else np.minimum(chance, apart)
+        distances = w * np.maximum(diag + diag[seed] - 2.0 * K[seed], 0.0)
+        sizes = distances if len(seeds) == 1 else np.minimum(sizes, distances)
     return np.array(seeds)
 
 
-def _distances(K: Matrix, counts: Vector, labels: Any, m: int) -> Matrix:
-    """Return squared distances from the centres; infinite from that of no rows."""
-    total = np.bincount(labels, weights=counts, minlength=m)
-    shares = counts / total[labels]
-    place = (labels, np.arange(len(labels)))
-    member = scipy.sparse.csr_array((shares, place), (m, len(labels)))
-    across: Matrix = member @ K
-    height = np.asarray(member.multiply(across).sum(axis=1))
-    apart = np.diag(K) - 2.0 * across + height.reshape(-1, 1)
-    apart[total == 0] = np.inf
-    return apart
+def _distances(K: Matrix, w: Vector, labels: Any, m: int) -> Matrix:
+    """Return squared distances from the centers; infinite for clusters without rows."""
+    total = np.bincount(labels, weights=w, minlength=m)
+    member = membership(labels, w / total[labels], m)
+    cross: Matrix = member @ K
+    norms = np.asarray(member.multiply(cross).sum(axis=1))
+    distances: Matrix = np.diag(K) - 2.0 * cross + norms.reshape(-1, 1)
+    distances[total == 0] = np.inf
+    return distances
 
 
-def _fill(labels: Any, apart: Matrix, m: int) -> None:
-    """Give clusters without rows the rows that lie farthest from their centres."""
+def _fill_empty(labels: Any, distances: Matrix, m: int) -> None:
+    """Give clusters without rows the rows that are farthest from their centers."""
     empty = np.setdiff1d(np.arange(m), labels)
     if len(empty):
-        far = np.argsort(-apart[labels, np.arange(len(labels))], kind="stable")[: len(empty)]
-        labels[far] = empty
+        own = distances[labels, np.arange(len(labels))]
+        labels[np.argsort(-own, kind="stable")[: len(empty)]] = empty
 
 
-def _nearest(apart: Matrix) -> np.ndarray[Any, Any]:
-    """Return the row nearest to each centre, every row once; the nearest choose first."""
-    free, found = np.ones(apart.shape[1], bool), np.zeros(len(apart), np.intp)
-    for cluster in np.argsort(apart.min(axis=1), kind="stable"):
-        row = int(np.argmin(np.where(free, apart[cluster], np.inf)))
+def _nearest(distances: Matrix) -> np.ndarray[Any, Any]:
+    """Return the row nearest to each center, every row once; the nearest centers choose first."""
+    free, rows = np.ones(distances.shape[1], bool), np.zeros(len(distances), np.intp)
+    for cluster in np.argsort(distances.min(axis=1), kind="stable"):
+        row = int(np.argmin(np.where(free, distances[cluster], np.inf)))
         row = row if free[row] else int(np.argmax(free))
-        free[row], found[cluster] = False, row
-    return found
+        free[row], rows[cluster] = False, row
+    return rows

@@ -1,4 +1,4 @@
-"""Centres of clusters of rows."""
+"""Centers of clusters of rows."""
 
 from __future__ import annotations
 
@@ -15,36 +15,42 @@ from mercer.config import get_config
 from mercer.data import Block, Fold, Source
 from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points, cast_rows
-from mercer.landmarks.base import Landmarks, pool, require_memory, require_rows, taken
-from mercer.landmarks.lloyd import lloyd
+from mercer.landmarks.base import (
+    Landmarks,
+    SelectionCost,
+    draw_rows,
+    require_enough_rows,
+    require_memory,
+    row_basis,
+)
+from mercer.landmarks.lloyd import lloyd, membership
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 from mercer.threads import serial_blas
 
-# Rows that are clustered: so many at most for every point, but no fewer than these.
-_EACH, _LEAST = 50, 5000
-# With more entries times points than this, a start at random and few rounds; otherwise a start
-# by k-means++, and more.
-_LARGE, _FEW, _MORE = 2e8, 5, 100
+# Rows that are clustered: at most so many for every landmark, and at least these.
+_PER_LANDMARK, _FEWEST = 50, 5000
+# If rows × columns × landmarks exceeds this: a random start and few iterations; otherwise a start
+# by k-means++ and more iterations.
+_LARGE, _FEW_ITERATIONS, _ITERATIONS = 2e8, 5, 100
 
 
 class KMeans(Landmarks):
-    r"""Centres of k-means clusters of the rows, or the rows nearest to them.
+    r"""Centers of k-means clusters of the rows, or the rows nearest to them.
 
-    Minimises :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2` by Lloyd's algorithm, with the same clusters
-    for any block size and any number of threads. The clusters are
-    those of at most 50 rows for every point, and of no fewer than 5000, drawn with equal
-    chances; of fewer where those would fill more than a quarter of the memory budget. The
-    nearest are looked for among all rows. Where points times entries are many, the clusters start
-    at random and five rounds follow; otherwise they start by k-means++.
+    Minimizes :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2` by Lloyd's algorithm, with the same clusters
+    for any block size and any number of threads. It clusters a sample of the rows: at most 50 for
+    every landmark and at least 5000, or fewer if those would take more than a quarter of the memory
+    budget. The nearest rows are searched among all. Large problems start from random rows and take
+    five iterations; others start from k-means++.
 
     Parameters
     ----------
     nearest : bool
-        Take the row nearest to each centre, every row once; False: the centres themselves, which
-        are no rows.
+        Take the row nearest to each center, every row once. False: take the centers themselves,
+        which are not rows.
     max_iter : int or None
-        Rounds of Lloyd's algorithm. None: 100, or 5 where there is much to do.
+        Iterations of Lloyd's algorithm. None: 100, or 5 for large problems.
 
     References
     ----------
@@ -71,89 +77,80 @@ class KMeans(Landmarks):
         if self.max_iter is not None:
             check_whole(self, "max_iter")
         source = problem.source
-        require_rows(problem, m)
+        require_enough_rows(problem, m)
         n, d = source.shape
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
-        at = pool(problem, max(m, self._rows(n, row_bytes, m)))
-        weights = None if source.weights is None else source.weights[at]
-        centres, sizes = self._centres(_rows(source, at), weights, m, problem.rng)
+        sample = draw_rows(problem, max(m, self._sample_size(n, row_bytes, m)))
+        weights = None if source.weights is None else source.weights[sample]
+        centers, sizes = self._cluster(_read_rows(source, sample), weights, m, problem.rng)
         if self.nearest:
-            return replace(taken(problem, nearest(source, centres)), sizes=sizes)
-        return Basis(like(centres, source.reference, source.dtype), sizes=sizes)
+            return replace(row_basis(problem, nearest_rows(source, centers)), sizes=sizes)
+        return Basis(like(centers, source.reference, source.dtype), sizes=sizes)
 
-    def _centres(
+    def _cluster(
         self, rows: Any, weights: Vector | None, m: int, rng: np.random.Generator
     ) -> tuple[Any, Vector]:
-        """Return the centres, and how many rows each has."""
+        """Return the centers of m clusters, and the weight of each."""
         from sklearn.cluster import kmeans_plusplus
 
-        (n, d), sparse = rows.shape, hasattr(rows, "tocsr")
-        large = self._large(n, d, m)
+        n, d = rows.shape
         seed = np.random.RandomState(int(rng.integers(2**31)))
-        about = 0.0 if sparse else rows.mean(axis=0)
-        moved: Any = rows if sparse else rows - about  # distances keep digits
-        if large:
-            chances = None if weights is None else weights / weights.sum()
-            start = moved[seed.choice(n, m, replace=False, p=chances)]
+        # Distances between centered rows keep more digits.
+        mean = 0.0 if hasattr(rows, "tocsr") else rows.mean(axis=0)
+        centered: Any = rows if hasattr(rows, "tocsr") else rows - mean
+        if float(n) * d * m > _LARGE:
+            probability = None if weights is None else weights / weights.sum()
+            start = centered[seed.choice(n, m, replace=False, p=probability)]
         else:
             with serial_blas(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # fewer different rows than points
-                start, _ = kmeans_plusplus(moved, m, sample_weight=weights, random_state=seed)
+                warnings.simplefilter("ignore")  # fewer different rows than landmarks
+                start, _ = kmeans_plusplus(centered, m, sample_weight=weights, random_state=seed)
         start = start.toarray() if hasattr(start, "toarray") else start
-        rounds = int(self.max_iter or (_FEW if large else _MORE))
-        labels, centres = lloyd(moved, weights, start, rounds)
-        return _means(rows, labels, weights, centres + about)
+        labels, centers = lloyd(centered, weights, start, self._iterations(n, d, m))
+        return _cluster_means(rows, labels, weights, centers + mean)
+
+    def _iterations(self, n: int, d: int, m: int) -> int:
+        return int(self.max_iter or (_FEW_ITERATIONS if float(n) * d * m > _LARGE else _ITERATIONS))
 
     @staticmethod
-    def _large(n: int, d: int, m: int) -> bool:
-        return float(n) * d * m > _LARGE
+    def _sample_size(n: int, row_bytes: int, m: int) -> int:
+        fitting = get_config().budget // 4 // max(1, row_bytes)
+        return min(n, max(_FEWEST, _PER_LANDMARK * m), max(1, fitting))
 
-    @staticmethod
-    def _rows(n: int, row_bytes: int, m: int) -> int:
-        room = get_config().budget // 4 // max(1, row_bytes)
-        return min(n, max(_LEAST, _EACH * m), max(1, room))
-
-    @property
-    def passes(self) -> int:
-        return int(self.nearest)
-
-    def work(self, n: int, d: int, m: int) -> float:
-        some = self._rows(n, 8 * d, m)
-        rounds = float(self.max_iter or (_FEW if self._large(some, d, m) else _MORE))
-        return 2.0 * d * m * (some * rounds + n * self.nearest)
-
-    def memory(self, n: int, d: int, m: int) -> float:
-        return 8.0 * d * (self._rows(n, 8 * d, m) + 2 * m)
+    def cost(self, n: int, d: int, m: int) -> SelectionCost:
+        sample, nearest = self._sample_size(n, 8 * d, m), int(self.nearest)
+        work = 2.0 * d * m * (sample * float(self._iterations(sample, d, m)) + n * nearest)
+        return SelectionCost(nearest, work, 8.0 * d * (sample + 2 * m))
 
 
-def nearest(source: Source, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def nearest_rows(source: Source, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the row nearest to each point, every row once.
 
-    A row that is nearest to several goes to the nearest of them, and the others look again. In
-    float64: of rows nearly as near, float32 would take another for another block size.
+    A row nearest to several points goes to the nearest of them; the others search again. Distances
+    are float64: with float32 the choice between near equals would depend on the block size.
     """
-    found, free = np.full(len(points), -1), np.ones(source.shape[0], bool)
+    rows, free = np.full(len(points), -1), np.ones(source.shape[0], bool)
     if source.weights is not None:
         free &= source.weights > 0
-    while (found < 0).any():
-        missing = np.flatnonzero(found < 0)
+    while (rows < 0).any():
+        missing = np.flatnonzero(rows < 0)
         fold = source.fold(Nearest(like(points[missing], source.reference, np.float64), free))
-        for i in np.argsort(fold.apart, kind="stable"):
-            row = fold.at[i] if np.isfinite(fold.apart[i]) else int(np.argmax(free))
+        for i in np.argsort(fold.distances, kind="stable"):
+            row = fold.rows[i] if np.isfinite(fold.distances[i]) else int(np.argmax(free))
             if free[row]:
-                found[missing[i]], free[row] = row, False
-    return found
+                rows[missing[i]], free[row] = row, False
+    return rows
 
 
 class Nearest(Fold):
-    """Which row is nearest to each point, of those that are free; of equals, the first."""
+    """The free row nearest to each point; the first of equals."""
 
     label = "nearest rows"
 
     def __init__(self, points: Array, free: np.ndarray[Any, Any]) -> None:
         self.points, self.free = points, free
         m = int(points.shape[0])
-        self.apart, self.at = np.full(m, np.inf), np.full(m, -1)
+        self.distances, self.rows = np.full(m, np.inf), np.full(m, -1)
         self._y = Points(points)
         self.row_bytes = 8 * m
 
@@ -161,53 +158,54 @@ class Nearest(Fold):
         free = self.free[block.start : block.stop]
         x = Points(cast_rows(block.rows, numpy_dtype(self.points)), block.start)
         for pair in TilePair.tiles(x, self._y):
-            apart = _nine_digits(to_numpy(pair.sqdist).astype(np.float64))
-            apart[~free[pair.rows]] = np.inf
-            best = apart.argmin(axis=0)
-            self._take(pair.columns, apart.min(axis=0), block.start + pair.rows.start + best)
+            distances = _round(to_numpy(pair.sqdist).astype(np.float64))
+            distances[~free[pair.rows]] = np.inf
+            rows = block.start + pair.rows.start + distances.argmin(axis=0)
+            self._update(pair.columns, distances.min(axis=0), rows)
 
-    def _take(self, which: slice, apart: Vector, at: np.ndarray[Any, Any]) -> None:
-        here, there = self.apart[which], self.at[which]
-        nearer = (apart < here) | ((apart == here) & (at < there))
-        here[nearer], there[nearer] = apart[nearer], at[nearer]
+    def _update(self, points: slice, distances: Vector, rows: np.ndarray[Any, Any]) -> None:
+        best, best_rows = self.distances[points], self.rows[points]
+        nearer = (distances < best) | ((distances == best) & (rows < best_rows))
+        best[nearer], best_rows[nearer] = distances[nearer], rows[nearer]
 
     def merge(self, other: Self) -> None:
-        self._take(slice(None), other.apart, other.at)
+        self._update(slice(None), other.distances, other.rows)
 
     def spawn(self) -> Self:
         return type(self)(self.points, self.free)
 
     def arrays(self) -> dict[str, Array]:
-        return {"apart": self.apart, "at": self.at}
+        return {"distances": self.distances, "rows": self.rows}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.apart, self.at = arrays["apart"], arrays["at"]
+        self.distances, self.rows = arrays["distances"], arrays["rows"]
 
 
-def _nine_digits(apart: Matrix) -> Matrix:
-    """Round numbers that are not negative: equal ones stay so, as the mean of two rows is to both.
+def _round(distances: Matrix) -> Matrix:
+    """Round distances to nine digits: the last ones depend on the block size.
 
-    How the last digits of a distance are rounded depends on the block it was computed in.
+    The mean of two rows stays equally far from both.
     """
-    spare = np.int64(2**22)
-    return ((apart.view(np.int64) + spare // 2) & -spare).view(np.float64)
+    unit = np.int64(2**22)
+    return ((distances.view(np.int64) + unit // 2) & -unit).view(np.float64)
 
 
-def _rows(source: Source, at: np.ndarray[Any, Any]) -> Any:
-    """Return rows as scikit-learn takes them, which may be written to."""
+def _read_rows(source: Source, rows: np.ndarray[Any, Any]) -> Any:
+    """Return rows as scikit-learn takes them: writable NumPy arrays or CSR matrices."""
     if source.sparse:
-        return scipy.sparse.csr_matrix(source.whole()[at])
-    require_memory(float(len(at)) * source.shape[1] * source.dtype.itemsize, f"{len(at)} rows")
-    rows = to_numpy(source.take(at))
-    return rows if rows.flags.writeable else rows.copy()
+        return scipy.sparse.csr_matrix(source.whole()[rows])
+    require_memory(float(len(rows)) * source.shape[1] * source.dtype.itemsize, f"{len(rows)} rows")
+    dense = to_numpy(source.take(rows))
+    return dense if dense.flags.writeable else dense.copy()
 
 
-def _means(rows: Any, labels: Any, weights: Vector | None, centres: Any) -> tuple[Any, Vector]:
-    """Return the means of clusters, and what their rows weigh."""
-    count = np.ones(len(labels)) if weights is None else weights
-    place, shape = (labels, np.arange(len(labels))), (len(centres), len(labels))
-    member = scipy.sparse.csr_array((count.astype(rows.dtype), place), shape)
+def _cluster_means(
+    rows: Any, labels: Any, weights: Vector | None, centers: Any
+) -> tuple[Any, Vector]:
+    """Return the means of clusters, and their weights; the center of a cluster without rows."""
+    w = np.ones(len(labels)) if weights is None else weights
+    member = membership(labels, w.astype(rows.dtype), len(centers))
     sums, total = member @ rows, member.sum(axis=1)[:, None]
     sums = sums.toarray() if hasattr(sums, "toarray") else sums
-    means = np.where(total > 0, sums / np.maximum(total, np.finfo(rows.dtype).tiny), centres)
+    means = np.where(total > 0, sums / np.maximum(total, np.finfo(rows.dtype).tiny), centers)
     return means, total[:, 0].astype(np.float64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import wait
 from typing import Any
 
 import numpy as np
@@ -14,103 +12,88 @@ from mercer.arrays import Matrix, Vector
 
 Labels = np.ndarray[Any, Any]
 
-# Rows of a chunk. Fixed: sums of chunks, added in order, round alike whoever computes them.
+# Rows of a chunk. Fixed: the sums of chunks, added in order, do not depend on the threads.
 _CHUNK = 1024
-# Rounds end when the centres move by less than this share of the columns' mean variance.
-_STILL = 1e-4
+# Stop when the centers move by less than this share of the columns' mean variance.
+_TOL = 1e-4
 
 
-def lloyd(rows: Any, weights: Vector | None, centres: Matrix, rounds: int) -> tuple[Labels, Matrix]:
-    """Return the cluster of each row and the centres, after so many rounds at most.
+def lloyd(
+    rows: Any, weights: Vector | None, centers: Matrix, max_iter: int
+) -> tuple[Labels, Matrix]:
+    """Return the cluster of each row and the centers.
 
     Rows are a dense or a CSR matrix; products are in their precision, sums in float64.
     """
-    count = np.ones(rows.shape[0]) if weights is None else weights
-    lengths = _lengths(rows)
-    spread = float((count @ lengths - _height(rows, count)) / count.sum() / rows.shape[1])
+    w = np.ones(rows.shape[0]) if weights is None else weights
+    norms = _squared_norms(rows)
+    sums = np.asarray(w @ rows.astype(np.float64)).ravel()
+    total = float(sums @ sums) / float(w.sum())
+    variance = float((w @ norms - total) / w.sum() / rows.shape[1])
     labels = np.zeros(0)
     with threads.serial_blas():
-        for _ in range(rounds):
-            found, apart, sums, total = _assigned(rows, count, lengths, centres)
-            before, moved = centres, np.array(centres)
-            there = total > 0
-            moved[there] = sums[there] / total[there, None]
-            _fill(moved, rows, np.where(count > 0, apart, -1.0), ~there)
-            centres = moved.astype(rows.dtype)
-            same = np.array_equal(found, labels) and there.all()
-            labels = found
-            if same or float(((centres - before) ** 2).sum()) <= _STILL * spread:
+        for _ in range(max_iter):
+            before, old_labels = centers, labels
+            labels, distances, sums, sizes = _assign(rows, w, norms, centers)
+            means, occupied = np.array(centers), sizes > 0
+            means[occupied] = sums[occupied] / sizes[occupied, None]
+            _fill_empty(means, rows, np.where(w > 0, distances, -1.0), ~occupied)
+            centers = means.astype(rows.dtype)
+            same = np.array_equal(labels, old_labels) and occupied.all()
+            if same or float(((centers - before) ** 2).sum()) <= _TOL * variance:
                 break
-        labels, *_ = _assigned(rows, count, lengths, centres)
-    return labels, centres
+        labels, *_ = _assign(rows, w, norms, centers)
+    return labels, centers
 
 
-def _assigned(
-    rows: Any, count: Vector, lengths: Vector, centres: Matrix
+def _assign(
+    rows: Any, w: Vector, norms: Vector, centers: Matrix
 ) -> tuple[Labels, Vector, Matrix, Vector]:
-    """Return each row's nearest centre and squared distance; sums and weights of the clusters."""
-    heights, across = (centres * centres).sum(axis=1), np.ascontiguousarray(centres.T)
+    """Return each row's nearest center and squared distance; sums and weights of the clusters."""
+    n, m = rows.shape[0], len(centers)
+    center_norms, transposed = (centers * centers).sum(axis=1), np.ascontiguousarray(centers.T)
 
-    def part(start: int) -> tuple[Labels, Vector, Matrix, Vector]:
-        stop = min(start + _CHUNK, rows.shape[0])
-        x, w = rows[start:stop], count[start:stop]
-        apart = np.asarray(x @ across)
-        apart *= -2
-        apart += heights
-        labels = np.argmin(apart, axis=1)
-        nearest = lengths[start:stop] + apart[np.arange(len(labels)), labels]
-        place = (labels, np.arange(len(labels)))
-        member = scipy.sparse.csr_array((w, place), (len(centres), len(labels)))
-        sums = member @ x.astype(np.float64)
+    def assign_chunk(chunk: slice) -> tuple[Labels, Vector, Matrix, Vector]:
+        x, weights = rows[chunk], w[chunk]
+        distances = np.asarray(x @ transposed)
+        distances *= -2
+        distances += center_norms
+        labels = np.argmin(distances, axis=1)
+        nearest = norms[chunk] + distances[np.arange(len(labels)), labels]
+        sums = membership(labels, weights, m) @ x.astype(np.float64)
         sums = sums.toarray() if hasattr(sums, "toarray") else sums
-        total = np.asarray(np.bincount(labels, w, len(centres)), np.float64)
-        return labels, nearest, sums, total
+        return labels, nearest, sums, np.asarray(np.bincount(labels, weights, m), np.float64)
 
-    sums, total = np.zeros(centres.shape), np.zeros(len(centres))
-    labels, apart = list[Labels](), list[Vector]()
-    for found, near, own, weight in _in_order(part, range(0, rows.shape[0], _CHUNK)):
-        labels.append(found)
-        apart.append(near)
-        sums += own
-        total += weight
-    return np.concatenate(labels), np.concatenate(apart), sums, total
-
-
-def _in_order(part: Callable[[int], Any], starts: range) -> Any:
-    """Yield what chunks give, in their order, computed by as many threads as there may be."""
-    workers = threads.workers()
-
-    def work(start: int) -> Any:
-        with threads.working():
-            return part(start)
-
-    for first in range(0, len(starts), workers):
-        batch = starts[first : first + workers]
-        others = [threads.pool().submit(work, start) for start in batch[1:]]
-        try:
-            yield part(batch[0])
-        except BaseException:
-            wait(others)
-            raise
-        for other in others:
-            yield other.result()
+    chunks = [slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
+    sums, sizes, parts = np.zeros(centers.shape), np.zeros(m), []
+    width = threads.workers()
+    for first in range(0, len(chunks), width):
+        for *part, chunk_sums, chunk_sizes in threads.in_threads(
+            assign_chunk, chunks[first : first + width]
+        ):
+            parts.append(part)
+            sums += chunk_sums
+            sizes += chunk_sizes
+    labels, distances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return labels, distances, sums, sizes
 
 
-def _fill(centres: Matrix, rows: Any, apart: Vector, empty: Labels) -> None:
-    """Move centres without rows to the rows that lie farthest from theirs."""
-    at = np.flatnonzero(empty)
-    if len(at):
-        far = rows[np.argsort(-apart, kind="stable")[: len(at)]]
-        centres[at[: far.shape[0]]] = far.toarray() if hasattr(far, "toarray") else far
+def membership(labels: Labels, weights: Vector, m: int) -> Any:
+    """Return the sparse matrix of m clusters and all rows, with a row's weight in its cluster."""
+    place = (labels, np.arange(len(labels)))
+    return scipy.sparse.csr_array((weights, place), (m, len(labels)))
 
 
-def _lengths(rows: Any) -> Vector:
+def _fill_empty(centers: Matrix, rows: Any, distances: Vector, empty: Labels) -> None:
+    """Move centers without rows to the rows that are farthest from theirs."""
+    clusters = np.flatnonzero(empty)
+    if len(clusters):
+        farthest = rows[np.argsort(-distances, kind="stable")[: len(clusters)]]
+        farthest = farthest.toarray() if hasattr(farthest, "toarray") else farthest
+        centers[clusters[: len(farthest)]] = farthest
+
+
+def _squared_norms(rows: Any) -> Vector:
     if hasattr(rows, "tocsr"):
         return np.asarray(rows.multiply(rows).sum(axis=1), np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-
-
-def _height(rows: Any, count: Vector) -> float:
-    """Return n ‖mean‖²."""
-    sums = np.asarray(count @ rows.astype(np.float64)).ravel()
-    return float(sums @ sums) / float(count.sum())

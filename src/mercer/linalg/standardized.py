@@ -12,6 +12,7 @@ from mercer.linalg.centering import Centering
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
 from mercer.linalg.products import AdjointProduct, CovarianceProduct
+from mercer.messages import format_parameter
 
 
 class StandardizedOperator(Operator):
@@ -148,7 +149,7 @@ class DotOperator(StandardizedOperator):
         if columns is None:
             raise ValueError(
                 f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
-                f'needs. Use svd_solver="krylov".'
+                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
             )
         return columns.fold(Moments(self.size, self.reference, products, center=False))
 

@@ -1,16 +1,13 @@
-"""Methods: a problem in, a projection out; one file each."""
+"""Methods: a problem in, components out."""
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
 from mercer.methods.kernel.adaptive import Adaptive
-from mercer.methods.kernel.cholesky import Cholesky
+from mercer.methods.kernel.cholesky import Cholesky, Greedy
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.features import RandomFeatures
-from mercer.methods.kernel.greedy import Greedy
-from mercer.methods.kernel.improved import Improved
 from mercer.methods.kernel.landmark_method import OnBasis
-from mercer.methods.kernel.nystrom import Nystrom
-from mercer.methods.kernel.reduced import Reduced
-from mercer.methods.kernel.subset import Subset
+from mercer.methods.kernel.nystrom import Nystrom, Reduced
+from mercer.methods.kernel.subset import Improved, Subset
 from mercer.methods.linear.covariance import Covariance
 from mercer.methods.linear.dot import Dot
 from mercer.methods.linear.frequent_directions import FrequentDirections

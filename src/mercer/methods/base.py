@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.certificate import Axes
 from mercer.data import Fold
-from mercer.messages import counted
+from mercer.messages import counted, format_parameter
 from mercer.params import Params
 from mercer.problem import Problem
 
@@ -122,7 +122,7 @@ class Method(Params, ABC):
     def suggestion(self, size: Size, room: float) -> str | None:
         """Name a change of parameters that fits into `room` bytes; None if none fits."""
         smaller = self.shrink(size, room)
-        return None if smaller is None else f"method={smaller!r} fits"
+        return None if smaller is None else f"{format_parameter('method', smaller)} fits"
 
     def with_params(self, **params: Any) -> Self:
         """Return a copy with other parameters."""
@@ -131,7 +131,7 @@ class Method(Params, ABC):
     @property
     def remedy(self) -> str:
         """What to change if the gap was missed."""
-        return 'method="exact" takes all rows.'
+        return f"{format_parameter('method', 'exact')} takes all rows."
 
     def check_size(self, n: int, k: int) -> None:
         """Refuse to find k components of n rows if the method cannot."""

@@ -33,22 +33,12 @@ P = TypeVar("P", bound=Problem)
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of the columns, as a problem standardizes them.
+    """Statistics of the columns, as a problem standardizes them."""
 
-    Attributes
-    ----------
-    mean, deviation : ndarray of shape (d,)
-        What is subtracted from each column, and what it is then divided by.
-    variance : float
-        Total variance of the standardized columns.
-    moments : Moments
-        The sums they come from.
-    """
-
-    mean: Vector
-    deviation: Vector
-    variance: float
-    moments: Moments
+    mean: Vector  # what is subtracted from each column
+    deviation: Vector  # what it is then divided by
+    variance: float  # total variance of the standardized columns
+    moments: Moments  # the sums they come from
 
 
 def column_statistics(problem: Problem, dtype: Any = np.float64) -> ColumnStatistics:

@@ -14,10 +14,14 @@ from mercer.methods.kernel.sketch import (
     fit_kernel_sketch,
     kernel_sketch_cost,
     kernel_sketch_memory,
-    require_columns,
     require_kernel_map,
 )
-from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost, linear_sketch_memory
+from mercer.methods.linear.sketch import (
+    fit_linear_sketch,
+    linear_sketch_cost,
+    linear_sketch_memory,
+    require_columns,
+)
 from mercer.problem import KernelProblem, Problem
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.images import ImageMap
@@ -148,7 +152,7 @@ class Sketch(Method):
     def columns(self, d: int, k: int | None) -> int:
         """Return the number of columns of a sketch of d columns, for k components."""
         if isinstance(self.sketch, ImageMap):
-            return self.sketch.drawn(d).q
+            return self.sketch.matrix_for(d).q
         q = getattr(self.sketch, "q", None)
         return min(d, int(q) if q else max(_LEAST, _EACH * (k or 0)))
 

@@ -1,10 +1,14 @@
-"""How near an approximation is: dot products, components, eigenvalues, operators, spans."""
+"""Accuracy of approximations: dot products, components, eigenvalues, operators, subspaces."""
 
-from mercer.metrics.axes import eigenvalue_difference, similarity
 from mercer.metrics.dot_products import DotProductError, dot_product_error, measured_size
 from mercer.metrics.errors import empirical_error, validation_error
 from mercer.metrics.kernel_axes import kernel_axes
-from mercer.metrics.operators import operator_distance, subspace_angles
+from mercer.metrics.operators import (
+    eigenvalue_difference,
+    operator_distance,
+    similarity,
+    subspace_angles,
+)
 
 __all__ = [
     "DotProductError",

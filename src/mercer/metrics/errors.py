@@ -1,4 +1,4 @@
-"""What a model's operator leaves of rows."""
+"""Reconstruction errors of rows in feature space."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, like, namespace
-from mercer.data import Block, Source, check_weights
+from mercer.data import Block, Source, StringSource, as_source, check_weights
 from mercer.linalg import Moments
+from mercer.metrics.joint import coefficients, component_gram, n_columns, projection_of
 from mercer.metrics.kernel_axes import kernel_axes
-from mercer.metrics.models import coefficients, projection_of, rows_of
-from mercer.metrics.shared import lengths
 from mercer.projection import KernelProjection
 from mercer.projection.fourier import FourierProjection
 
@@ -23,17 +22,15 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     .. math:: E = \frac1n \sum_i \|\Phi(x_i) - P\Phi(x_i)\|^2,\qquad
               P\Phi(x) = c + \sum_{jk} y_k(x) A_{jk} \Phi(b_j)
 
-    with the model's own operator P, about its own centre c: washizawa (46). P need not be a
-    projector: with :math:`G = A^TK_bA` a row's error is
-    :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, which is the squared distance from the span of
-    the components where they are orthonormal. Of exact kernel PCA and its own rows it is
-    (n−1)/n times the variance that no component holds, and no operator of as many components has
-    less.
+    with the model's own operator P and mean c: washizawa (46). P need not be a projector: with
+    :math:`G = A^TK_bA` the error of a row is :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, the
+    squared distance from the span of the components if they are orthonormal. For exact kernel PCA
+    and its own rows it is (n−1)/n times the variance that the components do not explain, and no
+    operator of as many components has less.
 
-    Of random features the components are those that `kernel_axes` makes of the rows.
-
-    Of linear PCA it is the mean squared distance between a row and its reconstruction, in the
-    units of the treated columns: in deviations of each where `scale` is set.
+    For random features the components are those of `kernel_axes`. For linear PCA it is the mean
+    squared distance between a row and its reconstruction; with `scale`, in standard deviations of
+    the columns.
 
     Parameters
     ----------
@@ -47,13 +44,12 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     Returns
     -------
     float
-        Of a kernel that is not positive semi-definite it may be negative.
+        It may be negative if the kernel is not positive semi-definite.
 
     Notes
     -----
-    Computed in float64, a block of rows at a time: one kernel row each, and once the kernel
-    between all points of the basis. It is a difference of squares: an error below 1e-15 of the
-    mean of k(x,x) is rounding.
+    Computed in float64, a block of rows at a time, with the kernel between all points of the
+    basis. It is a difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding.
 
     Examples
     --------
@@ -73,15 +69,14 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     r"""Return the mean squared error of rows that were not in the fit, E_val.
 
-    `empirical_error` of other rows, washizawa §6.1: it tells whether the components hold for more
-    than the rows that they were found from.
+    `empirical_error` of other rows, washizawa §6.1: it shows whether the components generalize.
 
     Parameters
     ----------
     model : PCA, KernelPCA or Projection
         Fitted.
     X : array-like, sparse matrix, DataFrame, list of str, path of a file or Source
-        Rows that were held out.
+        Held-out rows.
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.
 
@@ -103,7 +98,7 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 
 
 def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
-    projection, source = projection_of(model), rows_of(model, X)
+    projection, source = projection_of(model), _check_rows(model, X)
     source = source.weighted(check_weights(sample_weight, source, least=0.0))
     with progress.session():
         if isinstance(projection, KernelProjection):
@@ -116,6 +111,25 @@ def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
     return mean if kernel is not None and kernel.psd is not True else max(0.0, mean)
 
 
+def _check_rows(model: Any, X: Any) -> Source:
+    """Return rows as a source; refuse rows that do not match the model."""
+    source, columns = as_source(X), n_columns(projection_of(model))
+    strings = isinstance(source, StringSource)
+    if strings != (columns is None):
+        rows, fitted = ("strings", "numbers") if strings else ("numbers", "strings")
+        raise ValueError(f"X holds {rows}, and the model was fitted to {fitted}.")
+    if not strings and source.shape[1] != columns:
+        raise ValueError(f"X has {source.shape[1]} columns, and the model was fitted to {columns}.")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and source.names is not None and list(names) != list(source.names):
+        raise ValueError(
+            f"the columns of X are {list(source.names)}, and those of the fit {list(names)}."
+        )
+    if source.shape[0] == 0:
+        raise ValueError("X has no rows, and a mean needs one.")
+    return source
+
+
 def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
     """Return one column: ‖Φ(x) − c‖² − yᵀ(2I − G)y."""
     kernel, dtype, where = projection.kernel, np.dtype(np.float64), source.reference
@@ -124,10 +138,10 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
             "kernel='precomputed' does not tell k(x, x) of rows, which their error takes. Fit "
             "with the kernel itself, or to row numbers with kernels.Precomputed(matrix)."
         )
-    weights = coefficients(projection)
-    twice = 2.0 * np.eye(weights.shape[1]) - lengths(projection)
-    A, mean, mean_coef, fall = (
-        like(part, where, dtype) for part in (weights, projection.mean, projection.mean_coef, twice)
+    coef = coefficients(projection)
+    form = 2.0 * np.eye(coef.shape[1]) - component_gram(projection)
+    A, mean, mean_coef, F = (
+        like(part, where, dtype) for part in (coef, projection.mean, projection.mean_coef, form)
     )
     features, xp = projection.map.on(source, dtype), namespace(where)
 
@@ -136,8 +150,8 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
         y = (h - mean) @ A
         diag = kernel.on_diagonal(projection.map.points(block, dtype))
         squares = diag - 2.0 * (h @ mean_coef) + projection.mean_sq
-        left = squares - xp.sum((y @ fall) * y, axis=1)
-        return projection.finite(left[:, None], block)
+        errors = squares - xp.sum((y @ F) * y, axis=1)
+        return projection.finite(errors[:, None], block)
 
     extra = 2 * (source.row_bytes + features.width * dtype.itemsize)
     return source.map(measure, 1, dtype, extra_bytes=extra)

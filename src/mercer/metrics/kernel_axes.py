@@ -1,4 +1,4 @@
-"""Components of random features in the kernel's own space."""
+"""Components of random features in feature space."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from mercer.projection.fourier import FourierProjection
 
 
 def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjection:
-    r"""Return components of random features as sums over rows, in the kernel's own space.
+    r"""Return components of random features as sums over rows, in the kernel's feature space.
 
-    Features stand for the kernel, and do not lie in its space. What does, over rows, is the span
-    of :math:`\sum_i Q_i\tilde\Phi(x_i)`, Q the scores made orthonormal: the components here are the
-    best of that span, orthonormal, with their variances. So the model can be measured beside
-    others: by `empirical_error`, `validation_error`, `operator_distance` and `subspace_angles`.
+    Random features approximate the kernel but do not lie in its feature space. The combinations
+    :math:`\sum_i Q_i\tilde\Phi(x_i)` of rows do, with Q the orthonormalized scores; the result are
+    the best orthonormal components in their span, with their variances. This makes the model
+    comparable with others by `empirical_error`, `validation_error`, `operator_distance` and
+    `subspace_angles`.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
 
     Notes
     -----
-    Takes the kernel between all rows, a strip at a time, twice, and keeps the rows.
+    Computes the kernel between all rows twice, a block at a time, and keeps the rows.
 
     Examples
     --------
@@ -63,15 +64,14 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
         raise ValueError(f"X has shape {source.shape}, and the model was fitted to {d} columns.")
     source = source.weighted(check_weights(sample_weight, source))
     with progress.session():
-        return _over(fitted, source)
+        return _best_components(fitted, source)
 
 
-def _over(fitted: FourierProjection, source: Source) -> KernelProjection:
+def _best_components(fitted: FourierProjection, source: Source) -> KernelProjection:
     Q, _ = scores_over(fitted, source)
     rows, shift = source.whole(), fitted.shift
     if shift is not None and not source.sparse:
-        moved = cast(rows, np.float64) - like(shift, rows)
-        source = ArraySource(moved).weighted(source.weights)
+        source = ArraySource(cast(rows, np.float64) - like(shift, rows)).weighted(source.weights)
     else:
         shift = None
     gram = Gram(fitted.kernel, source, center=fitted.centred)
@@ -81,7 +81,7 @@ def _over(fitted: FourierProjection, source: Source) -> KernelProjection:
 
 
 def scores_over(fitted: FourierProjection, source: Source) -> tuple[Array, Matrix]:
-    """Return Q and R of the rows' scores, each row times the root of its weight."""
+    """Return the QR factors of the scores, each row times the root of its weight."""
     scores = fitted.scores(source, np.float64).collect(label="scores")
     if source.weights is not None:
         scores = scores * like(np.sqrt(source.weights), scores)[:, None]

@@ -1,4 +1,4 @@
-"""How far the operators of two models, and the spans of their components, are apart."""
+"""Differences of components, eigenvalues, operators and subspaces."""
 
 from __future__ import annotations
 
@@ -7,11 +7,70 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, eigh, svd
-from mercer.metrics.shared import shared
+from mercer.arrays import Matrix, Vector, eigh, svd, to_numpy
+from mercer.metrics.joint import JointComponents, joint_components
 
-# Directions of axes of length one that are shorter than this, squared, are rounding.
+# Squared lengths of combinations of unit components below this are rounding.
 _DEPENDENT = 1e-12
+
+
+def similarity(V: Any, W: Any) -> Any:
+    r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of components: 1 if parallel, 0 if orthogonal.
+
+    Marukatat (2022), (66).
+
+    Parameters
+    ----------
+    V, W : array-like of shape (k, d), or (d,)
+        Components as rows, such as `components_`; row i of V is compared with row i of W.
+
+    Returns
+    -------
+    ndarray of shape (k,), or float
+
+    Examples
+    --------
+    >>> from mercer.metrics import similarity
+    >>> similarity([[1.0, 0.0], [0.0, 1.0]], [[-2.0, 0.0], [1.0, 1.0]]).round(3)
+    array([1.   , 0.707])
+    """
+    v, w = (np.asarray(to_numpy(x), np.float64) for x in (V, W))
+    if v.shape != w.shape or v.ndim not in (1, 2):
+        raise ValueError(f"V has shape {v.shape} and W {w.shape}: they must have the same shape.")
+    # Each is scaled first: the squares of tiny entries would underflow.
+    v, w = (x / np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300) for x in (v, w))
+    lengths = np.linalg.norm(v, axis=-1) * np.linalg.norm(w, axis=-1)
+    if np.any(lengths == 0.0):
+        raise ValueError("a component is zero and has no direction. Leave it out.")
+    cosines = np.minimum(np.abs(np.sum(v * w, axis=-1)) / lengths, 1.0)
+    return float(cosines) if cosines.ndim == 0 else cosines
+
+
+def eigenvalue_difference(exact: Any, found: Any) -> Any:
+    r"""Return Diff :math:`= |\lambda - \lambda'|/\lambda` of eigenvalues; Marukatat (2022), (67).
+
+    Parameters
+    ----------
+    exact, found : array-like of shape (k,), or float
+        Eigenvalues λ and their approximations λ′.
+
+    Returns
+    -------
+    ndarray of shape (k,), or float
+        Infinite if λ is zero and λ′ is not.
+
+    Examples
+    --------
+    >>> from mercer.metrics import eigenvalue_difference
+    >>> eigenvalue_difference([4.0, 2.0], [3.0, 2.0])
+    array([0.25, 0.  ])
+    """
+    a, b = (np.asarray(to_numpy(x), np.float64) for x in (exact, found))
+    if a.shape != b.shape:
+        raise ValueError(f"the eigenvalues have shapes {a.shape} and {b.shape}: pass as many.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        difference = np.where(a == b, 0.0, np.abs(a - b) / np.abs(a))
+    return float(difference) if difference.ndim == 0 else difference
 
 
 def operator_distance(model: Any, other: Any) -> float:
@@ -20,9 +79,9 @@ def operator_distance(model: Any, other: Any) -> float:
     .. math:: D^2 = \|A^TK_{bb}A\|_F^2 + \|B^TK_{b'b'}B\|_F^2 - 2\|A^TK_{bb'}B\|_F^2
 
     washizawa (47), for operators :math:`P = \sum_k u_ku_k^T` of components
-    :math:`u_k = \sum_j A_{jk}\Phi(b_j)`, which need not be orthonormal. The centres of the
-    models are not compared. Projectors on spans of r components that are at right angles have
-    D² = 2r. D²/r is what washizawa's Table 1 and Fig. 3 seem to print.
+    :math:`u_k = \sum_j A_{jk}\Phi(b_j)`, which need not be orthonormal. The means of the models
+    are not compared. Projectors on orthogonal spans of r components have D² = 2r. Washizawa's
+    Table 1 and Fig. 3 seem to print D²/r.
 
     Parameters
     ----------
@@ -36,10 +95,10 @@ def operator_distance(model: Any, other: Any) -> float:
 
     Notes
     -----
-    Computed as the norm of a difference: with the second components turned towards the first,
-    P − Q = ½(ΔΣᵀ + ΣΔᵀ) of differences Δ and sums Σ. Distances below 1e-8, where the squares
-    above cancel, are told from zero where both bases hold the same points, or the same and
-    some more. Takes the kernel between all points of both bases, a strip at a time.
+    Computed as the norm of a difference: with the second components rotated towards the first,
+    P − Q = ½(ΔΣᵀ + ΣΔᵀ) with their differences Δ and sums Σ. Distances below 1e-8, where the
+    squares above cancel, are accurate if one basis contains the other. Needs the kernel between all
+    points of both bases, a block at a time.
 
     Examples
     --------
@@ -51,20 +110,19 @@ def operator_distance(model: Any, other: Any) -> float:
     >>> round(operator_distance(pca, half), 3)
     0.17
     """
-    with progress.session():
-        axes = shared(model, other)
-    k, both = axes.first, axes.coefficients.shape[1]
-    r = max(k, both - k)
+    components = _compare(model, other)
+    k, total = components.first, components.coefficients.shape[1]
+    r = max(k, total - k)
     if r == 0:
         return 0.0
-    # The fewer axes are joined by axes of length zero.
-    P, Q = np.zeros((both, r)), np.zeros((both, r))
-    P[:k, :k], Q[k:, : both - k] = np.eye(k), np.eye(both - k)
-    Y, _, Zt = svd(axes.inner(Q, P))
+    # The model with fewer components gets zero vectors as further ones.
+    P, Q = np.zeros((total, r)), np.zeros((total, r))
+    P[:k, :k], Q[k:, : total - k] = np.eye(k), np.eye(total - k)
+    Y, _, Zt = svd(components.inner(Q, P))
     Q = Q @ (Y @ Zt)
     D, S = P - Q, P + Q
-    mixed = axes.inner(D, S)
-    square = np.sum(axes.inner(D, D) * axes.inner(S, S)) + np.sum(mixed * mixed.T)
+    mixed = components.inner(D, S)
+    square = np.sum(components.inner(D, D) * components.inner(S, S)) + np.sum(mixed * mixed.T)
     return float(np.sqrt(max(0.0, 0.5 * float(square))))
 
 
@@ -72,8 +130,8 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     r"""Return the principal angles between the spans of two models' components, in radians.
 
     In feature space, for kernels: cosines are the singular values of :math:`U^TW`, with U and W
-    orthonormal bases of the spans, and sines those of :math:`W - UU^TW`; each angle is taken
-    from both. Björck & Golub (1973), Knyazev & Argentati (2002).
+    orthonormal bases of the spans, and sines those of :math:`W - UU^TW`; each angle follows from
+    both. Björck & Golub (1973), Knyazev & Argentati (2002).
 
     Parameters
     ----------
@@ -84,15 +142,14 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     Returns
     -------
     ndarray of shape (min(k, l),)
-        The largest first, as in `scipy.linalg.subspace_angles`; of components that depend on each
-        other, as many as there are dimensions.
+        The largest first, as in `scipy.linalg.subspace_angles`; fewer if the components are
+        linearly dependent.
 
     Notes
     -----
-    A kernel tells angles below 1e-8 from zero only where both bases hold the same points, or
-    the same and some more: values of the kernel between different points are rounded, and the
-    angle is the root of what is left of them. Takes the kernel between all points of both
-    bases, a strip at a time.
+    Angles below 1e-8 in feature space are accurate only if one basis contains the other: kernel
+    values between different points are rounded, and the angle is the root of their difference.
+    Needs the kernel between all points of both bases, a block at a time.
 
     Examples
     --------
@@ -104,44 +161,48 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     >>> subspace_angles(pca, half).round(3)
     array([0.12 , 0.009])
     """
-    with progress.session():
-        axes = shared(model, other)
-    k, both = axes.first, axes.coefficients.shape[1]
-    every = np.eye(both)
-    G = axes.inner(every, every)
-    U = every[:, :k] @ _orthonormal(G[:k, :k])
-    W = every[:, k:] @ _orthonormal(G[k:, k:])
+    components = _compare(model, other)
+    k, total = components.first, components.coefficients.shape[1]
+    identity = np.eye(total)
+    G = components.inner(identity, identity)
+    U = identity[:, :k] @ _orthonormal_combinations(G[:k, :k])
+    W = identity[:, k:] @ _orthonormal_combinations(G[k:, k:])
     if U.shape[1] < W.shape[1]:
         U, W = W, U
     if W.shape[1] == 0:
         return np.zeros(0)
     Y, cosines, Zt = svd(U.T @ G @ W)
-    left = W @ Zt.T - U @ (Y * cosines)
-    _, sines, _ = svd(_root(axes.inner(left, left)))
+    residual = W @ Zt.T - U @ (Y * cosines)
+    _, sines, _ = svd(_square_root(components.inner(residual, residual)))
     angles: Vector = np.arctan2(sines, cosines[::-1])
     return angles
 
 
-def _orthonormal(G: Matrix) -> Matrix:
-    """Return the combinations of components, of inner products G, that are orthonormal."""
-    size, values, vectors = _graded(G)
-    kept = values > _DEPENDENT * len(G)
-    made: Matrix = (vectors[:, kept] / np.sqrt(values[kept])) / size[:, None]
-    return made
+def _compare(model: Any, other: Any) -> JointComponents:
+    with progress.session():
+        return joint_components(model, other)
 
 
-def _root(G: Matrix) -> Matrix:
-    """Return R with RᵀR = G; its small singular values are as sure as the small entries of G."""
-    size, values, vectors = _graded(G)
-    made: Matrix = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * size
-    return made
+def _orthonormal_combinations(G: Matrix) -> Matrix:
+    """Return orthonormal combinations of components with inner products G."""
+    lengths, values, vectors = _eigh_of_cosines(G)
+    independent = values > _DEPENDENT * len(G)
+    scaled: Matrix = vectors[:, independent] / np.sqrt(values[independent])
+    return scaled / lengths[:, None]
 
 
-def _graded(G: Matrix) -> tuple[Vector, Vector, Matrix]:
+def _square_root(G: Matrix) -> Matrix:
+    """Return R with RᵀR = G; its small singular values are as accurate as small entries of G."""
+    lengths, values, vectors = _eigh_of_cosines(G)
+    root: Matrix = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * lengths
+    return root
+
+
+def _eigh_of_cosines(G: Matrix) -> tuple[Vector, Vector, Matrix]:
     """Return the lengths of components, and the eigenpairs of the cosines between them."""
-    size = np.sqrt(np.maximum(np.diag(G), 0.0))
-    # An axis of length zero has no direction: a row and column of zeros.
-    divide = np.where(size > 0, size, np.inf)
-    cosines = G / divide / divide[:, None]
-    values, vectors = eigh((cosines + cosines.T) / 2) if len(G) else (size, G)
-    return np.where(size > 0, size, 1.0), values, vectors
+    lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
+    # A component of length zero has no direction: a row and column of zeros.
+    divisor = np.where(lengths > 0, lengths, np.inf)
+    cosines = G / divisor / divisor[:, None]
+    values, vectors = eigh((cosines + cosines.T) / 2) if len(G) else (lengths, G)
+    return np.where(lengths > 0, lengths, 1.0), values, vectors

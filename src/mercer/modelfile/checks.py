@@ -20,7 +20,7 @@ from mercer.config import get_config, machine_memory
 from mercer.kernels import Kernel
 from mercer.kernels.strings import StringKernel
 from mercer.linalg.span import Span
-from mercer.methods.literature.lessons import Learning
+from mercer.methods.literature.hebbian_learning import HebbianFold
 from mercer.projection import Projection
 
 _MOST_JOBS, _NAME_BYTES = 1024, 64
@@ -38,8 +38,8 @@ def check(obj: Any) -> None:
         _check_estimator(obj)
     elif isinstance(obj, (Projection, Span)):
         _check_matrices(obj)
-    elif isinstance(obj, Learning) and obj.learner is not None:
-        _check_learner(obj.learner, obj.span.rank)
+    elif isinstance(obj, HebbianFold) and obj.state is not None:
+        _check_hebbian(obj.state, obj.span.rank)
 
 
 def ensure(holds: bool, problem: str) -> None:
@@ -66,13 +66,13 @@ def _check_matrices(obj: Any) -> None:
             ensure(bool(np.isfinite(value).all()), f"{name} is not finite")
 
 
-def _check_learner(learner: Any, rank: int) -> None:
+def _check_hebbian(state: Any, rank: int) -> None:
     """Check the shapes that the compiled loops of the Hebbian algorithm rely on."""
-    r = len(learner.A)
-    wide = learner.A.shape == learner.B.shape == (r, rank)
+    r = len(state.A)
+    wide = state.A.shape == state.B.shape == (r, rank)
     ensure(
-        wide and learner.rho.shape == learner.spent.shape == (r,),
-        "the arrays of a learner do not fit together",
+        wide and state.rho.shape == state.travel.shape == (r,),
+        "the arrays of Hebbian components do not fit together",
     )
 
 
@@ -89,7 +89,7 @@ def check_sums(parts: dict[str, Any], arrays: Any) -> None:
 
 
 def check_map(parts: dict[str, Any]) -> None:
-    """Check the sizes and indices of a drawn map before it is built."""
+    """Check the sizes and indices of the matrix of a sketch before it is built."""
     if "sample" in parts:
         _check_sample(parts["up"], parts["sample"])
         return

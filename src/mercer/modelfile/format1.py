@@ -9,17 +9,25 @@ from mercer.linalg.bounds import Figure
 from mercer.modelfile.registry import Parts, build
 
 CLASSES = {
-    "drawn.Gaussian": "drawn.Projection",
-    "drawn.Hadamard": "drawn.Transform",
-    "drawn.Hashing": "drawn.Buckets",
-    "drawn.SparseSign": "drawn.Signs",
+    "drawn.Fixed": "sketches.FixedMatrix",
+    "drawn.Gaussian": "sketches.GaussianMatrix",
+    "drawn.Grouped": "sketches.GroupingMatrix",
+    "drawn.Hadamard": "sketches.HadamardMatrix",
+    "drawn.Hashing": "sketches.HashingMatrix",
+    "drawn.Same": "sketches.IdentityMatrix",
+    "drawn.SparseSign": "sketches.SignMatrix",
     "folds.Directions": "folds.DirectionsSketch",
+    "folds.Learning": "folds.HebbianFold",
     "folds.OfFeatures": "folds.FeatureFold",
     "folds.Triangle": "folds.TriangularFactor",
     "methods.Within": "methods.Adaptive",
 }
 """New names of classes."""
 _EXPANSION = {"shares": "mean_coef", "height": "mean_sq"}
+_SKETCHES = (
+    *("FeatureGrouping", "Gaussian", "Hadamard", "Hashing"),
+    *("PixelGrouping", "Resize", "SparseSign"),
+)
 PARTS = {
     "drawn.Hashing": {"hashes": "each"},
     "folds.Span": {
@@ -31,6 +39,7 @@ PARTS = {
     "parts.KernelProjection": _EXPANSION,
     "parts.Size": {"square": "kernel", "elsewhere": "remote"},
     "parts.SparseProjection": _EXPANSION,
+    **{f"sketches.{name}": {"drawn_": "matrix_"} for name in _SKETCHES},
 }
 """New names of the parts of a class, by its old name."""
 METHODS = {"within": "adaptive"}

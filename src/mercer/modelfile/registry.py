@@ -1,7 +1,7 @@
 """The classes that a model file may name: Mercer's own and four of scikit-learn's, no others.
 
 A file can only build objects of these classes, from plain values, arrays and each other; it
-names no module and no function. Classes of parameters, fitted maps, drawn sketches and
+names no module and no function. Classes of parameters, fitted maps, matrices of sketches and
 estimators are found among the subclasses that Mercer itself defines, so a new one needs no entry
 here as long as its state is plain.
 """
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
@@ -32,22 +31,20 @@ from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.methods import Cost, Size
-from mercer.methods.literature.lessons import Learning
+from mercer.methods.literature.hebbian_learning import HebbianFold
 from mercer.modelfile import checks
 from mercer.params import Params
 from mercer.planning import Candidate, Plan
 from mercer.preimage.ridge import Learnt
 from mercer.projection import Projection
 from mercer.projection.fourier import FeatureFold, FourierMap
-from mercer.sketches.drawn import Drawn
-from mercer.sketches.scattered import Fixed
-from mercer.sketches.transformer import Transformer
+from mercer.sketches import SketchMap, SketchMatrix
 
 _RECORDS = (
     *(Certificate, Plan, Candidate, Size, Cost, Randomized),
     *(FourierMap, Frequencies, Basis, Learnt),
 )
-_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, Learning)
+_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, HebbianFold)
 # Kernels of a function or model of the user's.
 _REFUSED = (FromFunction, Separable, Fisher)
 _STEPS = (SimpleImputer, StandardScaler)
@@ -91,14 +88,14 @@ def models() -> tuple[type, ...]:
     classes = _family(BaseEstimator)
     bases = {base for cls in classes for base in cls.__mro__[1:]}
     final = (cls for cls in classes if cls not in bases and cls.__name__[0] != "_")
-    return (*final, *_family(Transformer))
+    return (*final, *_family(SketchMap))
 
 
 @functools.cache
 def _codecs() -> dict[str, Codec]:
     codecs = [_plain(_name(cls), cls, state=True) for cls in (*models(), *_family(Params))]
     codecs += [_plain(f"parts.{cls.__name__}", cls) for cls in (*_RECORDS, *_family(Projection))]
-    codecs += [_plain(f"drawn.{cls.__name__}", cls, checks.check_map) for cls in _family(Drawn)]
+    codecs += [_plain(_name(cls), cls, checks.check_map) for cls in _family(SketchMatrix)]
     codecs += [*map(_fold, _FOLDS), *_SPECIAL]
     return {codec.name: codec for codec in codecs}
 
@@ -223,11 +220,6 @@ def _figure_parts(figure: Figure) -> Parts:
     return {"value": float(figure), "kind": figure.kind, "confidence": figure.confidence}
 
 
-def _fixed_parts(drawn: Fixed) -> Parts:
-    begin, places, values = drawn.given
-    return {"matrix": sp.csr_array((values, places, begin), (drawn.d, drawn.q))}
-
-
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
     missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
     if imputer.strategy != "mean" or not missing or imputer.add_indicator:
@@ -285,7 +277,6 @@ def _pipeline(parts: Parts) -> Pipeline:
 _SPECIAL = (
     Codec("kernels.Sum", Sum, _sum_terms, lambda parts: functools.reduce(Sum, parts["terms"])),
     Codec("parts.Figure", Figure, _figure_parts, lambda parts: Figure(**parts)),
-    _plain("drawn.Fixed", Fixed, checks.check_map)._replace(take=_fixed_parts),
     _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
     _bare(Seen, "shape dtype names _reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),

@@ -22,6 +22,7 @@ from mercer.config import (
     parse_bytes,
     rounded_up,
 )
+from mercer.messages import format_parameter
 from mercer.methods import Cost, Method, Size
 
 ASKED = "as asked for"
@@ -115,7 +116,7 @@ class Plan:
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(chosen.cost.memory)} for "
             f"{self.size.shape}, more than the memory budget of {format_bytes(room)}. "
-            f"config_context(memory={enough(self.method, self.size)!r}) is enough"
+            f"{format_parameter('memory', enough(self.method, self.size))} is enough"
             f"{f'; {instead}' if instead else ''}."
         )
 
@@ -124,7 +125,8 @@ class Plan:
         fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
         if fitting:
             solver = "eigen_solver" if self.size.kernel else "svd_solver"
-            return f'{solver}="auto" would choose from {", ".join(fitting)}, which fit'
+            automatic = format_parameter(solver, "auto")
+            return f"{automatic} would choose from {', '.join(fitting)}, which fit"
         return next((said for one in others if (said := in_room(one, self.size, room))), "")
 
     def __str__(self) -> str:
@@ -167,9 +169,9 @@ def reckoned(method: Method, size: Size, budget: int) -> Candidate:
 def in_room(method: Method, size: Size, room: float) -> str:
     """Say how a method fits into so many bytes, with fewer points or the like; empty if not."""
     if method.cost(size).memory <= room:
-        return f'method="{method.name}" fits'
+        return f"{format_parameter('method', method.name)} fits"
     found = method.shrink(size, room)
-    return "" if found is None else f"method={found!r} fits"
+    return "" if found is None else f"{format_parameter('method', found)} fits"
 
 
 def enough(method: Method, size: Size) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
-from mercer.messages import counted
+from mercer.messages import counted, format_parameter
 from mercer.methods import (
     Adaptive,
     Cholesky,
@@ -208,14 +208,15 @@ def _too_large(
     auto: bool = False,
 ) -> MemoryError:
     least = min(candidates, key=lambda c: c.cost.memory)
-    said = [f"config_context(memory={enough(least.method, size)!r}) is enough"]
+    said = [f"{format_parameter('memory', enough(least.method, size))} is enough"]
     whole = [one.method for one in candidates if isinstance(one.method, Exact)]
     rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
     if rows:
         said.append(f"a sample of {rows} rows fits")
     if auto and reckoned(Subset(), size, budget).fits:
         points = counted(Subset().points(size.n, size.k), "point")
-        said.append(f'method="auto" would take method="subset", a basis of {points}, which fits')
+        auto_method, subset = (format_parameter("method", name) for name in ("auto", "subset"))
+        said.append(f"{auto_method} would take {subset}, a basis of {points}, which fits")
     else:
         found = (in_room(one, size, budget) for one in alternatives(problem))
         said += [next((f"{text} all rows" for text in found if text), "")]

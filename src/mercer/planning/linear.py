@@ -5,6 +5,7 @@ from __future__ import annotations
 from mercer.config import format_bytes, get_config
 from mercer.data import Source
 from mercer.linalg.solvers import Randomized
+from mercer.messages import ParameterError
 from mercer.methods import SVD, Covariance, Dot, Iterative, Method, Size, Sketch
 from mercer.planning.base import ASKED, Candidate, Plan, reckoned
 from mercer.rules import Rule
@@ -96,7 +97,7 @@ def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method
     """Return the method that a name stands for."""
     if name not in NAMES:
         names = ", ".join(NAMES)
-        raise ValueError(f"svd_solver={name!r} is not one of {names}, and not a method.")
+        raise ParameterError("svd_solver", name, f"is not one of {names}, and not a method.")
     if name in ("jacobi", "power"):
         small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
         formed = small.cost(size).memory <= budget

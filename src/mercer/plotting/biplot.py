@@ -12,7 +12,7 @@ from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.plotting import base, points
 from mercer.plotting.base import Axes, Display, Style, Values
-from mercer.plotting.scores import check_scores
+from mercer.plotting.scores import check_plot_scores
 
 # Places for the name of an arrow, best first: points from its tip, degrees from its direction.
 PLACES = [(r, t) for r in (4, 12, 24, 36) for t in (0, 30, -30, 60, -60, 90, -90, 135, -135)]
@@ -137,7 +137,7 @@ class BiplotDisplay(Display):
 
     def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
         """Draw the biplot; parameters as in `from_estimator`. Returns the display."""
-        Y, L = check_scores(self.scores), np.asarray(self.loadings, np.float64)
+        Y, L = check_plot_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
                 f"scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "

@@ -71,7 +71,7 @@ class ScoreDisplay(Display):
         components, labels, ax
             As in `from_estimator`.
         """
-        Y = check_scores(scores)
+        Y = check_plot_scores(scores)
         selected = inspection.select_components(components, Y.shape[1], cls.default_components)
         return cls(Y[:, selected], components=selected, ratio=ratio, labels=labels).plot(ax)
 
@@ -113,7 +113,10 @@ class ScoresDisplay(ScoreDisplay):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the scores on the Axes passed, or in a new figure, and return the display."""
-        Y, titles = check_scores(self.scores), base.component_titles(self.components, self.ratio)
+        Y, titles = (
+            check_plot_scores(self.scores),
+            base.component_titles(self.components, self.ratio),
+        )
         if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
             raise ValueError(
                 f"components={self.components!r}, and scores has shape {Y.shape}: pass the scores "
@@ -172,7 +175,7 @@ class PairsDisplay(ScoreDisplay):
         bins : int
             Number of bars in each histogram.
         """
-        Y = check_scores(self.scores)
+        Y = check_plot_scores(self.scores)
         k = Y.shape[1]
         if k != len(self.components):
             raise ValueError(
@@ -248,7 +251,7 @@ def _draw_histogram(ax: Axes, column: Values, by: Coloring | None, edges: Values
     return patches
 
 
-def check_scores(scores: Any) -> Values:
+def check_plot_scores(scores: Any) -> Values:
     """Return scores as an array of finite numbers, or raise an error."""
     Y = inspection.host_rows(scores)
     if Y.ndim != 2 or 0 in Y.shape:

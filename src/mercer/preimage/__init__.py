@@ -1,4 +1,4 @@
-"""From feature space back to rows: pre-images, one method a file."""
+"""Pre-images: rows whose images are near points of feature space."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from mercer.kernels import RBF, Kernel, Linear
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.base import Found, Preimage
+from mercer.preimage.descent import FixedPoint, Gradient
 from mercer.preimage.distances import Distances
-from mercer.preimage.fixed_point import FixedPoint
-from mercer.preimage.gradient import Gradient
 from mercer.preimage.ridge import Ridge
 
 __all__ = [
@@ -33,11 +32,11 @@ PREIMAGES: dict[str, type[Preimage]] = {
     "ridge": Ridge,
     "distances": Distances,
 }
-"""What pre-image methods are called."""
+"""Pre-image methods by name."""
 
 
 def suited_to(kernel: Kernel | None) -> str:
-    """Return the name of the method that suits a kernel; None is a precomputed one.
+    """Return the name of the method that suits a kernel; None means a precomputed kernel.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def suited_to(kernel: Kernel | None) -> str:
 
 
 def as_preimage(method: Any) -> Preimage:
-    """Return the method that a name stands for; a method as it is.
+    """Return the method with this name; a method itself.
 
     Examples
     --------

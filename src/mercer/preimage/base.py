@@ -1,4 +1,4 @@
-"""What a pre-image method is, and what it finds."""
+"""What a pre-image method is, and its result."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ import numpy as np
 from mercer.arrays import Matrix, Vector, to_numpy, working_dtype
 from mercer.data import Block, as_source
 from mercer.params import Params
-from mercer.preimage.target import Axes, Target, as_axes
+from mercer.preimage.target import FeatureComponents, Target, feature_components
 from mercer.projection import KernelProjection
 
 
 @dataclass(frozen=True)
 class Found:
-    """Rows whose images lie near points of feature space.
-
-    Printing it tells how near.
+    """Pre-images: rows whose images are near points of feature space. Print it for a summary.
 
     Attributes
     ----------
     rows : ndarray of shape (q, d)
         The rows r, in the precision of the scores.
     converged : ndarray of shape (q,)
-        Whether each is what its method looks for.
+        Whether the method converged for each.
     steps : ndarray of shape (q,)
-        How often the method moved each; 0 for methods that solve in one go.
+        Number of iterations for each; 0 for direct methods.
     distance : ndarray of shape (q,)
         Squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
 
@@ -58,8 +56,8 @@ class Found:
         )
 
 
-class Sought(NamedTuple):
-    """What a method makes of some points: rows less the shift, whether each is right, steps."""
+class Estimate(NamedTuple):
+    """Pre-images of some points: rows without the shift, whether each converged, iterations."""
 
     rows: Matrix
     converged: np.ndarray[Any, np.dtype[np.bool_]]
@@ -67,26 +65,20 @@ class Sought(NamedTuple):
 
 
 class Preimage(Params, ABC):
-    r"""From feature space back to rows: r with :math:`\Phi(r) \approx P\Phi(x)`.
+    r"""A method that finds rows r with :math:`\Phi(r) \approx P\Phi(x)`.
 
     A projected point is :math:`P\Phi(x) = \sum_j \gamma_j \Phi(y_j)`, mean included. A method
-    of your own overrides `seek`, and `begin` where it learns from the training rows.
+    of your own overrides `seek`, and `begin` if it learns from the training rows.
 
     Examples
     --------
     Rows on a line, with a kernel whose only component is that line:
 
-    >>> import numpy as np
-    >>> from mercer.kernels import Linear
-    >>> from mercer.methods import Exact
+    >>> from mercer import KernelPCA
     >>> from mercer.preimage import FixedPoint
-    >>> from mercer.problem import KernelProblem
-    >>> from mercer.rules import Count
-    >>> from mercer.data import as_source
-    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]])
-    >>> source = as_source(X)
-    >>> projection = Exact("dense").fit(KernelProblem(source, Count(1), kernel=Linear()))
-    >>> scores, method = projection.scores(source).collect(), FixedPoint()
+    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
+    >>> kpca, method = KernelPCA(1, kernel="linear").fit(X), FixedPoint()
+    >>> scores, projection = kpca.transform(X), kpca.projection_
     >>> method.find(projection, method.begin(projection, X, scores), scores).rows.round(6) + 0.0
     array([[0., 0.],
            [1., 2.],
@@ -97,11 +89,11 @@ class Preimage(Params, ABC):
     """Bytes that a point needs for every row of the basis."""
 
     @abstractmethod
-    def seek(self, target: Target, scores: Matrix, state: Any) -> Sought:
-        """Return rows for some points."""
+    def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
+        """Return the pre-images of some points."""
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Refuse invalid parameters."""
 
     def begin(
         self,
@@ -112,72 +104,44 @@ class Preimage(Params, ABC):
         products: Matrix | None = None,
         weights: Vector | None = None,
     ) -> Any:
-        """Return what `find` needs besides the projection: made once.
+        """Return the state that `find` needs: ⟨Φ(yⱼ), ·⟩ of the components and of the mean.
 
-        Parameters
-        ----------
-        projection : KernelProjection
-            The fitted map.
-        X : array-like of shape (n, d)
-            The training rows.
-        scores : array of shape (n, k)
-            Their scores.
-        products : ndarray of shape (m, k + 1), optional
-            The kernel matrix of the basis times the components and the mean, where it is known.
-        weights : ndarray of shape (n,), optional
-            How often each training row counts.
-
-        Returns
-        -------
-        state : ndarray of shape (m, k + 1), or what the method makes of it
-            ⟨Φ(yⱼ), ·⟩ of the components and of the mean. It takes the kernel between all rows of
-            the basis, a block at a time: never more work than the fit.
+        X are the training rows, `weights` their counts, and `products` the result if it is known:
+        the kernel matrix of the basis, (m, m), times the components and the mean, (m, k + 1).
+        Otherwise it is computed a block at a time, with no more work than the fit.
         """
         self.check()
-        axes = as_axes(self, projection, products)
-        self.require(axes)
-        return axes.products
+        components = feature_components(self, projection, products)
+        self.require(components)
+        return components.products
 
-    def require(self, axes: Axes) -> None:
-        """Refuse kernels that the method cannot work with."""
+    def require(self, components: FeatureComponents) -> None:
+        """Refuse kernels that the method does not support."""
 
     def find(self, projection: KernelProjection, state: Any, scores: Any) -> Found:
-        """Return the rows that scores stand for.
+        """Return the pre-images of points with these scores, of shape (q, k).
 
-        Parameters
-        ----------
-        projection : KernelProjection
-            The fitted map.
-        state : object
-            What `begin` returned; None makes it again, where the method can.
-        scores : array of shape (q, k)
-            Coordinates along the components.
-
-        Returns
-        -------
-        Found
+        `state` is the result of `begin`; None computes it again, if the method can.
         """
         self.check()
-        axes = as_axes(self, projection, self.products(state))
-        self.require(axes)
-        S = checked(self, scores, axes.weights.shape[1] - 1)
-        d = int(axes.basis.rows.shape[1])
+        components = feature_components(self, projection, self.products(state))
+        self.require(components)
+        S = check_scores(self, scores, components.coefficients.shape[1] - 1)
+        d = int(components.basis.rows.shape[1])
 
         def seek(block: Block) -> Matrix:
-            target = axes.target(block.rows)
-            sought = self.seek(target, block.rows, state)
-            far = target.distance(sought.rows)
-            return np.column_stack([sought.rows, sought.converged, sought.steps, far])
+            target = components.target(block.rows)
+            estimate = self.seek(target, block.rows, state)
+            return np.column_stack([*estimate, target.distance(estimate.rows)])
 
-        extra = self.work_bytes * (len(axes.basis) + d)
-        made = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")
-        rows = made[:, :d] if projection.shift is None else made[:, :d] + projection.shift
-        kind = working_dtype(to_numpy(scores).dtype)
+        extra = self.work_bytes * (len(components.basis) + d)
+        table = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")
+        rows = table[:, :d] if projection.shift is None else table[:, :d] + projection.shift
         return Found(
-            rows=rows.astype(kind),
-            converged=made[:, d].astype(bool),
-            steps=made[:, d + 1].astype(np.int64),
-            distance=made[:, d + 2].copy(),
+            rows=rows.astype(working_dtype(to_numpy(scores).dtype)),
+            converged=table[:, d].astype(bool),
+            steps=table[:, d + 1].astype(np.int64),
+            distance=table[:, d + 2].copy(),
         )
 
     def products(self, state: Any) -> Matrix | None:
@@ -185,8 +149,8 @@ class Preimage(Params, ABC):
         return None if state is None else np.asarray(state)
 
 
-def checked(owner: Any, scores: Any, k: int) -> Matrix:
-    """Return scores as float64, or say what is wrong with them."""
+def check_scores(owner: Any, scores: Any, k: int) -> Matrix:
+    """Return scores as float64; refuse a wrong shape and non-finite entries."""
     S = np.asarray(to_numpy(scores), np.float64)
     if S.ndim != 2 or S.shape[1] != k:
         raise ValueError(

@@ -1,171 +1,248 @@
-"""Descent to the rows nearest to many points at once, each on its own way.
+"""Pre-images by descent: Mika's fixed point and L-BFGS.
 
-Every point has its own step and its own memory; only the kernel between all of them and the
-basis is made together, as one matrix product. So the answer of a point does not depend on
-which others are sought beside it.
+All points descend at once, and each has its own step and its own memory; only their kernel with
+the basis is computed together, as one matrix product. The result for a point does not depend on
+the others.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
-from mercer.preimage.base import Sought
-from mercer.preimage.target import Index, Slope, Target
+from mercer.checks import check_positive, check_whole, require
+from mercer.kernels.pair import DiagonalPair
+from mercer.kernels.points import Points
+from mercer.preimage.base import Estimate, Preimage
+from mercer.preimage.target import FeatureComponents, Index, Slope, Target
 
-# The weight is lost in rounding, or of the wrong sign, below this share of its terms.
+# A denominator below this share of its terms is rounding, or has the wrong sign.
 _VANISHED = 1e-10
-# A step that is refused at this share of the spread is at the bottom, to rounding.
-_LEAST = 1e-13
+# A refused step below this share of the basis' scale means a minimum, to rounding.
+_LEAST_STEP = 1e-13
 # Rounding of ρ, as a share of its terms.
 _NOISE = 1e-14
-# Part of the fall that the slope promises, which a step must bring.
+# The share of the decrease predicted by the slope that a step must reach (Armijo).
 _ARMIJO = 1e-4
 
 
-class Way(NamedTuple):
-    """How to descend.
-
-    Attributes
-    ----------
-    max_iter : int
-        Evaluations at most.
-    tol : float
-        Step, as a share of the basis' spread, at which a point has arrived.
-    memory : int
-        Steps that L-BFGS remembers; none leaves pull/weight itself: Mika's rule.
-    restarts : int
-        Further starts for points that do not arrive.
-    """
+class DescentPreimage(Preimage):
+    """A pre-image method that follows the gradient of the kernel."""
 
     max_iter: int
     tol: float
-    memory: int
     restarts: int
+    memory: int = 0
+    """Steps that L-BFGS remembers; 0 is Mika's fixed point."""
+
+    def check(self) -> None:
+        check_whole(self, "max_iter")
+        check_positive(self, "tol")
+        require(self, "restarts", self.restarts in range(11), "a whole number from 0 to 10")
+
+    def require(self, components: FeatureComponents) -> None:
+        try:
+            components.kernel.slopes(DiagonalPair(Points(components.basis.rows[:1])))
+        except ValueError as error:
+            raise ValueError(
+                f'{self!r} follows the gradient of the kernel. {error} Use "ridge", which works '
+                f"with any kernel."
+            ) from None
+
+    def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
+        """Descend from the nearest row; if that fails, from means of the nearest 2, 4, 8, ….
+
+        The first start ensures that no result is farther than the nearest row of the basis.
+        """
+        nearest, y = target.nearest(2**self.restarts), target.components.basis.rows
+        first = Descent(target, self, y[nearest[:, 0]], np.arange(len(target.gamma))).run()
+        rows, converged, steps, value = first.rows, first.converged, first.steps, first.value
+        for trial in range(1, self.restarts + 1):
+            points = np.flatnonzero(~converged)
+            if not len(points):
+                break
+            start = y[nearest[points, : 2**trial]].mean(axis=1)
+            other = Descent(target, self, start, points).run()
+            steps[points] += other.steps
+            better = ~(other.value >= value[points])  # NaN is worse than any value
+            at = points[better]
+            rows[at], value[at] = other.rows[better], other.value[better]
+            converged[at] = other.converged[better]
+        return Estimate(rows, converged, steps)
 
 
-def search(target: Target, way: Way) -> Sought:
-    """Descend from the nearest row; where that fails, from means of the nearest 2, 4, 8.
+class FixedPoint(DescentPreimage):
+    r"""Stationary points of :math:`\rho(r) = k(r,r) - 2\sum_j\gamma_j k(r,y_j)`.
 
-    The first start makes sure that no row found is farther than the nearest of the basis.
+    .. math:: r \leftarrow \frac{\sum_j \gamma_j (a_j - 2b_j)\, y_j}
+                                {a_r + 2c_r - 2\sum_j \gamma_j (b_j + c_j)}
+
+    with a, b, c the derivatives of k(r, yⱼ) by the dot product, the squared distance and ‖r‖²,
+    and :math:`a_r, c_r` those of k(r, r). For the RBF this is the iteration
+    :math:`\sum\gamma_j k_j y_j / \sum\gamma_j k_j` of Mika et al. (1999), for kernels of the
+    dot product their form :math:`\sum\gamma_j a_j y_j / a_r`, for the linear kernel PCA's
+    reconstruction in one step. A step that would increase ρ is halved.
+
+    Starts from the row of the basis that is nearest in feature space. Points whose denominator
+    vanishes, or that do not converge, start again from the mean of the 2, 4, 8, … nearest rows and
+    keep the best result.
+
+    Parameters
+    ----------
+    max_iter : int
+        Steps from each start, at most.
+    tol : float
+        Step at which a point has converged, relative to the scale of the basis.
+    restarts : int
+        Further starts if the first fails.
+
+    Examples
+    --------
+    >>> from mercer.preimage import FixedPoint
+    >>> FixedPoint(max_iter=50)
+    FixedPoint(50)
     """
-    q = len(target.gamma)
-    nearest, y = target.nearest(2**way.restarts), target.axes.basis.rows
-    best = Descent(target, way, y[nearest[:, 0]], np.arange(q)).run()
-    rows, converged, steps, value = best.rows, best.converged, best.steps, best.value
-    for trial in range(1, way.restarts + 1):
-        who = np.flatnonzero(~converged)
-        if not len(who):
-            break
-        start = y[nearest[who, : 2**trial]].mean(axis=1)
-        other = Descent(target, way, start, who).run()
-        steps[who] += other.steps
-        better = ~(other.value >= value[who])  # NaN is worse than any
-        at = who[better]
-        rows[at], value[at] = other.rows[better], other.value[better]
-        converged[at] = other.converged[better]
-    return Sought(rows, converged, steps)
+
+    def __init__(self, max_iter: int = 300, tol: float = 1e-6, restarts: int = 3) -> None:
+        self.max_iter, self.tol, self.restarts = max_iter, tol, restarts
+
+
+class Gradient(DescentPreimage):
+    r"""Minima of :math:`\rho(r) = k(r,r) - 2\sum_j\gamma_j k(r,y_j)`, by L-BFGS.
+
+    Source: aguilera (25); Nocedal & Wright (2006), alg. 7.4. Works with every kernel that has a
+    gradient, even if the fixed point has no denominator. Each point has its own memory and line
+    search: one L-BFGS over all points would share both, and a loop over points would give up the
+    matrix products.
+
+    Parameters
+    ----------
+    max_iter : int
+        Evaluations from each start, at most.
+    tol : float
+        Step at which a point has converged, relative to the scale of the basis.
+    restarts : int
+        Further starts if the first fails, as for `FixedPoint`.
+    memory : int
+        Number of steps from which the curvature is estimated.
+
+    Examples
+    --------
+    >>> from mercer.preimage import Gradient
+    >>> Gradient(tol=1e-6)
+    Gradient(tol=1e-06)
+    """
+
+    def __init__(
+        self, max_iter: int = 300, tol: float = 1e-8, restarts: int = 3, memory: int = 6
+    ) -> None:
+        self.max_iter, self.tol, self.restarts, self.memory = max_iter, tol, restarts, memory
+
+    def check(self) -> None:
+        super().check()
+        check_whole(self, "memory")
 
 
 class Descent:
-    """L-BFGS of all points in step, scaled by the weight; Mika's rule where it has no memory.
+    """L-BFGS for all points at once, scaled by the denominator; Mika's rule without memory.
 
-    r ← pull/weight is r less the gradient over twice the weight: as long as the weight is
-    positive it points downhill, and halving it until ρ falls keeps it from going astray.
+    r ← numerator/denominator is r minus the gradient over twice the denominator: a descent
+    direction as long as the denominator is positive. It is halved until ρ decreases.
     """
 
-    def __init__(self, target: Target, way: Way, start: Matrix, who: Index) -> None:
-        self.target, self.way, self.who = target, way, who
-        self.spread = target.axes.spread
+    def __init__(
+        self, target: Target, method: DescentPreimage, start: Matrix, points: Index
+    ) -> None:
+        self.target, self.points, self.scale = target, points, target.components.scale
+        self.max_iter, self.tol, memory = method.max_iter, method.tol, int(method.memory)
         q, d = start.shape
         self.rows, self.steps = start.copy(), np.zeros(q, np.int64)
-        self.converged, self.lost = np.zeros(q, bool), np.zeros(q, bool)
+        self.converged, self.failed = np.zeros(q, bool), np.zeros(q, bool)
         self.stride, self.value = np.ones(q), np.empty(q)
-        self.gradient, self.step = np.empty((q, d)), np.empty((q, d))
-        self.moved, self.turned = (np.zeros((way.memory, q, d)) for _ in range(2))
-        self.curve = np.zeros((way.memory, q))  # 1/(moved · turned); 0 where there is none
+        self.gradient, self.direction = np.empty((q, d)), np.empty((q, d))
+        # L-BFGS pairs (s, y) and 1/(s·y); 0 where there is none.
+        self.s, self.y = (np.zeros((memory, q, d)) for _ in range(2))
+        self.inverse = np.zeros((memory, q))
 
     def run(self) -> Descent:
-        everyone = np.arange(len(self.rows))
-        first = self.target.at(self.rows, self.who)
-        self._arrive(everyone, first, 2.0 * (first.weight * self.rows - first.pull))
-        for _ in range(self.way.max_iter):
-            at = np.flatnonzero(~(self.converged | self.lost))
-            if not len(at):
+        self._update(np.arange(len(self.rows)), self.target.slope(self.rows, self.points))
+        for _ in range(self.max_iter):
+            active = np.flatnonzero(~(self.converged | self.failed))
+            if not len(active):
                 break
-            self._move(at)
+            self._step(active)
         return self
 
-    def _move(self, at: Index) -> None:
-        """Try a step of each point; halve those that do not bring ρ down."""
-        step = self.stride[at, None] * self.step[at]
-        trial = self.rows[at] + step
-        found = self.target.at(trial, self.who[at])
-        self.steps[at] += 1
-        gradient = 2.0 * (found.weight * trial - found.pull)
-        falls = self._falls(at, step, found.value, gradient)
-        stay, go = at[~falls], at[falls]
-        self.converged[stay] = _length(step[~falls]) <= _LEAST * self.spread
-        self.stride[stay] *= 0.5
-        found, gradient = Slope(*(part[falls] for part in found)), gradient[falls]
-        self._remember(go, step[falls], gradient - self.gradient[go])
-        self.rows[go] = trial[falls]
-        self.stride[go] = np.minimum(1.0, 2.0 * self.stride[go])
-        self._arrive(go, found, gradient)
+    def _step(self, active: Index) -> None:
+        """Try a step for each point; halve those that do not decrease ρ."""
+        step = self.stride[active, None] * self.direction[active]
+        trial = self.rows[active] + step
+        slope = self.target.slope(trial, self.points[active])
+        self.steps[active] += 1
+        accepted = self._decreases(active, step, slope)
+        refused, moved = active[~accepted], active[accepted]
+        self.converged[refused] = _norms(step[~accepted]) <= _LEAST_STEP * self.scale
+        self.stride[refused] *= 0.5
+        slope = Slope(*(part[accepted] for part in slope))
+        self._remember(moved, step[accepted], slope.gradient - self.gradient[moved])
+        self.rows[moved] = trial[accepted]
+        self.stride[moved] = np.minimum(1.0, 2.0 * self.stride[moved])
+        self._update(moved, slope)
 
-    def _falls(self, at: Index, step: Matrix, value: Vector, gradient: Matrix) -> Any:
-        """Tell which steps go down: ρ falls, or, where its rounding hides that, its slope does."""
-        old, steep = self.value[at], self.gradient[at]
-        falls = value <= old + _ARMIJO * np.einsum("ij,ij->i", step, steep)
-        level = value <= old + _NOISE * (np.abs(old) + self.target.length[self.who[at]])
-        falls |= level & (_length(gradient) <= 0.9 * _length(steep))
-        # NaN falls nowhere: a step that overflows is halved too.
-        return falls & np.isfinite(gradient).all(axis=1)
+    def _decreases(self, active: Index, step: Matrix, slope: Slope) -> Any:
+        """Tell which steps decrease ρ or, where rounding hides that, its gradient."""
+        value, gradient = self.value[active], self.gradient[active]
+        decreases = slope.value <= value + _ARMIJO * np.einsum("ij,ij->i", step, gradient)
+        noise = _NOISE * (np.abs(value) + self.target.norm_sq[self.points[active]])
+        flatter = _norms(slope.gradient) <= 0.9 * _norms(gradient)
+        decreases |= (slope.value <= value + noise) & flatter
+        # A step that overflows is halved too.
+        return decreases & np.isfinite(slope.gradient).all(axis=1)
 
-    def _arrive(self, at: Index, found: Slope, gradient: Matrix) -> None:
-        """Take up ρ and its slope at the new rows, and choose the next step."""
-        self.value[at], self.gradient[at] = found.value, gradient
-        held = found.size == 0  # columns that the kernel does not look at
-        bad = ((found.weight <= _VANISHED * found.size) & ~held).any(axis=1) | held.all(axis=1)
-        scale = 0.5 / np.where(held | bad[:, None], 1.0, found.weight)
-        if self.way.memory:
-            flat = _length(gradient)
-            scale[bad] = np.where(flat > 0, 0.1 * self.spread / np.where(flat, flat, 1.0), 1.0)[
-                bad, None
-            ]
-            self.lost[at] = (held.all(axis=1)) | ~np.isfinite(found.value)
-        else:
-            self.lost[at] = bad | ~np.isfinite(found.value)
-        near = _length(scale * gradient) <= self.way.tol * self.spread
-        self.converged[at] = near & ~bad & ~self.lost[at]
-        self.step[at] = -self._turned(at, gradient, scale)
+    def _update(self, moved: Index, slope: Slope) -> None:
+        """Store ρ and its gradient at the new rows, and choose the next direction."""
+        self.value[moved], self.gradient[moved] = slope.value, slope.gradient
+        ignored = slope.size == 0  # columns that the kernel does not use
+        vanished = (slope.denominator <= _VANISHED * slope.size) & ~ignored
+        bad = vanished.any(axis=1) | ignored.all(axis=1)
+        scaling = 0.5 / np.where(ignored | bad[:, None], 1.0, slope.denominator)
+        failed = bad
+        if len(self.s):
+            norms = _norms(slope.gradient)
+            default = 0.1 * self.scale / np.where(norms, norms, 1.0)
+            scaling[bad] = np.where(norms > 0, default, 1.0)[bad, None]
+            failed = ignored.all(axis=1)
+        self.failed[moved] = failed | ~np.isfinite(slope.value)
+        short = _norms(scaling * slope.gradient) <= self.tol * self.scale
+        self.converged[moved] = short & ~bad & ~self.failed[moved]
+        self.direction[moved] = -self._times_inverse_hessian(moved, slope.gradient, scaling)
 
-    def _remember(self, at: Index, moved: Matrix, turned: Matrix) -> None:
-        """Push a step and the change of the gradient along it, where ρ curves upwards."""
-        if not self.way.memory:
+    def _remember(self, moved: Index, s: Matrix, y: Matrix) -> None:
+        """Store a step and the change of the gradient along it, if ρ is convex there."""
+        if not len(self.s):
             return
-        bend = np.einsum("ij,ij->i", moved, turned)
-        up = bend > 1e-10 * _length(moved) * _length(turned)
-        at, moved, turned, bend = at[up], moved[up], turned[up], bend[up]
-        for kept, new in ((self.moved, moved), (self.turned, turned), (self.curve, 1.0 / bend)):
-            kept[1:, at] = kept[:-1, at]
-            kept[0, at] = new
+        product = np.einsum("ij,ij->i", s, y)
+        convex = product > 1e-10 * _norms(s) * _norms(y)
+        moved = moved[convex]
+        pairs = ((self.s, s[convex]), (self.y, y[convex]), (self.inverse, 1.0 / product[convex]))
+        for memory, new in pairs:
+            memory[1:, moved] = memory[:-1, moved]
+            memory[0, moved] = new
 
-    def _turned(self, at: Index, gradient: Matrix, scale: Matrix) -> Matrix:
+    def _times_inverse_hessian(self, moved: Index, gradient: Matrix, scaling: Matrix) -> Matrix:
         """Return the gradient times the inverse Hessian: Nocedal & Wright (2006), alg. 7.4."""
-        g, shares = gradient.copy(), np.zeros((self.way.memory, len(at)))
-        for i in range(self.way.memory):
-            shares[i] = self.curve[i, at] * np.einsum("ij,ij->i", self.moved[i, at], g)
-            g -= shares[i][:, None] * self.turned[i, at]
-        g *= scale
-        for i in reversed(range(self.way.memory)):
-            back = self.curve[i, at] * np.einsum("ij,ij->i", self.turned[i, at], g)
-            g += (shares[i] - back)[:, None] * self.moved[i, at]
+        g, alpha = gradient.copy(), np.zeros((len(self.s), len(moved)))
+        for i in range(len(self.s)):
+            alpha[i] = self.inverse[i, moved] * np.einsum("ij,ij->i", self.s[i, moved], g)
+            g -= alpha[i][:, None] * self.y[i, moved]
+        g *= scaling
+        for i in reversed(range(len(self.s))):
+            beta = self.inverse[i, moved] * np.einsum("ij,ij->i", self.y[i, moved], g)
+            g += (alpha[i] - beta)[:, None] * self.s[i, moved]
         return g
 
 
-def _length(rows: Matrix) -> Vector:
-    length: Any = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.asarray(length, np.float64)
+def _norms(rows: Matrix) -> Vector:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float64)

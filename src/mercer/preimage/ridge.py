@@ -1,4 +1,4 @@
-"""Rows learnt from scores, by kernel ridge regression."""
+"""Pre-images by kernel ridge regression of rows on scores."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
-from mercer.preimage.base import Preimage, Sought, checked
-from mercer.preimage.target import Target, as_axes
+from mercer.messages import format_parameter
+from mercer.preimage.base import Estimate, Preimage, check_scores
+from mercer.preimage.target import Target, feature_components
 from mercer.projection import KernelProjection
 
 
 class Learnt(NamedTuple):
-    """What ridge regression has learnt: r = mean + k(s, scores) dual, less the shift."""
+    """A fitted ridge regression: r = mean + k(s, scores) dual, without the shift."""
 
     products: Matrix
     kernel: Kernel
@@ -26,24 +27,24 @@ class Learnt(NamedTuple):
 
 
 class Ridge(Preimage):
-    r"""The rows that kernel ridge regression of the training rows on their scores gives.
+    r"""Kernel ridge regression of the training rows on their scores.
 
     .. math:: r(s) = \bar x + \kappa(s, S)\,(\kappa(S,S) + \alpha I)^{-1}(X - \bar x)
 
     Source: Bakır, Weston & Schölkopf (2004), "Learning to find pre-images". Works with any
-    kernel of vectors. Its κ is a kernel of scores, with a width of its own: scores are not
-    rows, and the width that suits the one need not suit the other. With ``kernel="linear"``
-    and a linear kernel PCA it is PCA's reconstruction, as α → 0.
+    kernel of vectors. κ is a kernel of scores with its own width, since scores and rows have
+    different scales. With ``kernel="linear"`` and linear kernel PCA it tends to PCA's
+    reconstruction as α → 0.
 
     Parameters
     ----------
     alpha : float
-        The penalty α; the larger, the nearer to the mean.
+        The penalty α; a larger one shrinks rows to the mean.
     gamma : float or None
-        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores. Of
-        linear kernel PCA κ is linear, unless one of them is given.
+        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores. For
+        linear kernel PCA κ is linear, unless gamma or kernel is set.
     kernel : Kernel, str or None
-        Another κ, in place of the RBF.
+        Another κ instead of the RBF.
 
     Examples
     --------
@@ -79,9 +80,9 @@ class Ridge(Preimage):
         weights: Vector | None = None,
     ) -> Learnt:
         self.check()
-        products = as_axes(self, projection, products).products
-        S = checked(self, scores, products.shape[1] - 1)
-        rows = _rows(self, X, len(S))
+        products = feature_components(self, projection, products).products
+        S = check_scores(self, scores, products.shape[1] - 1)
+        rows = _dense_rows(self, X, len(S))
         mean = np.average(rows, axis=0, weights=weights)
         require_gram_fits(repr(self), len(S))
         kernel = self._kernel(S, projection)
@@ -92,12 +93,12 @@ class Ridge(Preimage):
                 f"{self!r}: {kernel!r} of the scores is not positive definite with alpha="
                 f"{self.alpha!r}. Raise alpha, or choose a kernel that is."
             ) from None
-        away = 0.0 if projection.shift is None else projection.shift
-        return Learnt(products, kernel, S, dual, mean - away)
+        shift = 0.0 if projection.shift is None else projection.shift
+        return Learnt(products, kernel, S, dual, mean - shift)
 
-    def seek(self, target: Target, scores: Matrix, state: Learnt) -> Sought:
+    def seek(self, target: Target, scores: Matrix, state: Learnt) -> Estimate:
         rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
-        return Sought(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
+        return Estimate(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
 
     def products(self, state: Any) -> Matrix:
         if not isinstance(state, Learnt):
@@ -114,9 +115,9 @@ class Ridge(Preimage):
             return RBF(float(self.gamma))
         if isinstance(projection.kernel, Linear):
             return Linear()
-        # Equal scores, to rounding, say nothing of the width.
-        size = max(float(np.abs(S).max(initial=0.0)), np.finfo(float).tiny)
-        _, first = np.unique(np.round(S / size, 9), axis=0, return_index=True)
+        # Scores that are equal to rounding do not determine the width.
+        largest = max(float(np.abs(S).max(initial=0.0)), np.finfo(float).tiny)
+        _, first = np.unique(np.round(S / largest, 9), axis=0, return_index=True)
         return RBF.from_median(S[np.sort(first)]) if len(first) > 1 else RBF()
 
 
@@ -127,7 +128,7 @@ def require_gram_fits(name: str, n: int) -> None:
         raise MemoryError(
             f"{name} needs {format_bytes(8 * n * n)} for the kernel matrix of {n} scores, more "
             f"than the memory budget of {format_bytes(budget)}. Raise it with "
-            f'config_context(memory=...), or use preimage="gradient" or "distances".'
+            f"{format_parameter('memory')}, or use {format_parameter('preimage', 'gradient')}."
         )
 
 
@@ -143,7 +144,7 @@ def solve_ridge(K: Matrix, targets: Matrix, alpha: float, weights: Vector | None
     return dual
 
 
-def _rows(owner: Any, X: Any, n: int) -> Matrix:
+def _dense_rows(owner: Any, X: Any, n: int) -> Matrix:
     if hasattr(X, "tocsr"):
         raise ValueError(f"{owner!r} returns dense rows, and was given sparse. Pass X.toarray().")
     rows = np.asarray(to_numpy(X), np.float64)

@@ -1,4 +1,4 @@
-"""Points of feature space that are combinations of rows, and how far a row is from them."""
+"""Points of feature space as combinations of rows, and the distance of rows from them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 @dataclass(frozen=True)
-class Axes:
-    """What all points PΦ(x) = Σ γⱼ Φ(yⱼ) of a projection share.
+class FeatureComponents:
+    """The components and the mean of a projection, as combinations Σ γⱼ Φ(yⱼ).
 
     Attributes
     ----------
@@ -38,171 +38,173 @@ class Axes:
         The kernel.
     basis : Points
         The rows y, float64.
-    weights : ndarray of shape (m, k + 1)
-        γ is weights times the scores and a 1: the last column is the mean's share.
+    coefficients : ndarray of shape (m, k + 1)
+        γ is this matrix times the scores and a 1; the last column is the mean.
     products : ndarray of shape (m, k + 1)
-        ⟨Φ(yⱼ), ·⟩ of the components and of the mean: K times the weights.
-    place : array
-        An array that lives where kernels to the basis are computed.
+        ⟨Φ(yⱼ), ·⟩ of the components and of the mean: K times the coefficients.
+    reference : array
+        An array on the device where kernels with the basis are computed.
     """
 
     kernel: Kernel
     basis: Points
-    weights: Matrix
+    coefficients: Matrix
     products: Matrix
-    place: Array
+    reference: Array
 
     @cached_property
-    def there(self) -> Points:
-        """The basis at that place."""
-        host = isinstance(self.place, np.ndarray)
-        return self.basis if host else Points(like(self.basis.rows, self.place))
+    def device_basis(self) -> Points:
+        """The basis on that device."""
+        host = isinstance(self.reference, np.ndarray)
+        return self.basis if host else Points(like(self.basis.rows, self.reference))
 
     @cached_property
-    def own(self) -> Vector:
+    def diag(self) -> Vector:
         """k(y, y) of every row of the basis."""
         return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
 
     @cached_property
-    def spread(self) -> float:
+    def scale(self) -> float:
         """Root mean square distance of the basis from its mean; never zero."""
         rows = self.basis.rows
-        wide = float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
-        size = float(np.abs(rows).max(initial=0.0))
-        # Equal rows: what is left of their spread is rounding.
-        return wide if wide > 1e-14 * size else max(size, 1.0)
+        deviation = float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
+        largest = float(np.abs(rows).max(initial=0.0))
+        # The deviation of equal rows is rounding.
+        return deviation if deviation > 1e-14 * largest else max(largest, 1.0)
 
     def target(self, scores: Matrix) -> Target:
-        """Return the points that these scores stand for."""
+        """Return the points with these scores."""
         s = np.hstack([scores, np.ones((len(scores), 1))])
-        length = np.einsum("ij,ij->i", s @ (self.weights.T @ self.products), s)
-        gamma, near = (
-            held(like(s, self.place) @ like(x.T, self.place)) for x in (self.weights, self.products)
+        norm_sq = np.einsum("ij,ij->i", s @ (self.coefficients.T @ self.products), s)
+        gamma, dots = (
+            held(like(s, self.reference) @ like(x.T, self.reference))
+            for x in (self.coefficients, self.products)
         )
-        return Target(self, gamma, near, np.maximum(length, 0.0))
+        return Target(self, gamma, dots, np.maximum(norm_sq, 0.0))
 
 
 class Slope(NamedTuple):
-    """ρ at some rows r, and the two halves of its gradient 2(weight·r − pull).
+    """ρ and its gradient at some rows r.
 
-    ρ(r) = k(r,r) − 2Σ γⱼ k(r,yⱼ), aguilera (25) without what does not depend on r. Where the
-    gradient vanishes r = pull/weight; `size` is what the weight would be if nothing in it
-    cancelled, and 0 in columns that the kernel does not look at.
+    ρ(r) = k(r,r) − 2Σ γⱼ k(r,yⱼ): aguilera (25) without the terms that do not depend on r. The
+    gradient is 2(denominator·r − numerator), so r = numerator/denominator where it vanishes. `size`
+    is the sum of the absolute terms of the denominator; 0 in columns that the kernel does not use.
     """
 
     value: Vector
-    pull: Matrix
-    weight: Matrix
+    gradient: Matrix
+    denominator: Matrix
     size: Matrix
 
 
 @dataclass(frozen=True)
 class Target:
-    """Some points PΦ(x), one for every row of scores.
+    """Points PΦ(x) of feature space, one for every row of scores.
 
     Attributes
     ----------
-    components : Components
-        What they share.
+    components : FeatureComponents
+        The components and the mean.
     gamma : ndarray of shape (q, m)
-        Their coefficients.
-    near : ndarray of shape (q, m)
+        Coefficients of the points.
+    dots : ndarray of shape (q, m)
         ⟨PΦ(x), Φ(yⱼ)⟩.
-    length : ndarray of shape (q,)
+    norm_sq : ndarray of shape (q,)
         ‖PΦ(x)‖².
     """
 
-    axes: Axes
+    components: FeatureComponents
     gamma: Matrix
-    near: Matrix
-    length: Vector
+    dots: Matrix
+    norm_sq: Vector
 
     @cached_property
-    def apart(self) -> Matrix:
+    def basis_distances(self) -> Matrix:
         """Squared distances ‖PΦ(x) − Φ(yⱼ)‖²."""
-        return np.maximum(self.length[:, None] - 2.0 * self.near + self.axes.own, 0.0)
+        return np.maximum(self.norm_sq[:, None] - 2.0 * self.dots + self.components.diag, 0.0)
 
     def nearest(self, count: int) -> Index:
         """Return the rows of the basis that are nearest in feature space, in order."""
-        many = min(count, self.apart.shape[1])
-        some = np.argpartition(self.apart, many - 1, axis=1)[:, :many]
-        there = np.take_along_axis(self.apart, some, axis=1)
-        # Equal distances in the order of the rows, whatever the partition made of them.
-        order = np.lexsort((some, there), axis=1)
-        return np.take_along_axis(some, order, axis=1)
+        count = min(count, self.basis_distances.shape[1])
+        rows = np.argpartition(self.basis_distances, count - 1, axis=1)[:, :count]
+        distances = np.take_along_axis(self.basis_distances, rows, axis=1)
+        # Equal distances in the order of the rows: the partition leaves them in any order.
+        order = np.lexsort((rows, distances), axis=1)
+        return np.take_along_axis(rows, order, axis=1)
 
     def distance(self, rows: Matrix) -> Vector:
         """Return ‖Φ(r) − PΦ(x)‖²."""
-        x = Points(like(rows, self.axes.place))
-        gamma = like(self.gamma, self.axes.place)
-        return np.maximum(self._value(x, self._beside(x), gamma) + self.length, 0.0)
+        x = Points(like(rows, self.components.reference))
+        gamma = like(self.gamma, self.components.reference)
+        return np.maximum(self._value(x, self._pair(x), gamma) + self.norm_sq, 0.0)
 
-    def at(self, rows: Matrix, who: Index) -> Slope:
-        """Return ρ and its slope at a row for each of the named points."""
-        place, kernel = self.axes.place, self.axes.kernel
-        x, y, xp = Points(like(rows, place)), self.axes.there.rows, namespace(place)
-        pair = self._beside(x)
-        gamma = like(self.gamma if len(who) == len(self.gamma) else self.gamma[who], place)
-        pull, weight, size = (np.zeros_like(rows) for _ in range(3))
+    def slope(self, rows: Matrix, points: Index) -> Slope:
+        """Return ρ and its gradient at a row for each of these points."""
+        reference, kernel = self.components.reference, self.components.kernel
+        x, xp = Points(like(rows, reference)), namespace(reference)
+        y, pair = self.components.device_basis.rows, self._pair(x)
+        gamma = self.gamma if len(points) == len(self.gamma) else self.gamma[points]
+        gamma = like(gamma, reference)
+        numerator, denominator, size = (np.zeros_like(rows) for _ in range(3))
         for part in kernel.slopes(pair):
-            at = slice(None) if part.columns is None else list(part.columns)
-            toward = _less(part.dot, 2.0 * part.sqdist)
-            if toward is not None:
-                pull[:, at] += to_numpy((gamma * toward) @ y[:, at])
-            away = _less(part.sqdist, -1.0 * part.norm)
-            if away is not None:
-                each = gamma * away
-                weight[:, at] -= 2.0 * to_numpy(xp.sum(each, axis=1))[:, None]
-                size[:, at] += 2.0 * to_numpy(xp.sum(xp.abs(each), axis=1))[:, None]
+            columns = slice(None) if part.columns is None else list(part.columns)
+            attraction = _subtract(part.dot, 2.0 * part.sqdist)
+            if attraction is not None:
+                numerator[:, columns] += to_numpy((gamma * attraction) @ y[:, columns])
+            own = _subtract(part.sqdist, -1.0 * part.norm)
+            if own is not None:
+                terms = gamma * own
+                denominator[:, columns] -= 2.0 * to_numpy(xp.sum(terms, axis=1))[:, None]
+                size[:, columns] += 2.0 * to_numpy(xp.sum(xp.abs(terms), axis=1))[:, None]
         for part in kernel.slopes(DiagonalPair(x)):
-            at = slice(None) if part.columns is None else list(part.columns)
-            own = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
-            weight[:, at] += own
-            size[:, at] += np.abs(own)
-        return Slope(self._value(x, pair, gamma), pull, weight, size)
+            columns = slice(None) if part.columns is None else list(part.columns)
+            diag = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
+            denominator[:, columns] += diag
+            size[:, columns] += np.abs(diag)
+        gradient = 2.0 * (denominator * rows - numerator)
+        return Slope(self._value(x, pair, gamma), gradient, denominator, size)
 
-    def _beside(self, x: Points) -> TilePair:
-        return TilePair.between(x, self.axes.there)
+    def _pair(self, x: Points) -> TilePair:
+        return TilePair.between(x, self.components.device_basis)
 
     def _value(self, x: Points, pair: TilePair, gamma: Array) -> Vector:
-        K = self.axes.kernel.on(pair)
+        K, kernel = self.components.kernel.on(pair), self.components.kernel
         if isinstance(gamma, np.ndarray):
-            toward: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
+            cross: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
         else:
-            toward = to_numpy(namespace(gamma).sum(gamma * K, axis=1))
-        return np.asarray(to_numpy(self.axes.kernel.on_diagonal(x)) - 2.0 * toward, np.float64)
+            cross = to_numpy(namespace(gamma).sum(gamma * K, axis=1))
+        return np.asarray(to_numpy(kernel.on_diagonal(x)) - 2.0 * cross, np.float64)
 
 
-def as_axes(owner: Any, projection: KernelProjection, products: Matrix | None = None) -> Axes:
-    """Return what the points of a projection share; refuse those with no rows to return to."""
-    kernel, basis = projection.kernel, _dense(owner, projection)
-    assert kernel is not None  # _dense has refused it
-    weights = np.column_stack([to_numpy(projection.components), projection.mean_coef])
-    y, weights = Points(basis), weights.astype(np.float64, copy=False)
+def feature_components(
+    owner: Any, projection: KernelProjection, products: Matrix | None = None
+) -> FeatureComponents:
+    """Return the components of a projection; refuse a projection without dense rows."""
+    kernel, y = projection.kernel, Points(_dense_basis(owner, projection))
+    assert kernel is not None  # _dense_basis has refused it
+    coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])
+    coef = coef.astype(np.float64, copy=False)
     if products is None:
-        products = _products(kernel, y, weights)
-    return Axes(kernel, y, weights, products, _place(projection))
-
-
-def _place(projection: KernelProjection) -> Array:
-    """Return where kernels are computed: on the device of the basis, or the settings'."""
+        products = _products(kernel, y, coef)
     if on_accelerator(projection.basis):
-        return empty((0,), projection.basis, np.float64)
-    return placed(as_source(np.empty((1, 1)))).reference
+        reference = empty((0,), projection.basis, np.float64)
+    else:
+        reference = placed(as_source(np.empty((1, 1)))).reference
+    return FeatureComponents(kernel, y, coef, products, reference)
 
 
-def _products(kernel: Kernel, y: Points, weights: Matrix) -> Matrix:
-    """Return K times the weights, some rows of K at a time."""
+def _products(kernel: Kernel, y: Points, coef: Matrix) -> Matrix:
+    """Return K times the coefficients, a block of rows of K at a time."""
 
-    def times(block: Block) -> Matrix:
+    def multiply(block: Block) -> Matrix:
         pair = TilePair.between(Points(block.rows, block.start), y)
-        return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ weights)
+        return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ coef)
 
-    source = as_source(y.rows).map(times, weights.shape[1], np.float64, 4 * 8 * len(y))
+    source = as_source(y.rows).map(multiply, coef.shape[1], np.float64, 4 * 8 * len(y))
     return np.asarray(source.collect(label="components in feature space"))
 
 
-def _dense(owner: Any, projection: KernelProjection) -> Matrix:
+def _dense_basis(owner: Any, projection: KernelProjection) -> Matrix:
     if projection.kernel is None:
         raise ValueError(
             f"{owner!r}: a precomputed kernel matrix has no rows to return to. Pass the rows, "
@@ -218,7 +220,7 @@ def _dense(owner: Any, projection: KernelProjection) -> Matrix:
     return np.asarray(to_numpy(projection.basis), np.float64)
 
 
-def _less(a: Any, b: Any) -> Any:
-    """Return a − b; None where that is zero for all."""
-    made = a - b
-    return None if np.ndim(made) == 0 and made == 0 else made
+def _subtract(a: Any, b: Any) -> Any:
+    """Return a − b; None if that is the number zero."""
+    difference = a - b
+    return None if np.ndim(difference) == 0 and difference == 0 else difference

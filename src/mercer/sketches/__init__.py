@@ -1,17 +1,14 @@
 """Maps of rows that keep their dot products: ``Hashing(500).fit_transform(X)``."""
 
 from mercer.sketches.base import RandomMap, SketchMap
-from mercer.sketches.drawn import Drawn
-from mercer.sketches.gaussian import Gaussian
+from mercer.sketches.gaussian import Gaussian, suggested_size
 from mercer.sketches.grouping import FeatureGrouping
 from mercer.sketches.hadamard import Hadamard
-from mercer.sketches.hashing import Hashing
 from mercer.sketches.images import PixelGrouping, Resize
-from mercer.sketches.size import suggested_size
-from mercer.sketches.sparse_sign import SparseSign
+from mercer.sketches.matrix import SketchMatrix
+from mercer.sketches.sparse import Hashing, SparseSign
 
 __all__ = [
-    "Drawn",
     "FeatureGrouping",
     "Gaussian",
     "Hadamard",
@@ -20,6 +17,7 @@ __all__ = [
     "RandomMap",
     "Resize",
     "SketchMap",
+    "SketchMatrix",
     "SparseSign",
     "suggested_size",
 ]

@@ -1,49 +1,74 @@
-"""What a sketch is: a map of rows that keeps their dot products, and a transformer."""
+"""Sketches: parameter objects that draw or learn a linear map of rows, and transform rows by it.
+
+scikit-learn is looked up when one of its tools is needed; nothing here imports it.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+import importlib
+import os
+import sys
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mercer import session
+from mercer import progress, session
+from mercer.arrays import is_dask, is_foreign
 from mercer.checks import check_whole, require
-from mercer.data import Source
-from mercer.sketches.drawn import Drawn, Same
-from mercer.sketches.transformer import Transformer
+from mercer.data import (
+    ArraySource,
+    Source,
+    SparseSource,
+    StringSource,
+    as_source,
+    lazily,
+    require_finite_entries,
+    require_present,
+)
+from mercer.params import Params
+from mercer.sketches.matrix import IdentityMatrix, SketchMatrix
 
 
-class SketchMap(Transformer):
+class SketchMap(Params, ABC):
     r"""A linear map :math:`f: R^d \to R^q` with :math:`f(x)^T f(y) \approx x^T y`.
 
     Marukatat (2022), §4.3. It is a plain parameter object, and a scikit-learn transformer.
     """
 
-    @abstractmethod
-    def check(self) -> None:
-        """Refuse parameters that make no sense."""
+    n_features_in_: int
+    feature_names_in_: Any
+    matrix_: SketchMatrix
+    _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}
 
     @abstractmethod
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
-        """Return the map for rows of d columns: the same bits for the same `random_state`.
+    def check(self) -> None:
+        """Refuse invalid parameters."""
+
+    @abstractmethod
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
+        """Return the matrix for rows of d columns: the same bits for the same `random_state`.
 
         Parameters
         ----------
         d : int
             Number of columns.
         rng : numpy.random.Generator, optional
-            Draws the map instead of `random_state`.
+            Draws the matrix instead of `random_state`.
         """
 
-    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Drawn:
-        """Return the map for the rows of a source, learnt from them by a map that learns."""
-        return self.drawn(source.shape[1], rng)
+    def matrix_from(self, source: Source, rng: np.random.Generator | None = None) -> SketchMatrix:
+        """Return the matrix for the rows of a source; some sketches learn it from the rows."""
+        return self.matrix_for(source.shape[1], rng)
+
+    def current_matrix(self, source: Source) -> SketchMatrix:
+        """Return the fitted matrix, or if there is none, the one for these rows."""
+        return self.matrix_ if self.__sklearn_is_fitted__() else self.matrix_from(source)
 
     def apply_source(self, source: Source) -> Source:
         """Return the rows of a source through the map, computed when they are read.
 
-        By the fitted map where it is fitted.
+        The fitted map is used if there is one.
 
         Examples
         --------
@@ -53,15 +78,124 @@ class SketchMap(Transformer):
         >>> Hashing(10).apply_source(as_source(np.ones((4, 300)))).shape
         (4, 10)
         """
-        return self.drawn_for(source).on(source)
+        return self.current_matrix(source).on(source)
 
-    def drawn_for(self, source: Source) -> Drawn:
-        """Return the fitted map where it is fitted, else the one for these rows."""
-        return self.drawn_ if self.__sklearn_is_fitted__() else self.drawn_from(source)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the map for the columns of X, or learn it from the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, array of another library, path or Source
+            Rows.
+        y : None
+            Ignored.
+        """
+        before = self.__dict__.copy()
+        try:
+            source = self._rows(X, reset=True)
+            if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
+                require_finite_entries(source)
+            with progress.session():
+                self.matrix_ = self.matrix_from(source)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows of X through the map: an array, or a `Source` for a path or Source.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, DataFrame, array of another library, path or Source
+            Rows.
+        """
+        self._check_fitted("transform")
+        rows = self.matrix_.on(self._rows(X, reset=False))
+        # Without scikit-learn in memory, nobody can have asked for tables.
+        configured = "sklearn" in sys.modules or hasattr(self, "_sklearn_output_config")
+        output: Any = _sklearn("utils._set_output") if configured else None
+        table = output and output._get_output_config("transform", self)["dense"] != "default"
+        if isinstance(X, (Source, str, os.PathLike)) and not table:
+            return rows
+        if is_dask(X) and not table:
+            return lazily(rows, X)
+        with progress.session():
+            result = rows.collect()
+        return output._wrap_data_with_container("transform", result, X, self) if table else result
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit to X, then transform X."""
+        return self.fit(X).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
+        """Return the names of the output columns: hashing0, hashing1, ..."""
+        self._check_fitted("get_feature_names_out")
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self.matrix_.q)], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set what `transform` returns: "pandas" or "polars" tables, or arrays ("default")."""
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "matrix_")
+
+    def __sklearn_tags__(self) -> Any:
+        utils = _sklearn("utils")
+        return utils.Tags(
+            estimator_type=None,
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(preserves_dtype=["float64", "float32"]),
+            input_tags=utils.InputTags(sparse=True),
+        )
+
+    def _check_fitted(self, name: str) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise _sklearn("exceptions").NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call fit before {name}."
+            )
+
+    def _rows(self, X: Any, *, reset: bool) -> Source:
+        """Return the rows of X, which set the columns of the fit, or must have them."""
+        if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
+            source = as_source(X)
+            if isinstance(source, StringSource):
+                raise ValueError(f"{self!r} needs rows of numbers, but the rows are strings.")
+            self._check_columns(source, reset)
+            return source
+        require_present(X)
+        checked = _sklearn("utils.validation").validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype="numeric",
+            accept_sparse=("csr", "csc"),
+            ensure_all_finite=False,
+        )
+        names = getattr(self, "feature_names_in_", None)
+        if hasattr(checked, "tocsr"):
+            return SparseSource(checked, names)
+        return ArraySource(checked, names)
+
+    def _check_columns(self, source: Source, reset: bool) -> None:
+        if reset:
+            self.n_features_in_ = source.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if source.names is not None:
+                self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        elif source.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {source.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input. Fit it to rows of those columns."
+            )
 
 
 class RandomMap(SketchMap):
-    """A map drawn at random: any d, and q as the user says."""
+    """A map from any d columns to q, drawn at random."""
 
     def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
         self.q = q
@@ -69,8 +203,8 @@ class RandomMap(SketchMap):
         self.identity = identity
 
     @abstractmethod
-    def draw(self, d: int, seed: int) -> Drawn:
-        """Return the map for d columns that a seed gives."""
+    def draw(self, d: int, seed: int) -> SketchMatrix:
+        """Return the matrix for d columns and a seed."""
 
     def check(self) -> None:
         check_whole(self, "q")
@@ -85,21 +219,20 @@ class RandomMap(SketchMap):
             "a whole number, 0 or more, a NumPy generator, or None",
         )
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
         if self.identity and self.q >= d:
-            return Same(d)
+            return IdentityMatrix(d)
         if self.q > d:
             raise ValueError(
-                f"{self!r}: q={self.q} is more than n_features={d}, so the map would make the rows "
-                f"wider. Take a q of at most {d}, or pass identity=True to have such rows stay as "
-                f"they are."
+                f"{self!r}: q={self.q} is more than n_features={d}: the map would make the rows "
+                f"wider. Use a q of at most {d}, or identity=True to leave such rows unchanged."
             )
-        return self.draw(d, _seed(self.random_state if rng is None else rng))
+        return self.draw(d, _as_seed(self.random_state if rng is None else rng))
 
 
-def _seed(source: Any) -> int:
-    """Return a whole number from a seed, a generator, or nothing."""
+def _as_seed(source: Any) -> int:
+    """Return a whole number from a seed, a generator, or None."""
     if source is None:
         return session.seed(int(np.random.default_rng().integers(2**63)))
     if isinstance(source, np.random.Generator):
@@ -107,3 +240,7 @@ def _seed(source: Any) -> int:
     if isinstance(source, np.random.RandomState):
         return session.seed(int(source.randint(2**31)))
     return int(source)
+
+
+def _sklearn(module: str) -> Any:
+    return importlib.import_module(f"sklearn.{module}")

@@ -1,4 +1,4 @@
-"""Correlated features replaced by one, learnt from rows."""
+"""Groups of correlated features, each replaced by one, learned from rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.config import format_bytes, get_config
 from mercer.data import Search, Source, not_finite
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
-from mercer.sketches.scattered import Fixed
+from mercer.sketches.sparse import FixedMatrix
 
 Groups = list[npt.NDArray[np.int64]]
 
@@ -38,15 +38,15 @@ class FeatureGrouping(SketchMap):
     q : int, optional
         Number of groups: columns of the result.
     bound : float, optional
-        Largest sum of norms, as a share of the scatter's trace. With q, what comes first
-        stops.
+        Largest sum of norms, as a fraction of the scatter's trace. With q, merging stops at
+        whichever comes first.
     center : bool
-        False: the scatter about zero, for rows that are not to be centred.
+        Whether the scatter is about the mean, or about zero.
 
     Attributes
     ----------
     groups_ : list of ndarray
-        Features of every group; the first one stands for all.
+        Features of every group; the first one replaces the others.
     bound_ : float
         Sum of norms: no eigenvalue of the scatter changes by more.
 
@@ -61,7 +61,7 @@ class FeatureGrouping(SketchMap):
     [[0, 1], [2], [3, 4, 5]]
     """
 
-    drawn_: Grouped
+    matrix_: GroupingMatrix
 
     def __init__(
         self, q: int | None = None, bound: float | None = None, *, center: bool = True
@@ -71,8 +71,8 @@ class FeatureGrouping(SketchMap):
         self.center = center
 
     def check(self) -> None:
-        given = self.q is not None or self.bound is not None
-        require(self, "q", given, "a number of groups, where there is no bound")
+        sized = self.q is not None or self.bound is not None
+        require(self, "q", sized, "a number of groups if there is no bound")
         if self.q is not None:
             check_whole(self, "q")
         if self.bound is not None:
@@ -80,7 +80,7 @@ class FeatureGrouping(SketchMap):
         require(self, "center", isinstance(self.center, bool), "True or False")
 
     def fit_scatter(self, C: Any) -> Self:
-        """Learn the groups from a scatter or covariance matrix; return self.
+        """Learn the groups from a scatter or covariance matrix.
 
         Parameters
         ----------
@@ -89,48 +89,48 @@ class FeatureGrouping(SketchMap):
         """
         C = np.array(C, np.float64)
         if C.ndim != 2 or C.shape[0] != C.shape[1]:
-            raise ValueError(f"C has shape {C.shape}, and must be square and symmetric.")
+            raise ValueError(f"C has shape {C.shape}; it must be square and symmetric.")
         if not np.isfinite(C).all():
             i, j = np.argwhere(~np.isfinite(C))[0]
             raise ValueError(f"C has {C[i, j]} in row {i}, column {j}. Pass finite numbers.")
         few = 1e-8 * np.abs(C).max(initial=0.0)
         if np.abs(C - C.T).max(initial=0.0) > few:
-            raise ValueError("C is not symmetric, as a scatter is. Pass (C + C.T) / 2.")
+            raise ValueError("C is not symmetric. Pass (C + C.T) / 2.")
         own = np.diag(C)
         roots = np.sqrt(np.maximum(own, 0.0))
         wrong = np.argwhere((np.abs(C) > np.outer(roots, roots) + few) | (own < -few))
         if len(wrong):
             i, j = wrong[0]
             raise ValueError(
-                f"C is no scatter: its entry {C[i, j]:g} in row {i}, column {j} is more than "
-                f"{own[i]:g} and {own[j]:g} on the diagonal allow."
+                f"C is not positive semi-definite: the entry {C[i, j]:g} in row {i}, column {j} is "
+                f"too large for {own[i]:g} and {own[j]:g} on the diagonal."
             )
-        self.drawn_ = self._learn(C)
+        self.matrix_ = self._learn(C)
         self.n_features_in_ = len(C)
         self.__dict__.pop("feature_names_in_", None)
         return self
 
     @property
     def groups_(self) -> Groups:
-        """Features of every group; the first one stands for all."""
-        return self.drawn_.groups
+        """Features of every group; the first one replaces the others."""
+        return self.matrix_.groups
 
     @property
     def bound_(self) -> float:
         """Sum of norms: no eigenvalue of the scatter changes by more."""
-        return self.drawn_.bound
+        return self.matrix_.bound
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Grouped:
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> GroupingMatrix:
         if not self.__sklearn_is_fitted__():
             raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
-        if self.drawn_.d != d:
+        if self.matrix_.d != d:
             raise ValueError(
-                f"{self!r} was fitted to {self.drawn_.d} columns, and the rows have {d}. Fit it "
+                f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}. Fit it "
                 f"to rows of the same columns."
             )
-        return self.drawn_
+        return self.matrix_
 
-    def drawn_from(self, source: Source, rng: np.random.Generator | None = None) -> Grouped:
+    def matrix_from(self, source: Source, rng: np.random.Generator | None = None) -> GroupingMatrix:
         self.check()
         d = source.shape[1]
         # The scatter, a block's product, and the norms.
@@ -147,23 +147,23 @@ class FeatureGrouping(SketchMap):
             raise not_finite(source.fold(Search()).found, source)
         return self._learn(C)
 
-    def _learn(self, C: Matrix) -> Grouped:
+    def _learn(self, C: Matrix) -> GroupingMatrix:
         """Merge groups until there are q, or until the next would exceed the bound."""
         self.check()
         d, trace = len(C), float(np.trace(C))
         if self.q is not None and self.q > d:
             raise ValueError(
-                f"{self!r}: q={self.q} is more than n_features={d}. Take at most {d} groups."
+                f"{self!r}: q={self.q} is more than n_features={d}. Use at most {d} groups."
             )
         fewest = 1 if self.q is None else int(self.q)
         most = np.inf if self.bound is None else self.bound * trace
         merging = Merging(_norms(C))
         while merging.left > fewest and merging.step(most):
             pass
-        return Grouped(d, merging.groups(), float(merging.cost.sum()))
+        return GroupingMatrix(d, merging.groups(), float(merging.cost.sum()))
 
 
-class Grouped(Fixed):
+class GroupingMatrix(FixedMatrix):
     """Groups of features, each times the root of its size, and the bound that they keep."""
 
     def __init__(self, d: int, groups: Groups, bound: float) -> None:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from mercer.arrays import Array, Matrix, like, namespace, numpy_dtype
 from mercer.data import Source
 from mercer.sketches.base import RandomMap
-from mercer.sketches.drawn import Drawn, stream
+from mercer.sketches.matrix import SketchMatrix, stream
 
-# The last axis of the transform, made for the sampled coordinates alone.
+# Length of the last axis of the transform, which is computed for the sampled coordinates only.
 _WIDTH = 16
 
 
@@ -30,9 +30,9 @@ class Hadamard(RandomMap):
     q : int
         Number of columns of the result.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws another map every time.
+        Seed; None draws a different map every time.
     identity : bool
-        Leave rows of q columns or fewer as they are, where otherwise fewer are refused.
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
 
     Examples
     --------
@@ -44,13 +44,13 @@ class Hadamard(RandomMap):
     True
     """
 
-    def draw(self, d: int, seed: int) -> Drawn:
+    def draw(self, d: int, seed: int) -> SketchMatrix:
         rng, q = stream(seed, 0), int(self.q)
         up = rng.integers(2, size=d) == 1
-        return Transform(up, np.sort(rng.choice(_filled_up(d), q, replace=False)))
+        return HadamardMatrix(up, np.sort(rng.choice(_padded(d), q, replace=False)))
 
 
-class Transform(Drawn):
+class HadamardMatrix(SketchMatrix):
     """Signs of the columns, and the coordinates that are kept.
 
     Parameters
@@ -63,8 +63,8 @@ class Transform(Drawn):
 
     def __init__(self, up: npt.NDArray[np.bool_], sample: npt.NDArray[np.int64]) -> None:
         super().__init__(len(up), len(sample))
-        self.size = _filled_up(self.d)
-        # The factor of the map rides on the signs.
+        self.size = _padded(self.d)
+        # The signs carry the factor 1/√q.
         self.signs = np.zeros(self.size)
         self.signs[: self.d] = (2.0 * up - 1.0) / self.q**0.5
         self.up, self.sample = up, sample
@@ -76,8 +76,8 @@ class Transform(Drawn):
 
     @property
     def nbytes(self) -> int:
-        held = (self.signs, self.sample, self.high, self.low)
-        return sum(part.nbytes for part in held) + self.size * 8
+        arrays = (self.signs, self.sample, self.high, self.low)
+        return sum(array.nbytes for array in arrays) + self.size * 8
 
     def row_bytes(self, source: Source) -> int:
         host = source.sparse or isinstance(source.reference, np.ndarray)
@@ -105,20 +105,15 @@ class Transform(Drawn):
         from mercer.sketches.loops import hadamard_sparse
 
         out = np.empty((rows.shape[0], self.q), rows.dtype)
-        hadamard_sparse(
-            rows.indptr,
-            rows.indices,
-            rows.data,
+        csr, signs = (
+            (rows.indptr, rows.indices, rows.data),
             self.signs.astype(rows.dtype, copy=False),
-            self._small(rows.dtype),
-            self.sample,
-            self.high,
-            self.low,
-            out,
         )
+        small = self._small(rows.dtype)
+        hadamard_sparse(csr, signs, small, self.sample, (self.high, self.low), out)
         return out
 
-    def _elsewhere(self, rows: Array) -> Array:
+    def _on_device(self, rows: Array) -> Array:
         # H is the Kronecker product of two small ones: two products with matrices of √p rows.
         xp, dtype, n = namespace(rows), numpy_dtype(rows), int(rows.shape[0])
         x = rows * like(self.signs[: self.d], rows, dtype)
@@ -131,8 +126,8 @@ class Transform(Drawn):
         return xp.take(xp.reshape(x, (n, self.size)), like(self.sample, rows), axis=1)
 
 
-def _filled_up(d: int) -> int:
-    """Return the power of two that zeros fill d columns up to."""
+def _padded(d: int) -> int:
+    """Return the power of two that d columns are padded to with zeros."""
     return 1 << (d - 1).bit_length()
 
 

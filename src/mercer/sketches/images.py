@@ -1,4 +1,4 @@
-"""Images made smaller: rows of pixels, grey or in colour."""
+"""Sketches of images: fewer pixels, gray or in color."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 from mercer.checks import require
 from mercer.sketches.base import SketchMap
-from mercer.sketches.drawn import Drawn
-from mercer.sketches.scattered import Fixed
+from mercer.sketches.matrix import SketchMatrix
+from mercer.sketches.sparse import FixedMatrix
 
 _CHANNELS = ("last", "first")
 
 
 class ImageMap(SketchMap):
-    """A map of images: of height and width, and the same for every channel."""
+    """A map of the pixels of an image, the same for every channel."""
 
     shape: Any
     channels: str
@@ -36,19 +36,19 @@ class ImageMap(SketchMap):
         )
         require(self, "channels", self.channels in _CHANNELS, 'one of "last" and "first"')
 
-    def drawn(self, d: int, rng: np.random.Generator | None = None) -> Drawn:
+    def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
-        height, width, colours = _image(self.shape)
-        if height * width * colours != d:
+        height, width, channels = _image(self.shape)
+        if height * width * channels != d:
             product = " × ".join(str(int(size)) for size in self.shape)
             raise ValueError(
-                f"{self!r}: images of shape {product} have {height * width * colours} pixels, "
-                f"and the rows have {d} columns. Pass the shape that the rows were made from."
+                f"{self!r}: images of shape {product} have {height * width * channels} pixels, "
+                f"but the rows have {d} columns. Pass the shape of the images."
             )
-        every = sp.eye_array(colours)
+        every = sp.eye_array(channels)
         pixels = self.axes(height, width)
         last = self.channels == "last"
-        return Fixed(sp.kron(pixels, every) if last else sp.kron(every, pixels))
+        return FixedMatrix(sp.kron(pixels, every) if last else sp.kron(every, pixels))
 
 
 class Resize(ImageMap):
@@ -61,11 +61,11 @@ class Resize(ImageMap):
     Parameters
     ----------
     shape : (int, int) or (int, int, int)
-        Height and width of the images, and the number of channels where there are several.
+        Height and width of the images, and the number of channels if there are several.
     to : (int, int)
         New height and width, at most the old.
     channels : {"last", "first"}
-        Whether a row holds the colours of a pixel side by side, or one image after the other.
+        Whether a row holds the colors of a pixel side by side, or one image per color.
 
     Examples
     --------
@@ -109,13 +109,13 @@ class PixelGrouping(ImageMap):
     Parameters
     ----------
     shape : (int, int) or (int, int, int)
-        Height and width of the images, and the number of channels where there are several.
+        Height and width of the images, and the number of channels if there are several.
     block : int or (int, int)
         Height and width of a block.
     by : {"mean", "corner"}
         What stands for a block: the mean of its pixels, or the one at the top left.
     channels : {"last", "first"}
-        Whether a row holds the colours of a pixel side by side, or one image after the other.
+        Whether a row holds the colors of a pixel side by side, or one image per color.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def _groups(old: int, size: int, corner: bool) -> Any:
 
 
 def _sizes(value: Any, lengths: tuple[int, ...]) -> bool:
-    """Tell whether a value is a few whole numbers from 1 on."""
+    """Return whether a value is a sequence of positive whole numbers, of one of the lengths."""
     if not np.iterable(value) or isinstance(value, (str, bytes)):
         return False
     sizes = list(value)
@@ -177,5 +177,5 @@ def _sizes(value: Any, lengths: tuple[int, ...]) -> bool:
 
 def _image(shape: Any) -> tuple[int, int, int]:
     """Return height, width and channels."""
-    height, width, colours = [int(size) for size in (*shape, 1)[:3]]
-    return height, width, colours
+    height, width, channels = [int(size) for size in (*shape, 1)[:3]]
+    return height, width, channels

@@ -1,8 +1,7 @@
-"""What maps do to rows that no matrix product does: compiled loops.
+"""Compiled loops that apply sketches to rows.
 
-All write sums in the order of the columns, so a map given piece by piece gives the same bits
-as a map given whole, and sparse rows those of dense ones. Nothing is compiled before its first
-call.
+All add in the order of the columns: a matrix in parts gives the same bits as the whole, and
+sparse rows the same as dense ones. Nothing is compiled before its first call.
 """
 
 from __future__ import annotations
@@ -16,66 +15,54 @@ from numba import njit
 from mercer.arrays import Matrix, Vector
 
 Ints = npt.NDArray[Any]
+Sparse = tuple[Ints, Ints, Vector]
+"""Row pointers, columns and values of a CSR matrix."""
 
 
 @njit(nogil=True, cache=True)
-def add_products(
-    at: Ints,
-    pointers: Ints,
-    columns: Ints,
-    data: Vector,
-    ends: tuple[int, int],
-    piece: Matrix,
-    out: Matrix,
-) -> None:
-    """Add sparse rows, columns ends[0] to ends[1] - 1, times a piece of a dense matrix.
+def add_products(rows: Sparse, at: Ints, ends: tuple[int, int], part: Matrix, out: Matrix) -> None:
+    """Add sparse rows, columns ends[0] to ends[1] - 1, times a part of a dense matrix.
 
-    `at` is where every row has come to; it moves on.
+    `at` is the next entry of every row; it moves on.
     """
+    pointers, columns, data = rows
     for i in range(out.shape[0]):
         p = at[i]
-        made = out[i]
+        total = out[i]
         while p < pointers[i + 1] and columns[p] < ends[1]:
-            x, row = data[p], piece[columns[p] - ends[0]]
-            for k in range(made.size):
-                made[k] += x * row[k]
+            x, row = data[p], part[columns[p] - ends[0]]
+            for k in range(total.size):
+                total[k] += x * row[k]
             p += 1
         at[i] = p
 
 
 @njit(nogil=True, cache=True)
-def scatter(
-    rows: Matrix, first: int, begin: Ints, places: Ints, values: Vector, out: Matrix
-) -> None:
-    """Add columns from `first` on to their places: column first + j to those of entry j."""
+def scatter(rows: Matrix, first: int, part: Sparse, out: Matrix) -> None:
+    """Add dense rows, columns from `first` on, times a part of a sparse matrix."""
+    begin, places, values = part
     for i in range(out.shape[0]):
-        made = out[i]
+        total = out[i]
         for j in range(begin.size - 1):
             x = rows[i, first + j]
             for p in range(begin[j], begin[j + 1]):
-                made[places[p]] += x * values[p]
+                # Unsigned: a negative index would count from the end, which costs a test.
+                total[np.uintp(places[p])] += x * values[p]
 
 
 @njit(nogil=True, cache=True)
 def scatter_sparse(
-    at: Ints,
-    pointers: Ints,
-    columns: Ints,
-    data: Vector,
-    ends: tuple[int, int],
-    begin: Ints,
-    places: Ints,
-    values: Vector,
-    out: Matrix,
+    rows: Sparse, at: Ints, ends: tuple[int, int], part: Sparse, out: Matrix
 ) -> None:
-    """Do the same to sparse rows, columns ends[0] to ends[1] - 1."""
+    """Add sparse rows, columns ends[0] to ends[1] - 1, times a part of a sparse matrix."""
+    (pointers, columns, data), (begin, places, values) = rows, part
     for i in range(out.shape[0]):
         p = at[i]
-        made = out[i]
+        total = out[i]
         while p < pointers[i + 1] and columns[p] < ends[1]:
             j = columns[p] - ends[0]
             for e in range(begin[j], begin[j + 1]):
-                made[places[e]] += data[p] * values[e]
+                total[np.uintp(places[e])] += data[p] * values[e]
             p += 1
         at[i] = p
 
@@ -128,35 +115,34 @@ def hadamard(rows: Matrix, signs: Vector, small: Matrix, sample: Ints, out: Matr
 
 @njit(nogil=True, cache=True)
 def hadamard_sparse(
-    pointers: Ints,
-    columns: Ints,
-    data: Vector,
+    rows: Sparse,
     signs: Vector,
     small: Matrix,
     sample: Ints,
-    high: Ints,
-    low: Ints,
+    factors: tuple[Ints, Ints],
     out: Matrix,
 ) -> None:
-    """Do the same to sparse rows: by the transform, or entry by entry where they are few.
+    """Write the same for sparse rows: by the transform, or entry by entry if there are few.
 
-    The entry (j, k) of the matrix is high[j // low's rows, k] times low[j % low's rows, k].
+    The entry (j, k) of the matrix is high[j // width, k] times low[j % width, k], where width
+    is the number of rows of low, and (high, low) are the factors.
     """
+    (pointers, columns, data), (high, low) = rows, factors
     x = np.empty(signs.size, out.dtype)
     width = low.shape[0]
     for i in range(out.shape[0]):
-        made = out[i]
+        total = out[i]
         first, stop = pointers[i], pointers[i + 1]
-        if (stop - first) * made.size > 8 * x.size:
+        if (stop - first) * total.size > 8 * x.size:
             x[:] = 0.0
             for p in range(first, stop):
                 x[columns[p]] += data[p] * signs[columns[p]]
             _butterflies(x, small.shape[0])
-            _sampled(x, small, sample, made)
+            _sampled(x, small, sample, total)
             continue
-        made[:] = 0.0
+        total[:] = 0.0
         for p in range(first, stop):
             j = columns[p]
             v, a, b = data[p] * signs[j], high[j // width], low[j % width]
-            for k in range(made.size):
-                made[k] += v * (a[k] * b[k])
+            for k in range(total.size):
+                total[k] += v * (a[k] * b[k])

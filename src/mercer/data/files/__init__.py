@@ -1,12 +1,20 @@
-"""Rows in files: one table of suffixes, one file a format."""
+"""Tables and arrays in files: reading, writing, and the roles of columns."""
 
 from __future__ import annotations
 
 from mercer.data.errors import FileError, MissingValues
-from mercer.data.files.addresses import download, is_url
-from mercer.data.files.labels import id_names
-from mercer.data.files.read import NAMELESS, READERS, read_source, read_table, split
+from mercer.data.files.columns import Request, id_names
+from mercer.data.files.read import (
+    NAMELESS,
+    READERS,
+    download_advice,
+    is_url,
+    read_source,
+    read_table,
+    split_path,
+)
 from mercer.data.files.table import Table
+from mercer.data.files.text_files import table_advice
 from mercer.data.files.write import WRITERS, write_table
 
 __all__ = [
@@ -15,12 +23,14 @@ __all__ = [
     "WRITERS",
     "FileError",
     "MissingValues",
+    "Request",
     "Table",
-    "download",
+    "download_advice",
     "id_names",
     "is_url",
     "read_source",
     "read_table",
-    "split",
+    "split_path",
+    "table_advice",
     "write_table",
 ]

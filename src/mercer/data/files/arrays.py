@@ -1,151 +1,312 @@
-"""Rows in NumPy's own files: `.npy`, and `.npz` with one array or SciPy's sparse matrix."""
+"""Arrays: NumPy's `.npy` and `.npz`, Matrix Market, HDF5, Zarr."""
 
 from __future__ import annotations
 
 import shutil
+import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer import progress
-from mercer.config import format_bytes, get_config
+from mercer.config import format_bytes
 from mercer.data.array import ArraySource
-from mercer.data.errors import BudgetError, FileError, decoding, listed
-from mercer.data.files.folder import Folder
-from mercer.data.files.roles import Ask, assign
-from mercer.data.files.table import Table, from_numbers
+from mercer.data.errors import FileError, FileGuard, file_errors, format_names
+from mercer.data.files.columns import Request, import_format
+from mercer.data.files.storage import (
+    ArrayRows,
+    TemporaryFolder,
+    array_bytes,
+    memory_share,
+    place_rows,
+)
+from mercer.data.files.table import Table, check_file_memory, make_unnamed_table, select_columns
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource, require_inside
+from mercer.progress import Tick
 
-# Deflate makes nothing more than 1032 times smaller; LZMA and bzip2 can, and are not used by
-# numpy.savez.
-_SMALLEST = 1032
+# Deflate shrinks nothing more than this; LZMA and bzip2 can, and are not used by numpy.savez.
+DEFLATE_RATIO = 1032
 _SPARSE = {"format", "shape", "data"}
+# The entry mirrored at the diagonal, as a multiple of the one that is stored.
+_MIRRORED = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
 
 
-def read_npy(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
-    """Read a `.npy` file where it lies."""
-    with decoding(ask.path, "a .npy file"):
-        return numbered(ask, NpySource(path))
+def read_npy(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read a `.npy` file in place."""
+    with file_errors(request.path, "a .npy file"):
+        return _numbered(request, NpySource(paths[0]))
 
 
-def numbered(ask: Ask, source: Source) -> Table:
-    """Return the table of a source without names: its columns go by their numbers."""
+def _numbered(request: Request, source: Source) -> Table:
     if 0 in source.shape:
         raise FileError(
-            f"{ask.path} holds an array of shape {source.shape}: no rows, or no columns."
+            f"{request.path} holds an array of shape {source.shape}: no rows, or no columns."
         )
-    width = source.shape[1]
-    names = [str(i) for i in range(width)] if width < 2**24 or not ask.plain else []
-    roles = assign(names, ask, named=False)
-    return from_numbers(ask, source, roles)
+    column = source.column if isinstance(source, NpySource) else None
+    return make_unnamed_table(request, source.shape[1], partial(select_columns, source), column)
 
 
-def read_npz(path: Path, ask: Ask, tick: Callable[[int], None]) -> Table:
+def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
     """Read the array, or the sparse matrix, of a `.npz` file."""
-    with decoding(ask.path, "a .npz file"), zipfile.ZipFile(path) as archive:
-        members = {
-            entry.filename.removesuffix(".npy"): entry
-            for entry in archive.infolist()
-            if entry.filename.endswith(".npy")
-        }
-        for entry in members.values():
-            _check_size(ask, path, entry)
-        if members.keys() >= _SPARSE:
-            source: Source = SparseSource(_sparse(ask, archive, members))
-        elif len(members) == 1:
-            source = _extracted(archive, *members.values(), collect=ask.plain)
+    path = paths[0]
+    with file_errors(request.path, "a .npz file"), zipfile.ZipFile(path) as archive:
+        entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        for entry in entries:
+            _check_size(request, path, entry)
+        if set(names) >= _SPARSE:
+            check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
+            source: Source = _sparse_npz(path, request)
+        elif len(entries) == 1:
+            source = _extract(archive, entries[0], collect=request.all_columns)
         else:
             raise FileError(
-                f"{ask.path} holds {len(members)} arrays ({listed(list(members))}), and one is "
+                f"{request.path} holds {len(names)} arrays ({format_names(names)}), and one is "
                 f"wanted. Save the rows alone: numpy.savez(path, X)."
             )
         tick(path.stat().st_size)
-        return numbered(ask, source)
+        return _numbered(request, source)
 
 
-def _check_size(ask: Ask, path: Path, entry: zipfile.ZipInfo) -> None:
-    there = path.stat().st_size
-    most = _SMALLEST * min(entry.compress_size, there) + 1024
-    if entry.compress_size > there or entry.file_size > most:
+def _check_size(request: Request, path: Path, entry: zipfile.ZipInfo) -> None:
+    size = path.stat().st_size
+    most = DEFLATE_RATIO * min(entry.compress_size, size) + 1024
+    if entry.compress_size > size or entry.file_size > most:
         raise FileError(
-            f"{ask.path} says that {entry.filename!r} unpacks to "
-            f"{format_bytes(entry.file_size)}, which its {format_bytes(there)} cannot hold."
+            f"{request.path} says that {entry.filename!r} unpacks to "
+            f"{format_bytes(entry.file_size)}, which its {format_bytes(size)} cannot hold."
         )
 
 
-def _extracted(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, *, collect: bool) -> Source:
+def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, *, collect: bool) -> Source:
     """Return the rows of a member: in memory if `collect` and they fit, else in a file."""
-    folder = Folder()
+    folder = TemporaryFolder()
     path = folder.path / "rows.npy"
-    with folder.room(), archive.open(entry) as packed, path.open("wb") as plain:
-        shutil.copyfileobj(packed, plain, 2**20)
+    with folder.writing(), archive.open(entry) as packed, path.open("wb") as file:
+        shutil.copyfileobj(packed, file, 2**20)
     source = NpySource(path)
-    size = np.prod(source.shape, dtype=object) * source.dtype.itemsize
-    if collect and size <= get_config().budget // 4:
+    if collect and array_bytes(source) <= memory_share():
         with progress.quiet():
             return ArraySource(source.collect())
     source.folder = folder
     return source
 
 
-def _sparse(ask: Ask, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> Any:
+def _sparse_npz(path: Path, request: Request) -> Source:
     import scipy.sparse
 
-    needed = 3 * sum(entry.file_size for entry in members.values())
-    require_room(ask, needed)
-    arrays = {}
-    for name in ("format", "shape", "data", "indices", "indptr", "row", "col", "offsets"):
-        if name in members:
-            with archive.open(members[name]) as file:
-                arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
-    kind = arrays["format"].item()
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
-    shape = tuple(int(size) for size in np.asarray(arrays["shape"]).ravel())
-    if len(shape) != 2 or min(shape) < 1 or max(shape) >= 2**62:
-        raise FileError(f"{ask.path} holds a sparse matrix of shape {shape}, not rows and columns.")
-    if kind in ("csr", "csc", "bsr"):
-        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
-        matrix = compressed(kind, data, indices, indptr, shape)
-    elif kind == "coo":
-        matrix = scipy.sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
-    else:
-        raise FileError(
-            f"{ask.path} holds a sparse matrix in the format {kind!r}. Save it as X.tocsr()."
-        )
-    return real_sparse(ask, matrix)
+    with file_errors(request.path, "a sparse matrix"):
+        matrix = scipy.sparse.load_npz(path)
+        if matrix.format not in ("csr", "csc", "bsr", "coo"):
+            raise FileError(
+                f"{request.path} holds a sparse matrix in the format {matrix.format!r}. Save it as "
+                f"X.tocsr()."
+            )
+        return sparse_source(matrix, request)
 
 
-def compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> Any:
-    """Return a matrix of compressed rows, columns ("csc") or blocks; refuse entries beyond it."""
-    import scipy.sparse
-
-    if data.ndim != (3 if kind == "bsr" else 1) or 0 in data.shape[1:]:
-        raise ValueError(f"the entries of a {kind} matrix have shape {data.shape}")
-    sizes = shape[::-1] if kind == "csc" else shape
-    if kind == "bsr":
-        sizes = shape[0] // data.shape[1], shape[1] // data.shape[2]
-    require_inside(data, indices, indptr, sizes)
-    return getattr(scipy.sparse, f"{kind}_array")((data, indices, indptr), shape=shape)
-
-
-def real_sparse(ask: Ask, matrix: Any) -> Any:
-    """Return a sparse matrix as compressed rows, if it is of real numbers and they fit."""
+def sparse_source(matrix: Any, request: Request) -> SparseSource:
+    """Return the rows of a sparse matrix, whose entries may lie beyond its shape."""
+    if len(matrix.shape) != 2 or min(matrix.shape) < 1 or max(matrix.shape) >= 2**62:
+        raise FileError(f"{request.path}: shape {matrix.shape} is not rows and columns.")
     if matrix.dtype.kind not in "fiub":
-        raise FileError(f"{ask.path} holds dtype {matrix.dtype}, not real numbers.")
-    require_room(ask, 8 * max(matrix.shape))
-    return matrix.tocsr()
+        raise FileError(f"{request.path} holds dtype {matrix.dtype}, not real numbers.")
+    check_file_memory(request.path, 8 * max(matrix.shape))
+    if matrix.format != "coo":  # whose constructor has checked
+        sizes = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
+        if matrix.format == "bsr":
+            sizes = [size // block for size, block in zip(sizes, matrix.blocksize, strict=True)]
+        require_inside(matrix.data, matrix.indices, matrix.indptr, sizes)
+    return SparseSource(matrix.tocsr())
 
 
-def require_room(ask: Ask, needed: int) -> None:
-    """Refuse what is read at once and does not fit the memory budget."""
-    budget = get_config().budget
-    if needed > budget:
-        raise BudgetError(
-            f"{ask.path}: reading it takes {format_bytes(needed)}, and the memory budget is "
-            f"{format_bytes(budget)}. Raise it with config_context(memory=...)."
+def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read a Matrix Market file, the entries with NumPy.
+
+    `scipy.io.mmread` and `mminfo` abort the process on some files (SciPy 1.17).
+    """
+    path, size = paths[0], paths[0].stat().st_size
+    with file_errors(request.path, "Matrix Market"), path.open("rb") as file:
+        (layout, field, symmetry), (rows, columns, *count) = _mtx_header(file)
+        if field == "complex" or symmetry == "hermitian":
+            raise FileError(f"{request.path} holds complex numbers, not real ones.")
+        mirrored, dense = _MIRRORED[symmetry], layout == "array"
+        if mirrored and rows != columns:
+            raise FileError(
+                f"{request.path}: a {symmetry} matrix of {rows} rows and {columns} columns."
+            )
+        if dense:
+            entries = rows * columns if not mirrored else rows * (rows + mirrored) // 2
+        else:
+            (entries,) = count
+        # An entry takes a digit and a space at least; with coordinates, two more of each.
+        if entries * (2 if dense else 4) > size + 4:
+            raise FileError(
+                f"{request.path} says that it holds {entries} entries, and has {size} bytes. It "
+                f"was cut short: write it again."
+            )
+        check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
+        body = _entries(file, entries, 1 if dense else 2 if field == "pattern" else 3)
+        make = _dense_matrix if dense else _sparse_matrix
+        source = make(body, (rows, columns), mirrored, request)
+        tick(size)
+        return _numbered(request, source)
+
+
+def _mtx_header(file: Any) -> tuple[list[str], list[int]]:
+    """Return layout, field and symmetry, and the sizes."""
+    mark, _, *words = file.readline(1024).decode().lower().split()
+    line = b"%"
+    while line and (line.startswith(b"%") or line.isspace()):
+        line = file.readline(65536)
+    sizes = [int(text) for text in line.split()]
+    known = len(words) == 3 and words[0] in ("array", "coordinate") and words[2] in _MIRRORED
+    if mark != "%%matrixmarket" or not (known or "complex" in words) or min(sizes) < 0:
+        raise ValueError("the header is not that of a matrix of numbers")
+    return words, sizes
+
+
+def _entries(file: Any, count: int, width: int) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no entries at all
+        entries = np.loadtxt(file, np.float64, comments="%", ndmin=2)
+    entries = entries if entries.size else np.empty((0, width))
+    if entries.shape != (count, width):
+        raise FileError(
+            f"{len(entries)} entries of {entries.shape[1]} fields, where {count} of {width} were "
+            f"announced"
         )
+    return entries
+
+
+def _dense_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
+    values = body[:, 0]
+    if not mirrored:
+        return ArraySource(values.reshape(shape, order="F"))
+    X = np.zeros(shape)
+    # The lower triangle, column by column, is the upper one, row by row.
+    i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
+    X[j, i], X[i, j] = values, mirrored * values
+    return ArraySource(X)
+
+
+def _sparse_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
+    import scipy.sparse
+
+    places = body[:, :2]
+    if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
+        raise FileError(f"{request.path}: an entry lies outside {shape[0]} × {shape[1]}.")
+    i, j = (places.T - 1).astype(np.int64)
+    values = body[:, 2] if body.shape[1] == 3 else np.ones(len(body))
+    if mirrored:
+        off = i != j
+        i, j = np.append(i, j[off]), np.append(j, i[off])
+        values = np.append(values, mirrored * values[off])
+    return sparse_source(scipy.sparse.coo_array((values, (i, j)), shape), request)
+
+
+@contextmanager
+def open_hdf5(path: Path, name: str = "/") -> Iterator[Any]:
+    """Open a member of an HDF5 file."""
+    with import_format("h5py", "HDF5").File(path, "r") as file:
+        yield file[name]
+
+
+@contextmanager
+def open_zarr(path: Path, name: str = "") -> Iterator[Any]:
+    """Open a member of a Zarr folder."""
+    yield import_format("zarr", "Zarr").open(str(path), path=name.strip("/") or None, mode="r")
+
+
+def read_hdf5(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read the dataset with the name in the path, or the only one of rows and columns."""
+    members: dict[str, Any] = {}
+    with file_errors(request.path, "HDF5"), open_hdf5(root) as file:
+        file.visititems(members.__setitem__)  # follows no links to other files
+        array = _find_array(members, request)
+        table = make_unnamed_table(
+            request,
+            array.shape[1],
+            partial(hdf5_rows, root, array, request),
+            lambda j: np.asarray(array[:, j]),
+        )
+    tick(root.stat().st_size)
+    return table
+
+
+def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] | None) -> Source:
+    """Return some columns of a dataset of rows and columns; None returns all."""
+    _check_matrix(array, array.name, request)
+    if array.is_virtual or array.external:
+        raise FileError(f"{request.path}: {array.name} lies in other files, which are not read.")
+    check_filled(array, array.id.get_storage_size(), request)
+    opener = partial(open_hdf5, path, array.name)
+    rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
+    rows.slow = array.compression == "gzip"
+    return place_rows(rows)
+
+
+def read_zarr(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read the array with the name in the path, or the only one of rows and columns."""
+    with file_errors(request.path, "Zarr"), open_zarr(root) as group:
+        members = {"": group} if hasattr(group, "shape") else dict(group.members(max_depth=None))
+        array = _find_array(members, request)
+        # Of folders too, after what is in them: chunks may be added.
+        folder = root / array.path
+        files = sorted(folder.rglob("*"), key=lambda path: (path.is_dir(), path))
+        guard = FileGuard([*files, folder])
+        check_filled(array, guard.size, request)
+        opener = partial(open_zarr, root, array.path)
+
+        def rows(columns: Sequence[int]) -> Source:
+            source = ArrayRows(opener, array, columns, guard, (request.path, "Zarr"))
+            source.slow = any(name in str(array.compressors).lower() for name in ("gzip", "zlib"))
+            return place_rows(source)
+
+        return make_unnamed_table(request, array.shape[1], rows, lambda j: np.asarray(array[:, j]))
+
+
+def _find_array(members: dict[str, Any], request: Request) -> Any:
+    """Return the array with the name in the path, or the only one of rows and columns."""
+    name = request.part.strip("/")
+    tables = [name for name, array in members.items() if _is_matrix(array)]
+    where = f"Rows and columns of numbers are in {format_names(sorted(tables))}." if tables else ""
+    if not name and len(tables) != 1:
+        raise FileError(
+            f"{request.path} holds {len(tables)} arrays of rows and columns of numbers, and one is "
+            f"wanted. {where} Name it: {request.path}::NAME."
+        )
+    array = members.get(name or tables[0])
+    if array is None:
+        raise FileError(f"{request.path}: there is no {name!r}. {where}")
+    if not hasattr(array, "shape"):
+        raise FileError(f"{request.path}: {name!r} is a group, not an array. {where}")
+    _check_matrix(array, name, request)
+    return array
+
+
+def _is_matrix(array: Any) -> bool:
+    shape = getattr(array, "shape", None)
+    return shape is not None and len(shape) == 2 and 0 not in shape and array.dtype.kind in "fiub"
+
+
+def _check_matrix(array: Any, name: str, request: Request) -> None:
+    if not _is_matrix(array):
+        raise FileError(
+            f"{request.path}: {name} is {array.dtype} of shape {array.shape}, not rows and "
+            f"columns of numbers."
+        )
+
+
+def check_filled(array: Any, stored: int, request: Request) -> None:
+    """Refuse an array that claims more than is stored: most of it was never written."""
+    size = int(np.prod(array.shape, dtype=object)) * array.dtype.itemsize
+    if size > DEFLATE_RATIO * stored + 2**20:
+        raise FileError(f"{request.path} claims shape {array.shape}, and is not filled.")

@@ -1,10 +1,12 @@
-"""From a path to rows: one table of suffixes, one file a format."""
+"""Tables read from files: the suffix of a path chooses the reader."""
 
 from __future__ import annotations
 
-import importlib
+import glob
+import itertools
 import os
 import re
+import shlex
 import shutil
 import sys
 import zipfile
@@ -15,44 +17,52 @@ from pathlib import Path
 from typing import Any
 
 from mercer import progress
-from mercer.data.errors import FileError, decoding
-from mercer.data.file_guard import Stamp
-from mercer.data.files import arrays, columnar, delimited, h5ad, hdf5, lines, zarrs
-from mercer.data.files import matrix_market as market
-from mercer.data.files.addresses import download, is_url
-from mercer.data.files.columnar import files
-from mercer.data.files.folder import Folder
-from mercer.data.files.roles import Ask
+from mercer.data.errors import FileError, FileGuard, file_errors
+from mercer.data.files.anndata import read_h5ad
+from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
+from mercer.data.files.columnar import read_columnar
+from mercer.data.files.columns import Request
+from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import Table
+from mercer.data.files.text import read_text
+from mercer.data.files.text_files import Delimited, JSONLines, Spreadsheet, read_strings, unpack
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
-from mercer.messages import warn
+from mercer.messages import format_parameter, warn
 
-Reader = Callable[[Path, Ask, Callable[[int], None]], Table]
+Reader = Callable[[Sequence[Path], Path, Request, progress.Tick], Table]
 
+_sheet = partial(read_text, Spreadsheet)
 READERS: dict[str, Reader] = {
-    ".csv": partial(delimited.read, delimiter=None),
-    ".tsv": partial(delimited.read, delimiter="\t"),
-    ".parquet": columnar.read_parquet,
-    ".arrow": columnar.read_arrow,
-    ".feather": columnar.read_arrow,
-    ".npy": arrays.read_npy,
-    ".npz": arrays.read_npz,
-    ".mtx": market.read,
-    ".h5ad": h5ad.read,
-    ".h5": hdf5.read,
-    ".hdf5": hdf5.read,
-    ".zarr": zarrs.read,
-    ".txt": lines.read,
+    ".csv": partial(read_text, Delimited),
+    ".tsv": partial(read_text, partial(Delimited, delimiter="\t")),
+    ".ndjson": partial(read_text, JSONLines),
+    ".jsonl": partial(read_text, JSONLines),
+    ".parquet": read_columnar,
+    ".arrow": read_columnar,
+    ".feather": read_columnar,
+    ".xlsx": _sheet,
+    ".xls": _sheet,
+    ".ods": _sheet,
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mtx": read_mtx,
+    ".h5ad": read_h5ad,
+    ".h5": read_hdf5,
+    ".hdf5": read_hdf5,
+    ".zarr": read_zarr,
+    ".txt": read_strings,
 }
-FOLDERS = (".parquet", ".arrow", ".feather", ".zarr")
-"""Formats whose tables may be folders."""
-_LISTED = ", ".join(FOLDERS)
 NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
-"""Formats without names of columns: these are taken in the order they have."""
-PARTED = (".h5", ".hdf5", ".h5ad", ".zarr")
-"""Formats of files that hold several arrays."""
-_STARTS = {
+"""Formats without names of columns."""
+_TEXT = (".csv", ".tsv", ".ndjson", ".jsonl", ".txt")
+_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather")
+"""Formats whose tables may be folders of files."""
+_PARTS = (".h5", ".hdf5", ".h5ad", ".zarr", ".xlsx", ".xls", ".ods")
+"""Formats of files that hold several tables."""
+_ZARR = ("zarr.json", ".zarray", ".zgroup")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_MAGIC = {
     b"PAR1": ".parquet",
     b"ARROW1": ".arrow",
     b"\xff\xff\xff\xff": ".arrow",
@@ -62,21 +72,21 @@ _STARTS = {
     b"%%MatrixMarket": ".mtx",
     b"\x89HDF\r\n\x1a\n": ".h5ad",
 }
-_SHEET = "Save the sheet as CSV, or read it with pandas.read_excel and pass the DataFrame."
+_PICKLE = "A pickle can run code, and is not read. Load it yourself and pass the rows."
 _REMEDIES = {
-    ".xlsx": f"An Excel file is not read. {_SHEET}",
-    ".xls": f"An Excel file is not read. {_SHEET}",
-    ".ods": f"A spreadsheet is not read. {_SHEET}",
     ".zip": "Unpack the archive first.",
     ".tar": "Unpack the archive first.",
-    ".zst": "Unpack it first: zstd -d.",
     ".rds": "In R, write it as CSV: write.csv(x, 'x.csv').",
     ".rdata": "In R, write it as CSV: write.csv(x, 'x.csv').",
-    ".pkl": "A pickle can run code, and is not read. Load it yourself and pass the rows.",
-    ".pickle": "A pickle can run code, and is not read. Load it yourself and pass the rows.",
+    ".pkl": _PICKLE,
+    ".pickle": _PICKLE,
 }
-_PACKED = (".gz", ".bz2", ".xz")
-"""Suffixes of files that are unpacked first."""
+_DOWNLOADS = {
+    ("http", "https", "ftp", "ftps"): "curl -LO {}",
+    ("s3",): "aws s3 cp {} .",
+    ("gs",): "gcloud storage cp {} .",
+}
+"""Commands that download a URL of these schemes."""
 
 
 def read_table(
@@ -94,57 +104,59 @@ def read_table(
     remarks: bool = False,
     format: str | None = None,
 ) -> Table:
-    r"""Read rows of numbers, or strings, from a file of any format that is known.
+    r"""Read rows of numbers, or strings, from a file.
 
-    The columns that are numbers are the features; of text, those where every entry is a number,
-    or true or false. Rows that do not fit into a quarter of the memory budget are read where they
-    lie if parts of the file can be read alone (row groups, chunks); else they go to a temporary
-    file, which goes away with the source.
+    Columns of numbers are the features; in text, those where every entry is a number, or true or
+    false. Rows that do not fit into a quarter of the memory budget are read from the file when
+    they are needed if parts of it can be read alone (row groups, chunks); else they go to a
+    temporary file, which is deleted with the source.
 
     Parameters
     ----------
     path : str or path
-        A ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``, ``.feather``, ``.npy``, ``.npz``,
-        ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt`` file (strings, one a line); a
-        ``.zarr`` folder; a folder of Parquet, Arrow or Feather files, which are one table, in
-        the order of their names. ``"rows.h5::name"`` is one of several arrays of a file.
-        ``"-"`` is the standard input.
+        A ``.csv``, ``.tsv``, ``.ndjson``, ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``,
+        ``.xls``, ``.ods``, ``.npy``, ``.npz``, ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt``
+        file (strings, one a line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
+        ``.zst``); a ``.zarr`` folder; a folder or a pattern (``"part-*.csv"``) of CSV, NDJSON,
+        Parquet or Arrow files, which are one table, in the order of their names (with the keys of
+        Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
+        of several arrays or sheets of a file. ``"-"`` is the standard input.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns of a file
         without names go by their number, ``"0"``, or by a range, ``"3-7"``.
     label, weights : str, optional
-        Column of labels, and of weights of the rows. They are not features. Of an ``.h5ad``
-        file these are columns of obs.
+        Column of labels, and of weights of the rows. They are not features. In an ``.h5ad`` file
+        these are columns of obs.
     keep : sequence of str
-        Further columns that are wanted beside the rows, or patterns; features only if `columns`
+        Further columns that are wanted next to the rows, or patterns; features only if `columns`
         names them.
     optional : sequence of str
-        As `keep`, for columns that the file may lack.
+        Like `keep`, for columns that the file may lack.
     id : str, optional
-        Column of the names of the rows; no feature unless `columns` names it. By default the
-        index that pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column
-        that has the name of an identifier (id, sample_id, barcode, ...) and a different whole
-        number or text in every row where it has an entry; one with fewer gaps is preferred. Such
-        a column is a feature only if `columns` names it.
+        Column of the row names; a feature only if `columns` names it. By default the index that
+        pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column that has the
+        name of an identifier (id, sample_id, barcode, ...) and a different whole number or text
+        in every row where it has an entry; one with fewer gaps is preferred. Such a column is a
+        feature only if `columns` names it.
     drop : sequence of str
         Columns to leave out: names, or patterns.
     na : sequence of str
-        Texts that stand for a missing value in a ``.csv`` or ``.tsv`` file, besides the usual
-        ones: ``"?"``, ``"n.d."``.
+        Texts that stand for a missing value in text files, besides the usual ones: ``"?"``,
+        ``"n.d."``.
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
     remarks : bool
         Whether to look for features that are constant, number the rows, or have nearly all of
         the variance; that takes a pass over the rows.
     format : str, optional
-        The suffix that tells the format, where the path does not: ``"csv"``. The standard input
-        is looked at, and taken for CSV where its first bytes say nothing else.
+        The suffix that tells the format, if the path does not: ``"csv"``. The standard input is
+        CSV unless its first bytes say otherwise.
 
     Returns
     -------
     Table
         With ``source``, ``extra``, ``id``, ``dropped`` and ``missing``. `transform` of the source
-        writes ``extra`` beside the scores.
+        writes ``extra`` next to the scores.
 
     Raises
     ------
@@ -167,219 +179,239 @@ def read_table(
     """
     if missing not in ("refuse", "keep"):
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
-    ask = Ask(
+    request = Request(
         "standard input" if os.fspath(path) == "-" else str(path),
-        None if columns is None else _texts(columns),
+        None if columns is None else _names(columns),
         None if label is None else str(label),
         None if weights is None else str(weights),
-        _texts(keep),
-        missing == "refuse",
-        id=None if id is None else str(id),
-        optional=_texts(optional),
-        drop=_texts(drop),
-        na=_texts(na),
-        look=remarks,
+        None if id is None else str(id),
+        keep=_names(keep),
+        optional=_names(optional),
+        drop=_names(drop),
+        na=_names(na),
+        refuse=missing == "refuse",
+        remarks=remarks,
     )
-    return _table(path, ask, format)
+    return _table(path, request, format)
 
 
-def _table(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
-    if not os.fspath(path):
-        raise FileError("the path of the file is empty.")
-    if is_url(path):
-        raise FileError(download(path))
-    with progress.session():
-        if os.fspath(path) == "-" or Path(path).is_fifo():
-            return _read_stream(path, ask, format)
-        file, part = split(path)
-        return _read(file, replace(ask, part=part), format)
-
-
-def split(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Return the path of a file, and the name of the array in it that follows ``::``."""
-    file, mark, part = os.fspath(path).rpartition("::")
-    return (Path(file), part) if mark and not Path(path).exists() else (Path(path), "")
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
 
 
 def read_source(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None, quiet: bool = False
 ) -> Source:
-    """Return the rows of a file; says which columns are not used.
+    """Return the rows of a file; warn about columns that are not used.
 
-    What is missing in a file that is read where it lies is not looked for, which would take a
-    pass: whoever fits the rows refuses it, and names its place.
+    Missing values in rows that stay in the file are not counted, which would take a pass: the fit
+    refuses them, and says where the first is.
     """
-    if Path(path).suffix.lower() == ".npy" and not is_url(path) and not Path(path).is_fifo():
-        return NpySource(path)
-    known = None if columns is None else _texts(columns)
-    ask = Ask(str(path), columns=known, count=False, direct=True)
-    table = _table(path, ask, None)
+    file, part = split_path(path)
+    suffix = file.suffix.lower()
+    if suffix == ".npy" and not part and not is_url(path) and not file.is_fifo():
+        return NpySource(file)
+    request = Request(str(path), None if columns is None else _names(columns), direct=True)
+    table = _table(path, request, None)
     if quiet:
         return table.source
-    if table.id is not None and split(path)[0].suffix.lower() != ".h5ad":
-        option = ask.option(f"columns={[table.id, '*']}")
+    if table.id is not None and suffix != ".h5ad":
+        option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
-        left = len(table.reasons)
-        what = "1 column is" if left == 1 else f"{left} columns are"
+        count = len(table.reasons)
+        what = "1 column is" if count == 1 else f"{count} columns are"
         warn(f"{os.fspath(path)}: {what} not used: {table.left_out}.")
     return table.source
 
 
-def _read_stream(path: str | os.PathLike[str], ask: Ask, format: str | None) -> Table:
-    """Read what can be read once only, by way of a temporary file: most formats need to seek."""
-    folder = Folder()  # held until all is read
-    copy = folder.path / "input"
-    with folder.room(), copy.open("wb") as file:
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is the URL of something on a network."""
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
+
+
+def download_advice(url: str | os.PathLike[str]) -> str:
+    """Say that a URL is not read, and how to get the file."""
+    text, scheme = str(url), str(url).partition("://")[0].lower()
+    if scheme == "file":
+        return f"{text} is a URL. Pass the path of the file, without file://."
+    command = next((line for schemes, line in _DOWNLOADS.items() if scheme in schemes), None)
+    if command is None:
+        return f"{text} is a URL. Download it first, and pass the path of the file."
+    line = command.format(shlex.quote(text))
+    return f"{text} is a URL. Download it first, for example: {line}"
+
+
+def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Return the path of a file, and the name of the array or sheet that follows ``::``."""
+    whole = Path(path).expanduser()
+    file, mark, part = str(whole).rpartition("::")
+    return (Path(file), part) if mark and not whole.exists() else (whole, "")
+
+
+def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
+    if not os.fspath(path):
+        raise FileError("the path of the file is empty.")
+    if is_url(path):
+        raise FileError(download_advice(path))
+    with progress.session():
         if os.fspath(path) == "-":
-            shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
-        else:
+            return _read_stream(sys.stdin.buffer, Path("-"), request, format)
+        if Path(path).is_fifo():
             with Path(path).open("rb") as stream:
-                shutil.copyfileobj(stream, file, 2**20)
-    table = _read(copy, ask, format or Path(path).suffix or _by_start(copy) or ".csv")
-    _hold(table.source, folder)
-    return table
+                return _read_stream(stream, Path(path), request, format)
+        file, part = split_path(path)
+        return _read(file, replace(request, part=part), format)
 
 
-def _hold(source: Source, folder: Folder) -> None:
+def _read_stream(stream: Any, path: Path, request: Request, format: str | None) -> Table:
+    """Read what can be read only once by way of a temporary file: most formats need to seek."""
+    folder = TemporaryFolder()
+    copy = folder.path / "input"
+    with folder.writing(), copy.open("wb") as file:
+        shutil.copyfileobj(stream, file, 2**20)
+    table = _read(copy, request, format or _suffix(path) or _format_of(copy) or ".csv")
+    return _keep_folder(table, folder)
+
+
+def _read_packed(path: Path, request: Request, suffix: str) -> Table:
+    """Read a compressed file by way of a temporary one."""
+    folder = TemporaryFolder()
+    copy = folder.path / "rows"
+    with (
+        file_errors(request.path, "a compressed file"),
+        folder.writing(),
+        path.open("rb") as packed,
+        copy.open("wb") as file,
+    ):
+        shutil.copyfileobj(unpack(packed), file, 2**20)
+    return _keep_folder(_read(copy, request, suffix), folder)
+
+
+def _keep_folder(table: Table, folder: TemporaryFolder) -> Table:
     """Let a temporary folder live as long as rows that are read from it."""
+    source = table.source
     while isinstance(source, Mapped):
         source = source.source
     if source.waits and source.folder is None:
         source.folder = folder
-
-
-def _read_packed(path: Path, ask: Ask, format: str) -> Table:
-    """Read a compressed file by way of a temporary one."""
-    folder = Folder()
-    plain = folder.path / "rows"
-    with (
-        decoding(ask.path, "a compressed file"),
-        folder.room(),
-        _unpacked(path) as packed,
-        plain.open("wb") as file,
-    ):
-        shutil.copyfileobj(packed, file, 2**20)
-    table = _read(plain, ask, format)
-    _hold(table.source, folder)
     return table
 
 
-def _unpacked(path: Path) -> Any:
-    """Open a compressed file, or return None where it is not compressed."""
-    with path.open("rb") as file:
-        start = file.read(16)
-    for magic, name in (
-        (rb"\x1f\x8b", "gzip"),
-        (rb"BZh[1-9]1AY&SY", "bz2"),
-        (rb"\xfd7zXZ\x00", "lzma"),
-    ):
-        if re.match(magic, start):
-            return importlib.import_module(name).open(path, "rb")
-    return None
-
-
-def _read(path: Path, ask: Ask, format: str | None) -> Table:
-    if path.is_file() and (packed := _unpacked(path)) is not None:
-        packed.close()
-        inner = path.with_suffix("") if path.suffix.lower() in _PACKED else path
-        return _read_packed(path, ask, format or inner.suffix or ".csv")
-    reader, suffix = _reader(path, ask, format)
-    if ask.part and suffix not in PARTED:
-        raise FileError(
-            f"{ask.path}: a name after '::' is for files of several arrays ({', '.join(PARTED)})."
-        )
-    if path.is_dir():
-        if suffix not in FOLDERS:
-            raise FileError(_folder(path, suffix, ask))
-        return _unchanged(reader, path, ask)
-    start = _by_start(path)
-    if suffix in (".csv", ".tsv", ".txt") and start is not None and start != ".mtx":
-        remedy = f"Read it with {ask.option(f'format={start[1:]!r}')}."
-        if start == ".npz" and zipfile.is_zipfile(path):
-            inside = zipfile.ZipFile(path).namelist()
-            if "[Content_Types].xml" in inside or "mimetype" in inside:
-                start, remedy = ".xlsx", _REMEDIES[".xlsx"]
-            elif not any(name.endswith(".npy") for name in inside):
-                start, remedy = ".zip", _REMEDIES[".zip"]
-        raise FileError(f"{ask.path} is not text: it begins as a {start} file does. {remedy}")
-    return _unchanged(reader, path, ask)
-
-
-def _unchanged(reader: Reader, path: Path, ask: Ask) -> Table:
-    """Read, and refuse files that were written to meanwhile: whoever reads in place looks again."""
-    stamp = Stamp(files(path) if path.is_dir() else [path])
-    try:
-        with progress.task("read", stamp.size) as tick:
-            table = reader(path, ask, tick)
-    except (FileError, OSError):
-        stamp.check_all()  # what changed is not what is wrong with the file
-        raise
-    stamp.check_all()
-    return table
-
-
-def _reader(path: Path, ask: Ask, format: str | None) -> tuple[Reader, str]:
-    suffix = path.suffix.lower() if format is None else "." + format.lower().removeprefix(".")
-    if format is None and path.is_dir():
-        if any((path / mark).exists() for mark in zarrs.MARKS):
-            suffix = ".zarr"
-        elif suffix not in FOLDERS:  # else it says so itself, whatever else lies in it
-            suffix = _inside(path, ask)
+def _read(path: Path, request: Request, format: str | None) -> Table:
+    """Find the files of a table and their format, and read them."""
+    suffix = "" if format is None else "." + format.lower().removeprefix(".")
+    root, paths, packed = path, [path], path.is_file() and _is_packed(path)
+    if path.is_dir() and not suffix:
+        own = _suffix(path)
+        zarr = any((path / mark).exists() for mark in _ZARR)
+        suffix = ".zarr" if zarr else own if own in _FOLDERS else ""
+    if suffix != ".zarr" and (path.is_dir() or (not path.exists() and glob.has_magic(str(path)))):
+        root, files = _find_files(path)
+        suffix = _folder_suffix(path, files, suffix, request)
+        alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
+        paths = [file for file in files if _suffix(file) in alike]
+    suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
-        what = f"{f'format={format!r}' if format else f'the suffix {suffix!r}'} is not known"
+        named = format_parameter("format", format) if format else f"the suffix {suffix!r}"
+        what = f"{named} is not known"
         if not path.exists():
             what = "there is no file or folder of that name"
         elif format is None and suffix in _REMEDIES:
-            raise FileError(f"{ask.path}: {_REMEDIES[suffix]}")
-        raise FileError(f"{ask.path}: {what}. What can be read: {', '.join(READERS)}.")
-    return READERS[suffix], suffix
-
-
-def _inside(path: Path, ask: Ask) -> str:
-    """Return the one suffix of the files in a folder."""
-    found = sorted({file.suffix.lower() for file in files(path)})
-    if not found:
-        raise FileError(f"{path} is a folder with no files. Of folders, these are read: {_LISTED}.")
-    if len(found) != 1:
+            raise FileError(f"{request.path}: {_REMEDIES[suffix]}")
+        raise FileError(f"{request.path}: {what}. Formats that are read: {', '.join(READERS)}.")
+    if request.part and suffix not in _PARTS:
         raise FileError(
-            f"{path} is a folder with files of {len(found)} kinds ({', '.join(found)}), and the "
-            f"files of a table are of one: {_LISTED}. Rename the folder to end in "
-            f"{_able(found)[0]}, name one file in it, or say which to read: {_formats(found, ask)}."
+            f"{request.path}: a name after '::' is for files of several tables "
+            f"({', '.join(_PARTS)})."
         )
-    return found[0]
+    if packed and suffix not in _TEXT:
+        return _read_packed(path, request, suffix)
+    if suffix in _TEXT and path.is_file():
+        _check_text(path, request)
+    if not paths:
+        raise FileError(f"{request.path} is a folder without {suffix} files.")
+    guard = FileGuard(paths)
+    try:
+        with progress.task("read", guard.size) as tick:
+            table = READERS[suffix](paths, root, request, tick)
+    except (FileError, OSError):
+        guard.check_all()  # what changed is not what is wrong with the file
+        raise
+    guard.check_all()
+    return table
 
 
-def _folder(path: Path, suffix: str, ask: Ask) -> str:
-    """Say that a folder of files of this suffix is not read as one table, and what to do."""
-    own = [file for file in files(path) if file.suffix.lower() == suffix]
-    said = f"{ask.path} is a folder. Of folders, these are read as one table: {_LISTED}."
-    if not own:
-        return f"{said} Name a file instead."
-    if suffix not in (".csv", ".tsv") or len(own) == 1:
-        return f"{said} Name a file in it: {own[0]}."
-    read = "pandas.read_csv" if suffix == ".csv" else "pandas.read_table"
-    every = f"map({read}, sorted(glob.glob({str(path / ('*' + suffix))!r})))"
-    return (
-        f"{said} Name one file in it, such as {own[0]}, or join them into one: import glob, pandas;"
-        f" pandas.concat({every}).to_csv('rows.csv', index=False)"
-    )
+def _suffix(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
 
 
-def _able(found: Sequence[str]) -> list[str]:
-    return [suffix for suffix in found if suffix in FOLDERS] or [".parquet"]
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return unpack(file) is not file
 
 
-def _formats(found: Sequence[str], ask: Ask) -> str:
-    options = [f"format={suffix[1:]!r}" for suffix in _able(found)]
-    return ask.option(options[0]) if ask.direct else " or ".join(options)
+def _find_files(path: Path) -> tuple[Path, list[Path]]:
+    """Return the folder of a folder or pattern and its files, in the order of their names.
+
+    Names that begin with a dot or an underscore are notes of who wrote the folder.
+    """
+    root, pattern = path, str(path)
+    if path.is_dir():
+        pattern = f"{glob.escape(str(path))}/**"
+    else:
+        root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
+    files = sorted(file for file in map(Path, glob.glob(pattern, recursive=True)) if file.is_file())
+    hidden = (".", "_")
+    return root, [
+        file
+        for file in files
+        if not any(part.startswith(hidden) for part in file.relative_to(root).parts)
+    ]
 
 
-def _by_start(path: Path) -> str | None:
+def _folder_suffix(path: Path, files: list[Path], suffix: str, request: Request) -> str:
+    """Return the format of the files of a folder; refuse those that are not one table."""
+    kinds = sorted({_suffix(file) for file in files})
+    readable = [kind for kind in kinds if kind in _FOLDERS]
+    known = ", ".join(_FOLDERS)
+    if not files:
+        raise FileError(f"{path} has no files. Folders of these formats are read: {known}.")
+    if not suffix and len(kinds) > 1:
+        options = [request.option("format", kind[1:]) for kind in readable or [".parquet"]]
+        choice = options[0] if request.direct else " or ".join(options)
+        raise FileError(
+            f"{path} is a folder with files of {len(kinds)} formats ({', '.join(kinds)}), and the "
+            f"files of a table have one of: {known}. Name one file in it, or say which to read: "
+            f"{choice}."
+        )
+    suffix = suffix or kinds[0]
+    if suffix in READERS and suffix not in _FOLDERS:
+        raise FileError(
+            f"{request.path} is a folder. Folders of these formats are read as one table: {known}. "
+            f"Name a file in it: {files[0]}."
+        )
+    return suffix
+
+
+def _check_text(path: Path, request: Request) -> None:
+    """Refuse binary files that are named like text."""
+    suffix = _format_of(path)
+    if suffix in (None, ".mtx"):
+        return
+    remedy = _REMEDIES.get(suffix) or f"Read it with {request.option('format', suffix[1:])}."
+    raise FileError(f"{request.path} is not text: it begins as a {suffix} file does. {remedy}")
+
+
+def _format_of(path: Path) -> str | None:
+    """Return the format that the first bytes of a file tell; None if they say nothing."""
     with path.open("rb") as file:
         start = file.read(16)
-    return next((suffix for magic, suffix in _STARTS.items() if start.startswith(magic)), None)
-
-
-def _texts(names: Any) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+    suffix = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), None)
+    if suffix == ".npz" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        if any(name in ("[Content_Types].xml", "mimetype") for name in names):
+            return ".xlsx" if "mimetype" not in names else ".ods"
+        return suffix if any(name.endswith(".npy") for name in names) else ".zip"
+    return suffix

@@ -1,223 +1,245 @@
-"""Remarks about the columns of a table: what a user may not have meant to be a feature."""
+"""Remarks about features: what a user may not have meant to be one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer.data.errors import listed
-from mercer.data.files.missing import Missing
-from mercer.data.files.numbering import Consecutive, Rising, narrowed, whole
-from mercer.data.files.roles import says_id
-from mercer.data.fold import Block
-from mercer.data.source import Source
+from mercer.data.errors import format_names
+from mercer.data.files.columns import is_id_name
+from mercer.data.fold import Block, Fold
+from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
 # Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
 _VALUES, _ROWS = 500_000, 500
-# Fewest rows of which it is said that a column may number them.
+# With fewer rows, nothing is said about columns that may number them.
 _FEW = 10
 # Most columns that a remedy names.
 _NAMED = 10
-# Whole numbers from here on are identifiers or times, and seldom measurements.
+# Larger whole numbers are identifiers or times rather than measurements.
 _LONG = 1e9
-DOMINATES = 0.95
-"""A column with a larger share of the total variance is remarked on."""
+# Bytes of flags that record which numbers columns hold.
+_FLAGS = 2**24
+# A feature with a larger share of the total variance is remarked on.
+_DOMINANT = 0.95
+
+
+class Missing(Fold):
+    """Counts the missing entries of every column."""
+
+    label = "missing values"
+
+    def __init__(self, width: int) -> None:
+        self.count = np.zeros(width, np.int64)
+
+    def add(self, block: Block) -> None:
+        rows = block.rows
+        if hasattr(rows, "tocsr"):
+            columns = rows.indices[np.isnan(rows.data)]
+            if len(columns):
+                self.count += np.bincount(columns, minlength=len(self.count))
+        else:
+            self.count += np.isnan(rows).sum(axis=0)
+
+    def merge(self, other: Self) -> None:
+        self.count += other.count
+
+    def spawn(self) -> Self:
+        return type(self)(len(self.count))
+
+    def arrays(self) -> dict[str, Any]:
+        return {"count": self.count}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        self.count[:] = arrays["count"]
 
 
 class Profile(Missing):
-    """Missing values and variance of columns; which are constant, long, or may number the rows.
+    """Missing values and variances of columns; which are constant, long or number the rows.
+
+    Numbers of rows are whole, all different, and either sorted or consecutive in any order.
+    Most columns are ruled out by their first rows; arrays of column numbers hold the others.
 
     Parameters
     ----------
     n, width : int
-        Rows and columns there are.
+        Number of rows and columns.
     """
 
     label = "columns"
+    ordered = True
     resumable = False
 
     def __init__(self, n: int, width: int) -> None:
         super().__init__(width)
         self.n = n
-        self.first: Values | None = None
-        self.constant = np.arange(width)
-        self.long = np.arange(width)
-        self.up, self.down = Rising(width, 1), Rising(width, -1)
-        self.consecutive = Consecutive(n, width)
-        # Numbers, sums and sums of squares of the values, less the first ones.
+        self.constant = self.long = self.rising = self.falling = self.distinct = np.arange(width)
+        self.first = np.full(width, np.nan)
+        self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
+        self.flags: dict[int, npt.NDArray[np.bool_]] = {}
+        # Numbers, sums and sums of squares of values, less the first of their column.
         self.sums = np.zeros((3, width))
 
     def add(self, block: Block) -> None:
         super().add(block)
         step = math.ceil(self.n / max(_ROWS, _VALUES // len(self.count)))
         some = block.rows[-block.start % step :: step]
-        if hasattr(some, "tocsr"):
-            self._add_sparse(block.rows, some)
-            return
-        rows = np.asarray(block.rows)
-        if self.first is None:
-            self.first = np.array(rows[0], np.float64)
-        lacking = np.flatnonzero(np.isnan(self.first))
-        self.first[lacking] = np.fmax.reduce(rows[:, lacking], axis=0)
         with np.errstate(invalid="ignore", over="ignore"):
-            self._look(rows, self.first, block.start)
-            self._spread(np.asarray(some, np.float64), self.first)
+            if hasattr(some, "tocsr"):
+                self._add_sparse(block.rows, some)
+            else:
+                self._add_dense(np.asarray(block.rows), np.asarray(some, np.float64))
 
-    def _look(self, rows: Values, first: Values, start: int) -> None:
-        """Narrow down which columns are constant, long whole numbers, or number the rows."""
-        self.constant = narrowed(rows, self.constant, lambda r, at: r == first[at])
-        self.long = narrowed(
-            rows, self.long, lambda r, _: ((np.abs(r) >= _LONG) & whole(r)) | np.isnan(r)
-        )
-        self.up.add(rows, start)
-        self.down.add(rows, start)
-        self.consecutive.add(rows)
+    def _add_dense(self, rows: Values, some: Values) -> None:
+        unknown = np.flatnonzero(np.isnan(self.first))
+        present = ~np.isnan(rows[:, unknown])
+        found = present.any(axis=0)
+        self.first[unknown[found]] = rows[present.argmax(axis=0)[found], unknown[found]]
+        self.constant = _keep(rows, self.constant, lambda r, at: r == self.first[at])
+        for name in ("long", "rising", "falling", "distinct"):
+            setattr(self, name, _keep(rows, getattr(self, name), lambda r, _: _whole(r)))
+        self.long = _keep(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) | np.isnan(r))
+        self.rising = _keep(rows, self.rising, lambda r, at: _rises(r, self.high[at]))
+        self.falling = _keep(rows, self.falling, lambda r, at: _rises(-r, -self.low[at]))
+        at = np.unique(np.concatenate([self.rising, self.falling, self.distinct]))
+        values = np.asarray(rows[:, at], np.float64)
+        self.low[at] = np.fmin(self.low[at], np.fmin.reduce(values, axis=0))
+        self.high[at] = np.fmax(self.high[at], np.fmax.reduce(values, axis=0))
+        self._add_distinct(rows)
+        known = ~np.isnan(some)
+        off = np.where(known, some - np.nan_to_num(self.first), 0)
+        self.sums += np.stack([known.sum(axis=0), off.sum(axis=0), (off * off).sum(axis=0)])
 
-    def _spread(self, rows: Values, first: Values) -> None:
-        there = ~np.isnan(rows)
-        off = np.where(there, rows - np.nan_to_num(first), 0)
-        self.sums += np.stack([there.sum(axis=0), off.sum(axis=0), (off * off).sum(axis=0)])
+    def _add_distinct(self, rows: Values) -> None:
+        """Rule out repeats: different numbers from a range of n differ modulo n."""
+        at = self.distinct[self.high[self.distinct] - self.low[self.distinct] < self.n]
+        if len(at) * self.n > _FLAGS:
+            at = at[:0]
+        distinct = []
+        for i in at.tolist():
+            column = np.asarray(rows[:, i], np.float64)
+            numbers = np.mod(column[~np.isnan(column)], self.n).astype(np.intp)
+            flags = self.flags.setdefault(i, np.zeros(self.n, bool))
+            if len(np.unique(numbers)) == len(numbers) and not flags[numbers].any():
+                flags[numbers] = True
+                distinct.append(i)
+        self.distinct = np.array(distinct, np.intp)
 
     def _add_sparse(self, rows: Any, some: Any) -> None:
-        self.first = np.zeros(rows.shape[1])
-        self.long = self.long[:0]
-        for numbers in (self.up, self.down, self.consecutive):
-            numbers.columns = self.long
+        self.first[:] = 0
+        self.long = self.rising = self.falling = self.distinct = self.long[:0]
         stored = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
         self.constant = self.constant[stored[self.constant] == 0]
         for i, power in ((1, some.data), (2, some.data * some.data)):
             self.sums[i] += np.bincount(some.indices, power, minlength=some.shape[1])
         self.sums[0] += some.shape[0]
 
-    def merge(self, other: Self) -> None:
-        if other.first is None:
-            return
-        if self.first is None:
-            self.__dict__.update(other.__dict__)
-            return
-        super().merge(other)
-        self.first = np.where(np.isnan(self.first), other.first, self.first)
-        shift = np.nan_to_num(other.first) - np.nan_to_num(self.first)
-        count, first, second = other.sums
-        with np.errstate(invalid="ignore", over="ignore"):
-            moved = first + count * shift, second + 2 * shift * first + count * shift * shift
-        self.sums += np.stack([count, *moved])
-        both = np.intersect1d(self.constant, other.constant)
-        self.constant = both[self.first[both] == other.first[both]]
-        self.long = np.intersect1d(self.long, other.long)
-        self.up.merge(other.up)
-        self.down.merge(other.down)
-        self.consecutive.merge(other.consecutive)
-
-    def spawn(self) -> Self:
-        return type(self)(self.n, len(self.count))
-
     @property
     def numbering(self) -> list[int]:
-        """Columns of different whole numbers, sorted or consecutive, with few entries missing."""
-        found = self.up.found | self.down.found | self.consecutive.found
-        return [i for i in sorted(found) if 10 * self.count[i] <= self.n]
+        """Columns that may number the rows; up to a tenth of their entries may be missing."""
+        columns = np.unique(np.concatenate([self.rising, self.falling, self.distinct]))
+        return [i for i in columns.tolist() if 10 * self.count[i] <= self.n]
 
     @property
     def variances(self) -> Values:
-        """Estimates of the variances of the columns."""
+        """Estimated variances of the columns."""
         count, first, second = self.sums
         with np.errstate(all="ignore"):
-            found = (second - first * first / count) / count
-        return np.where(np.isfinite(found), np.maximum(found, 0), 0)
+            variances = (second - first * first / count) / count
+        return np.where(np.isfinite(variances), np.maximum(variances, 0), 0)
 
 
-def remarks(profile: Profile, names: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Say what is unusual about columns that are used as features."""
-    found, constant, long = [], set(profile.constant.tolist()), _long(profile)
-    counting = [names[i] for i in _counting(profile) if i not in long]
+def _keep(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> Values:
+    """Return the columns where a condition holds in all rows; a few rows rule out most."""
+    for some in (rows[:64], rows):
+        if len(at):
+            at = at[holds(some[:, at], at).all(axis=0)]
+    return at
+
+
+def _whole(rows: Values) -> Any:
+    """Tell which entries are whole numbers, or missing."""
+    return (rows == np.floor(rows)) | np.isnan(rows)
+
+
+def _rises(rows: Values, before: Values) -> Any:
+    """Tell which entries are larger than all above them, or missing."""
+    above = np.fmax.accumulate(np.vstack([before, rows]), axis=0)[:-1]
+    return ~(rows <= above)
+
+
+def feature_remarks(
+    profile: Profile, names: Sequence[str], flags: Sequence[str], chosen: Sequence[str], named: bool
+) -> list[str]:
+    """Say what is unusual about features; `flags` are true and false, `chosen` by the user."""
+    remarks, constant = [], set(profile.constant.tolist())
+    numbering = [i for i in profile.numbering if i not in constant and profile.n >= _FEW]
+    known = {names[i] for i in numbering} | set(chosen)
+    like_ids = [name for name in names if named and is_id_name(name) and name not in known]
+    if like_ids:
+        what, whose = "is named like an identifier", "its"
+        if len(like_ids) > 1:
+            what, whose = "are named like identifiers", "their"
+        remarks.append(
+            f"{_join(like_ids)} {what}, but {whose} values repeat or are not whole numbers. "
+            f"{_remedy(like_ids)}"
+        )
+    long = [i for i in profile.long.tolist() if i not in constant and profile.count[i] < profile.n]
+    counting = [names[i] for i in numbering if i not in long]
     if counting:
-        found.append(
-            f"{_all(counting)} may number the rows: whole numbers, all different, and sorted or "
-            f"consecutive. {_leave(counting)}"
+        remarks.append(
+            f"{_join(counting)} may number the rows: whole numbers, all different, and sorted or "
+            f"consecutive. {_remedy(counting)}"
         )
     if long:
         which = [names[i] for i in long]
         what = "an identifier or a time" if len(long) == 1 else "identifiers or times"
-        found.append(
-            f"{_all(which)} may be {what}: whole numbers of ten digits or more. {_leave(which)}"
+        remarks.append(
+            f"{_join(which)} may be {what}: whole numbers of ten digits or more. {_remedy(which)}"
         )
     if constant:
-        which = [names[i] for i in sorted(constant)]
-        what = "is constant: it has" if len(which) == 1 else "are constant: they have"
-        found.append(f"{_all(which)} {what} no variance.")
+        what = "is constant: it has" if len(constant) == 1 else "are constant: they have"
+        remarks.append(f"{_join([names[i] for i in sorted(constant)])} {what} no variance.")
     if flags:
-        found.append(f"true and false are used as 1 and 0: {listed(flags)}.")
-    return found
+        remarks.append(f"true and false are used as 1 and 0: {format_names(flags)}.")
+    return remarks
 
 
-def _long(profile: Profile) -> list[int]:
-    """Return the columns of long whole numbers that vary."""
-    varied = set(profile.long.tolist()) - set(profile.constant.tolist())
-    return [i for i in sorted(varied) if profile.count[i] < profile.n]
-
-
-def _counting(profile: Profile) -> list[int]:
-    """Return the columns that may number the rows, where there are enough rows to tell."""
-    constant = set(profile.constant.tolist())
-    return [i for i in profile.numbering if i not in constant] if profile.n >= _FEW else []
-
-
-def suspects(profile: Profile, names: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """Say which features are named like identifiers, though they do not tell the rows apart.
-
-    Not those that the user asked for, nor those of which `remarks` says that they may.
-    """
-    others = {names[i] for i in _counting(profile)} | set(asked) if names else set()
-    found = [name for name in names if says_id(name) and name not in others]
-    if not found:
-        return []
-    what, whose = ("is named like an identifier", "its")
-    if len(found) > 1:
-        what, whose = ("are named like identifiers", "their")
-    return [
-        f"{_all(found)} {what}, but {whose} values repeat or are not whole numbers. {_leave(found)}"
-    ]
-
-
-def dominating(profile: Profile, names: Sequence[str]) -> str | None:
-    """Name the column that has nearly all of the variance, where there is one."""
+def dominant_feature(profile: Profile, names: Sequence[str]) -> str:
+    """Name the feature that has nearly all of the variance, if there is one."""
     variances = profile.variances
     total = variances.sum()
     if len(variances) < 2 or not total > 0:
-        return None
+        return ""
     i = int(np.argmax(variances))
     share = variances[i] / total
-    if share <= DOMINATES:
-        return None
-    shown = min(99.99, math.floor(10_000 * share) / 100)
+    if share <= _DOMINANT:
+        return ""
+    percent = min(99.99, math.floor(10_000 * share) / 100)
     return (
-        f"{names[i]!r} has about {shown:g} % of the total variance, more than all others together."
+        f"{names[i]!r} has about {percent:g} % of the total variance, more than all others "
+        f"together."
     )
 
 
-def _all(names: Sequence[str]) -> str:
-    """Write names with "and" before the last."""
+def _join(names: Sequence[str]) -> str:
+    """Format names with "and" before the last."""
     if not 1 < len(names) <= _NAMED:
-        return listed(names)
-    return f"{listed(names[:-1])} and {listed(names[-1:])}"
+        return format_names(names)
+    return f"{format_names(names[:-1])} and {format_names(names[-1:])}"
 
 
-def _leave(names: Sequence[str]) -> str:
+def _remedy(names: Sequence[str]) -> str:
     """Say that columns are features, and how to change that."""
     if len(names) == 1:
         (name,) = names
-        return f"Used as a feature. drop={name!r} leaves it out; id={name!r} uses it as row names."
-    every = list(names) if len(names) <= _NAMED else "..."
-    return f"Used as features. drop={every} leaves them out."
-
-
-def profiled(source: Source) -> Profile:
-    """Look at all rows of a source."""
-    return source.fold(Profile(*source.shape))
+        drop, id = format_parameter("drop", name), format_parameter("id", name)
+        return f"Used as a feature. {drop} leaves it out; {id} uses it as row names."
+    every = list(names) if len(names) <= _NAMED else ...
+    return f"Used as features. {format_parameter('drop', every)} leaves them out."

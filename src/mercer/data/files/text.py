@@ -1,285 +1,260 @@
-"""Delimited text as bytes: its encoding, delimiter and header, and pieces of whole records."""
+"""Columns of text tables: which of them are numbers.
+
+A column is numbers if every entry of the file is a number, or true or false, or missing: how the
+file is cut into blocks makes no difference.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
 
-from mercer.config import format_bytes
-from mercer.data.errors import FileError
+import numpy as np
+import numpy.typing as npt
 
-DELIMITERS = ("\t", ";", "|", ",")
-"""Those that are looked for; of two that fit, the earlier."""
-MISSING = (
-    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
-    *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+from mercer.data.errors import FileError, file_errors, format_names
+from mercer.data.files.columns import (
+    FALSE,
+    TRUE,
+    Request,
+    Text,
+    assign_roles,
+    count_ids,
+    no_features,
+    polars,
+    rank_ids,
 )
-"""What stands for a value that is missing: what pandas takes for one."""
-NUMBER = re.compile(
-    r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*"
-)
-DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?\s*")
+from mercer.data.files.storage import RowBuffer
+from mercer.data.files.table import Table, make_named_table
+from mercer.messages import warn
+from mercer.progress import Tick
 
-_SAMPLE_LINES = 20
+Rows = npt.NDArray[Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Bytes of whole records."""
-
-    start: int
-    data: memoryview
-    quoted: bool
-    pieces: Pieces
-
-    @property
-    def line(self) -> int:
-        """The line of the file that the first record begins in; counted when it is asked for."""
-        return self.pieces.line_at(self.start)
-
-    def records(self, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield line and fields of every record that is not blank."""
-        text = io.StringIO(str(self.data, "utf-8", "replace"), newline="")
-        reader = csv.reader(text, delimiter=delimiter)
-        line = first = self.line
-        for record in reader:
-            if record:
-                yield line, record
-            line = first + reader.line_num
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 
 
-class Pieces:
-    """A file of delimited text: the header first, then the rest piece by piece.
+class TextBlock:
+    """Some rows of text, and their entries as numbers.
 
-    Parameters
-    ----------
-    file : binary file
-        Read from where it is.
-    path : str
-        What messages call it.
-    size : int
-        Bytes of a piece.
-    limit : int
-        Most bytes that one record may take.
-    delimiter : str or None
-        None looks for it.
+    `frame` has a column of text for every column, or one with all entries, row by row; `line`
+    returns the line that a row is in; `end` is how far the file has been read.
     """
 
-    def __init__(self, file: Any, path: str, size: int, limit: int, delimiter: str | None) -> None:
-        self.file, self.path, self.size, self.limit = file, path, size, max(size, limit)
-        start = file.read(size)
-        self.ended = len(start) < size
-        text = _without_mark(start, path).lstrip(b"\r\n")
-        self.rest = _without_comments(text)
-        self.comments = self.rest != text
-        self.at = len(start) - len(self.rest)  # where in the file the rest begins
-        if not self.rest:
-            raise FileError(f"{path} is empty: it has neither a header nor rows.")
-        self.newline = b"\n" if b"\n" in self.rest or b"\r" not in self.rest else b"\r"
-        self.delimiter = delimiter or find_delimiter(self.rest)
-        self.quoted = re.compile(
-            rb'"(?:(?<=\A")|(?<=[\r\n'
-            + re.escape(self.delimiter).encode()
-            + rb']"))[^"]*(?:""[^"]*)*("|\Z)'
-        )
+    def __init__(
+        self,
+        frame: Any,
+        width: int,
+        line: Callable[[int], int],
+        end: int,
+        na: Sequence[str],
+        *,
+        decimal: bool = False,
+    ) -> None:
+        self.frame, self.width, self.line, self.end = frame, width, line, end
+        self.na, self.decimal = list(na), decimal
+        numbers = frame.select(self.number())
+        self.rows: Rows = numbers.to_numpy().reshape(-1, width)
+        self.unread = np.zeros(width, bool)
+        """Columns with entries that are neither numbers nor empty."""
+        if numbers.null_count().sum_horizontal()[0]:
+            unread = self.number().is_null() & (polars().all() != "")
+            flags = frame.select(unread.fill_null(False)).to_numpy()
+            self.unread = flags.reshape(-1, width).any(axis=0)
 
-    def header(self) -> list[str]:
-        """Return the fields of the first record; they may be names or numbers."""
-        end = self._cut(first=True)
-        while end == 0 and not self.ended:
-            self._more()
-            end = self._cut(first=True)
-        head = self._piece(end or len(self.rest))
+    def number(self) -> Any:
+        """Return an expression for numbers: null where text is something else, or missing."""
+        pl = polars()
+        text = pl.all()
+        if self.na:
+            text = pl.when(text.is_in(self.na)).then(None).otherwise(text)
+        if self.decimal:  # a point would separate thousands
+            text = text.str.replace_all(".", "?", literal=True).str.replace(",", ".", literal=True)
+        return text.cast(pl.Float64, strict=False)
+
+    def text(self, column: int) -> Any:
+        """Return a column as it is written."""
+        if self.frame.width == self.width:
+            return self.frame.to_series(column)
+        return self.frame.to_series(0).gather_every(self.width, column)
+
+
+class TextFile(Protocol):
+    """A file with rows of text; `index` are columns with row names."""
+
+    names: list[str]
+    named: bool
+    index: list[int]
+    delimiter: str
+
+    def blocks(self) -> Iterator[TextBlock]:
+        """Yield all rows."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+Opener = Callable[[Path, str, Request], TextFile]
+
+
+def read_text(
+    opener: Opener, paths: Sequence[Path], root: Path, request: Request, tick: Tick
+) -> Table:
+    """Read files of text as one table; text that is not Unicode is taken for Windows-1252."""
+    with file_errors(request.path, "text"):
         try:
-            str(head.data, "utf-8")
-            _, fields = next(head.records(self.delimiter))
+            return _read_files(opener, paths, root, request, tick)
         except UnicodeDecodeError as error:
-            raise FileError(not_utf8(self.path, "its header", error)) from None
-        except (csv.Error, StopIteration) as error:
-            raise FileError(f"{self.path}: the header cannot be read ({error}).") from None
-        self.head = head
-        return fields
+            warn(
+                f"{request.path} is not UTF-8 (byte 0x{error.object[error.start]:02x}), and was "
+                f"read as Windows-1252. If names or labels look wrong, save the file as UTF-8."
+            )
+            request = replace(request, encoding="cp1252")
+            return _read_files(opener, paths, root, request, tick)
 
-    def row_width(self) -> int:
-        """Return the number of fields of the first record below the header; 0 where none is."""
-        while not self.ended and self.newline not in self.rest[len(self.head.data) :].lstrip():
-            self._more()
-        below = bytes(self.rest[len(self.head.data) :])[: self.size].decode("utf-8", "replace")
-        rows = csv.reader(io.StringIO(below, newline=""), delimiter=self.delimiter)
-        try:
-            return next((len(row) for row in rows if row), 0)
-        except csv.Error:
-            return 0
 
-    def drop_header(self) -> None:
-        """Leave the header out of the pieces."""
-        self._take(len(self.head.data))
+def _read_files(
+    opener: Opener, paths: Sequence[Path], root: Path, request: Request, tick: Tick
+) -> Table:
+    columns: TextColumns | None = None
+    total = sum(path.stat().st_size for path in paths)
+    with ExitStack() as stack:
+        for path in paths:
+            file = opener(path, request.path if path == root else str(path), request)
+            stack.callback(file.close)
+            if columns is None:
+                columns = TextColumns(file, request)
+                stack.callback(columns.close)
+            elif file.names != list(columns.roles.names):
+                odd = sorted({*file.names} ^ {*columns.roles.names}) or file.names
+                raise FileError(
+                    f"{request.path}: {paths[0].name} and {path.name} have other columns "
+                    f"({format_names(odd)}). Files of one table have the same, in the same order."
+                )
+            end = 0
+            for block in file.blocks():
+                columns.add(block, total)
+                tick(block.end - end)
+                end = block.end
+        assert columns is not None
+        return columns.table()
 
-    def __iter__(self) -> Iterator[Piece]:
-        while True:
-            while not self.ended and len(self.rest) < self.size:
-                self._more()
-            end = len(self.rest) if self.ended else self._cut()
-            if end:
-                self._check_closed(end)
-                yield self._take(end)
-            elif self.ended:
+
+class TextColumns:
+    """Collects blocks of text as rows, and finds out which columns are numbers."""
+
+    def __init__(self, file: TextFile, request: Request) -> None:
+        roles = assign_roles(file.names, request, named=file.named, index=file.index)
+        self.roles, self.request = roles, request
+        self.named, self.delimiter = file.named, file.delimiter
+        # "empty", "number" or "flag"; columns of text are removed.
+        self.kinds = dict.fromkeys([*roles.features, *roles.weights], "empty")
+        self.reasons: dict[int, str] = {}
+        # As text, identifiers keep every digit.
+        self.texts: dict[int, list[Any]] = {i: [] for i in (*roles.extra, *roles.candidates)}
+        self.weights: list[Rows] = []
+        self.buffer: RowBuffer | None = None
+        self.placed: list[int] = []
+
+    def add(self, block: TextBlock, total: int) -> None:
+        """Append a block of files of so many bytes."""
+        for i in [i for i, kind in self.kinds.items() if block.unread[i] or kind != "number"]:
+            self._examine(i, block)
+        if self.buffer is None:
+            self.placed = [i for i in self.roles.features if i in self.kinds]
+            size = 8 * len(block.rows) * len(self.placed)
+            self.buffer = RowBuffer(len(self.placed), expected=size * total // max(1, block.end))
+        every = self.placed == list(range(block.width))
+        self.buffer.add(block.rows if every else block.rows[:, self.placed])
+        self.weights += [block.rows[:, i].copy() for i in self.roles.weights]
+        for i, parts in list(self.texts.items()):
+            parts.append(block.text(i))
+            if i not in self.roles.extra and self._count_ids(i, parts[-1]) is None:
+                del self.texts[i]
+
+    def _count_ids(self, i: int, text: Any) -> int | None:
+        return count_ids(text, self.request.na, whole=i in self.kinds)
+
+    def _examine(self, i: int, block: TextBlock) -> None:
+        """Find out what a column is; complete its numbers."""
+        if not block.unread[i]:
+            if np.isnan(block.rows[:, i]).all():
                 return
-            else:
-                self._more()
+            kind, numbers = "number", None
+        else:
+            known = Text(block.text(i).str.strip_chars(), self.request.na).known()
+            numbers = known.to_frame().select(block.number()).to_series()
+            kind = "number" if known.count() else "empty"
+            if numbers.count() < known.count():
+                kind = "flag" if known.is_in([*TRUE, *FALSE]).all() else "text"
+            block.rows = np.require(block.rows, requirements="W")
+            values = known.is_in(TRUE).cast(numbers.dtype) if kind == "flag" else numbers
+            block.rows[:, i] = values.to_numpy()
+        if kind == "text" or {self.kinds[i], kind} == {"number", "flag"}:
+            self._remove(i, block, numbers)
+        elif kind != "empty":
+            self.kinds[i] = kind
 
-    def _more(self) -> None:
-        if len(self.rest) > self.limit:
-            quote = self._open_quote()
-            where = f"line {self.line_at(self.at)} and what follows it"
-            why = f"a quote that is opened in line {quote} is not closed" if quote else "one record"
+    def _remove(self, i: int, block: TextBlock, numbers: Any) -> None:
+        """Leave a column out, and say so if it looked like numbers."""
+        known = Text(block.text(i).str.strip_chars(), self.request.na).known()
+        odd = known.is_not_null() if numbers is None else known.is_not_null() & numbers.is_null()
+        first, numeric = int(odd.arg_true()[0]), self.kinds.pop(i) == "number"
+        if numbers is not None:
+            numeric |= bool(numbers[:first].count()) or 2 * numbers.count() >= known.count()
+        text, name = str(known[first])[:60], self.roles.names[i]
+        here = f"{self.request.path}, line {block.line(first)}: column {name!r} holds {text!r}"
+        if self.delimiter not in ("", ",") and _DECIMAL_COMMA.fullmatch(text):
             raise FileError(
-                f"{self.path}: {where} take more than {format_bytes(self.limit)}: {why}. "
-                f"Mend it, or raise the budget with config_context(memory=...)."
+                f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
+                f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
-        more = self.file.read(max(self.size - len(self.rest), len(self.rest), 1))
-        self.ended = not more
-        self.rest += more
-
-    def _take(self, end: int) -> Piece:
-        piece, self.rest = self._piece(end), self.rest[end:]
-        if self.comments and b"#" in bytes(piece.data):
-            piece = replace(piece, data=memoryview(self._uncommented(bytes(piece.data))))
-        self.at += end
-        return piece
-
-    def _uncommented(self, data: bytes) -> bytes:
-        """Return records with lines that begin with # left blank, unless a quote spans them."""
-        spans = [match.span() for match in self.quoted.finditer(data)]
-
-        def blank(match: re.Match[bytes]) -> bytes:
-            inside = any(start < match.start() < stop for start, stop in spans)
-            return match[0] if inside else b""
-
-        return re.sub(rb"(?m)^#[^\r\n]*", blank, data)
-
-    def _piece(self, end: int) -> Piece:
-        return Piece(self.at, memoryview(self.rest)[:end], self.rest.find(b'"', 0, end) >= 0, self)
-
-    def line_at(self, place: int) -> int:
-        """Return the line that a place of the file is in."""
-        before, lines = self.file.tell(), 1
-        self.file.seek(0)
-        for start in range(0, place, self.size):
-            lines += self.file.read(min(self.size, place - start)).count(self.newline)
-        self.file.seek(before)
-        return lines
-
-    def _cut(self, first: bool = False) -> int:
-        """Return where the last record that is whole ends, or the first; 0 where none does."""
-        spans = self._spans()
-        if first:
-            end = self.rest.find(self.newline)
-            for start, stop in spans:
-                if start <= end < stop:
-                    end = self.rest.find(self.newline, stop)
-            return end + 1
-        end = self.rest.rfind(self.newline)
-        for start, stop in reversed(spans):
-            if stop <= end:
-                break
-            end = min(end, self.rest.rfind(self.newline, 0, start))
-        return end + 1
-
-    def _spans(self) -> list[tuple[int, int]]:
-        """Return where the quoted fields are: a newline inside one ends no record."""
-        if b'"' not in self.rest:
-            return []
-        return [match.span() for match in self.quoted.finditer(self.rest)]
-
-    def _unclosed(self, span: tuple[int, int]) -> bool:
-        match = self.quoted.match(self.rest, span[0])
-        return match is not None and not match[1]
-
-    def _open_quote(self) -> int:
-        """Return the line of a quote that is not closed; 0 if there is none."""
-        spans = self._spans()
-        if not spans or not self._unclosed(spans[-1]):
-            return 0
-        return self.line_at(self.at + spans[-1][0])
-
-    def _check_closed(self, end: int) -> None:
-        line = self._open_quote() if end == len(self.rest) and self.ended else 0
-        if line:
+        option = self.request.option("na", [text], missing="keep")
+        remedy = f"If that stands for a missing value, pass {option}." if numeric else ""
+        if i in (*self.roles.exact, *self.roles.weights):
             raise FileError(
-                f"{self.path}, line {line}: a quoted field is opened and never closed. "
-                f"Close it, or double the quotes inside a field."
+                f"{here}, which is not a number, and every entry must be one. {remedy}".rstrip()
             )
+        if numeric:
+            warn(f"{here}, where other entries are numbers: the column is not used. {remedy}")
+        self.reasons[i] = "dates" if _DATE.match(text) else "text"
 
-
-def find_delimiter(sample: bytes) -> str:
-    """Return the delimiter that gives every line as many fields as the first; else a comma."""
-    lines = sample.decode("utf-8", "replace").splitlines()[: _SAMPLE_LINES + 1]
-    if len(lines) > 1:
-        lines = lines[:-1] if len(lines) > _SAMPLE_LINES else lines
-    lines = [line for line in lines if not line.startswith("#")] or lines
-    best, most = ",", 0.0
-    for delimiter in (*DELIMITERS, " "):
-        try:
-            found = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        except csv.Error:
-            continue
-        if most == 0 and delimiter == " " and (len(found) < 2 or len(set(found[1:])) > 1):
-            continue  # a blank is a delimiter only where nothing else is, in every line
-        if found and found[0] > 1 and (most == 0 or delimiter != " "):
-            alike = sum(count == found[0] for count in found) / len(found)
-            # R writes no name for its column of row names.
-            below = [count == found[0] + 1 for count in found[1:]]
-            alike = 1.0 if below and all(below) else alike
-            if alike > most:
-                best, most = delimiter, alike
-    return best
-
-
-def not_utf8(path: str, what: str, error: UnicodeDecodeError | None = None) -> str:
-    """Say that text is in another encoding, and what to do."""
-    byte = "" if error is None else f" (byte 0x{error.object[error.start]:02x})"
-    return (
-        f"{path}: {what} is not UTF-8{byte}; it may be latin-1 or windows-1252. Save the file as "
-        f"UTF-8, for example: iconv -f latin1 -t utf-8."
-    )
-
-
-def _without_comments(text: bytes) -> bytes:
-    """Return text after the lines at its start that begin with #.
-
-    The last of them is the header where it has as many fields as the line below, which is a row:
-    it holds a number.
-    """
-    if not text.startswith(b"#"):
-        return text
-    lines = re.match(rb"(?:#[^\r\n]*[\r\n]*)+", text)
-    assert lines is not None
-    rest = text[lines.end() :]
-    last = lines[0].rstrip(b"\r\n").replace(b"\r", b"\n").rsplit(b"\n", 1)[-1]
-    row = re.match(rb"[^\r\n]*", rest)
-    first = (row[0] if row else b"").decode("utf-8", "replace")
-    delimiter = find_delimiter(rest) if rest else ","
-    fields, names = first.split(delimiter), last.decode("utf-8", "replace").split(delimiter)
-    row_below = any(NUMBER.fullmatch(field.strip('"')) for field in fields)
-    if row_below and len(names) == len(fields) > 1:
-        at = lines[0].rstrip(b"\r\n").rfind(last)
-        return text[at:].lstrip(b"#").lstrip()
-    return rest
-
-
-def _without_mark(start: bytes, path: str) -> bytes:
-    """Return the bytes after a byte order mark; refuse encodings that are not UTF-8."""
-    if start.startswith(b"\xef\xbb\xbf"):
-        return start[3:]
-    wide = start.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if wide or (len(start) > 3 and 0 in (start[0], start[1])):
-        raise FileError(
-            f"{path} looks like UTF-16 or UTF-32, not UTF-8. Save it as UTF-8, for example: "
-            f"iconv -f utf-16 -t utf-8."
+    def table(self) -> Table:
+        """Return the table of all blocks."""
+        roles, buffer, placed = self.roles, self.buffer, self.placed
+        if buffer is None:
+            raise FileError(f"{self.request.path} has a header, and no rows below it.")
+        empty = {i for i, n in zip(placed, buffer.missing, strict=True) if n == buffer.count}
+        texts = {i: polars().concat(parts) for i, parts in self.texts.items()}
+        ids = rank_ids({i: self._count_ids(i, texts[i]) for i in roles.candidates if i in texts})
+        used = [i for i in placed if i in self.kinds and i not in ids]
+        features = [i for i in used if i in roles.exact or i not in empty]
+        if not features:
+            raise no_features(self.request, roles.names, ids, self.delimiter)
+        place = {i: j for j, i in enumerate(placed)}
+        at = [place[i] for i in features]
+        unnamed = "no name" if self.request.columns is None else ""
+        skipped = dict.fromkeys(set(roles.candidates) - set(roles.features), unnamed)
+        return make_named_table(
+            self.request,
+            roles,
+            features,
+            ids,
+            buffer.finish(at),
+            buffer.missing[at],
+            columns={i: Text(text, self.request.na) for i, text in texts.items()},
+            weights=np.concatenate(self.weights) if self.weights else None,
+            reasons={**self.reasons, **skipped, **dict.fromkeys(empty, "no values")},
+            flags=[i for i in features if self.kinds[i] == "flag"],
+            named=self.named,
         )
-    return start
+
+    def close(self) -> None:
+        """Release memory and file if reading ends early."""
+        if self.buffer is not None:
+            self.buffer.close()

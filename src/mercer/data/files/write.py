@@ -1,11 +1,11 @@
-"""From rows to a file, block by block."""
+"""Tables written to files, block by block."""
 
 from __future__ import annotations
 
+import contextvars
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +14,27 @@ import numpy as np
 from mercer import progress
 from mercer.arrays import to_numpy
 from mercer.atomic_write import whole
-from mercer.data.errors import FileError, listed
-from mercer.data.files.extra import extra as module
-from mercer.data.files.labels import Text
+from mercer.data.errors import FileError, format_names
+from mercer.data.files.columns import Text, import_format, polars
 from mercer.data.npy import write_npy
 from mercer.data.source import Source
 
-Opener = Callable[[str, Any], AbstractContextManager[Any]]
+# Values in a record batch or row group: few enough to be read in place.
+_BATCH, _GROUP = 2**18, 2**22
 
 
-def _open_csv(path: str, schema: Any, delimiter: str) -> Any:
-    csv = module("pyarrow.csv", "CSV")
-    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-    return csv.CSVWriter(path, schema, write_options=options)
+def _sink_arrow(frame: Any, path: Path, width: int) -> None:
+    frame.sink_ipc(path, record_batch_size=max(1, _BATCH // width))
 
 
-def _open_parquet(path: str, schema: Any) -> Any:
-    # Numbers that hardly repeat gain nothing from a dictionary.
-    return module("pyarrow.parquet", "Parquet").ParquetWriter(path, schema, use_dictionary=False)
-
-
-def _open_arrow(path: str, schema: Any) -> Any:
-    return module("pyarrow.ipc", "Arrow").new_file(path, schema)
-
-
-WRITERS: dict[str, Opener] = {
-    ".csv": partial(_open_csv, delimiter=","),
-    ".tsv": partial(_open_csv, delimiter="\t"),
-    ".parquet": _open_parquet,
-    ".arrow": _open_arrow,
-    ".feather": _open_arrow,
+WRITERS: dict[str, Callable[[Any, Path, int], None]] = {
+    ".csv": lambda frame, path, width: frame.sink_csv(path),
+    ".tsv": lambda frame, path, width: frame.sink_csv(path, separator="\t"),
+    ".parquet": lambda frame, path, width: frame.sink_parquet(
+        path, row_group_size=max(1, _GROUP // width)
+    ),
+    ".arrow": _sink_arrow,
+    ".feather": _sink_arrow,
 }
 
 
@@ -53,19 +44,20 @@ def write_table(
     names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write rows to a file; it appears when all are in it, and every bit of them is.
+    """Write rows to a file with all their digits; the file appears when it is complete.
 
     Parameters
     ----------
     source : Source
         The rows.
     path : str or path
-        Of a ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``, ``.feather`` or ``.npy`` file.
+        A ``.csv``, ``.tsv``, ``.parquet``, ``.arrow``, ``.feather`` or ``.npy`` file.
     names : sequence of str, optional
-        Of the columns; by default those of the source, else component1, component2, ....
+        Names of the columns; by default those of the source, else component1, component2, ....
         A ``.npy`` file has none.
     extra : mapping of str to array of shape (n,), optional
-        Columns to put before the rows: labels, identifiers. Arrays of NumPy or pyarrow, lists.
+        Columns to put before the rows: labels, identifiers. Arrays of NumPy, pyarrow or Polars,
+        or lists.
 
     Examples
     --------
@@ -76,11 +68,11 @@ def write_table(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "scores.csv"
     ...     write_table(as_source([[0.5, 2.0]]), path, extra={"name": ["a"]})
-    ...     print(path.read_text().replace('"', ""), end="")
+    ...     print(path.read_text(), end="")
     name,component1,component2
-    a,0.5,2
+    a,0.5,2.0
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     suffix = path.suffix.lower()
     if suffix not in WRITERS and suffix != ".npy":
         raise FileError(
@@ -92,100 +84,86 @@ def write_table(
     if len(source.shape) != 2:
         raise FileError(f"{path}: strings are not written; there are rows of numbers to expect.")
     with progress.session():
-        if suffix == ".npy":
-            if extra:
-                raise FileError(
-                    f"{path}: a .npy file holds numbers alone, not {listed(list(extra))}."
-                )
-            write_npy(source, path)
+        if suffix != ".npy":
+            _write(source, path, _column_names(source, names), dict(extra or {}))
             return
-        _write(source, path, WRITERS[suffix], _names(source, names), dict(extra or {}))
+        if extra:
+            raise FileError(f"{path}: a .npy file holds numbers alone, not {format_names(extra)}.")
+        write_npy(source, path)
 
 
-def _write(
-    source: Source, path: Path, opener: Opener, names: Sequence[str], extra: dict[str, Any]
-) -> None:
-    pa = module("pyarrow", path.suffix)
-    n = source.shape[0]
-    as_text = path.suffix.lower() in (".csv", ".tsv")
-    beside = {str(name): _column(v, str(name), n, as_text) for name, v in extra.items()}
-    every = [*beside, *names]
-    if len(set(every)) < len(every):
-        twice = sorted({name for name in every if every.count(name) > 1})
-        raise FileError(
-            f"{path}: columns of the same name would be written: {listed(twice)}. Give those "
-            f"beside the rows other names, or leave them out."
-        )
-    number = pa.from_numpy_dtype(source.dtype)
-    schema = pa.schema(
-        [
-            *((name, column.type) for name, column in beside.items()),
-            *((name, number) for name in names),
-        ]
+def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) -> None:
+    pl, text = polars(), path.suffix.lower() in (".csv", ".tsv")
+    beside = pl.DataFrame(
+        [_series(str(name), values, source.shape[0], text) for name, values in extra.items()]
     )
-    rows = source.block_rows(3 * source.shape[1] * source.dtype.itemsize, held=0, parts=1)
-    with whole(path) as part, progress.task("write", n) as tick, opener(str(part), schema) as file:
-        # In order, so one after the other: `fold` takes blocks in turn, as workers are free.
-        for block in source.blocks(rows):
-            dense = np.asfortranarray(to_numpy(block.dense(source.dtype)))
-            columns = [pa.array(dense[:, j]) for j in range(dense.shape[1])]
-            left = [_part(column, block.start, block.length) for column in beside.values()]
-            file.write_batch(pa.record_batch([*left, *columns], schema=schema))
-            tick(block.length)
+    every = [*beside.columns, *names]
+    twice = sorted({name for name in every if every.count(name) > 1})
+    if twice:
+        raise FileError(
+            f"{path}: columns of the same name would be written: {format_names(twice)}. Give those "
+            f"next to the rows other names, or leave them out."
+        )
+    number = pl.Float32 if source.dtype == np.float32 else pl.Float64
+    schema = {**beside.schema, **dict.fromkeys(names, number)}
+    size = source.block_rows(3 * source.shape[1] * source.dtype.itemsize, held=0, parts=1)
+    # Polars calls from a thread of its own, which has other settings.
+    context = contextvars.copy_context()
 
+    def frames(*_: Any) -> Iterator[Any]:
+        blocks = context.run(source.blocks, size)
+        while (block := context.run(next, blocks, None)) is not None:
+            rows = np.asfortranarray(to_numpy(block.dense(source.dtype)))
+            frame = pl.DataFrame(rows, schema=dict.fromkeys(names, number))
+            context.run(tick, block.length)
+            yield (
+                pl.concat([beside[block.start : block.stop], frame], how="horizontal")
+                if extra
+                else frame
+            )
 
-def _column(values: Any, name: str, n: int, as_text: bool) -> Any:
-    """Return a column as pyarrow has it, of a type that the file can hold."""
-    pa = module("pyarrow", "CSV")
-    if isinstance(values, Text):
-        values = values.written() if as_text else values.typed()
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        column = values
-    else:
-        column = _from_array(values, name, n)
-    if len(column) != n:
-        raise FileError(f"column {name!r} has shape ({len(column)},), where there are {n} rows.")
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type) if as_text else _unified(column)
-    if as_text and pa.types.is_nested(column.type):
-        texts = [None if value is None else str(value) for value in column.to_pylist()]
-        column = pa.array(texts, pa.string())
-    return column
-
-
-def _part(column: Any, start: int, length: int) -> Any:
-    """Return some values of a column as one array."""
-    part = column.slice(start, length)
-    return part.combine_chunks() if hasattr(part, "chunks") else part
-
-
-def _unified(column: Any) -> Any:
-    """Return categories whose parts have the same dictionary."""
-    return column.unify_dictionaries() if hasattr(column, "chunks") else column
-
-
-def _from_array(values: Any, name: str, n: int) -> Any:
-    """Return values in memory as a pyarrow array; those of several kinds become text."""
-    pa = module("pyarrow", "CSV")
-    values = np.asarray(to_numpy(values) if not isinstance(values, (list, tuple)) else values)
-    if values.shape != (n,):
-        raise FileError(f"column {name!r} has shape {values.shape}, where there are {n} rows.")
-    if values.dtype.kind in "fiubM":
-        return pa.array(np.ascontiguousarray(values))
-    if values.dtype.kind == "O":
+    with whole(path) as part, progress.task("write", source.shape[0]) as tick:
+        register = import_format("polars.io.plugins", "Table").register_io_source
         try:
-            found = pa.array(values.tolist())
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            found = None
-        if found is not None and not pa.types.is_nested(found.type):
-            return found.cast(pa.string()) if pa.types.is_null(found.type) else found
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+            WRITERS[path.suffix.lower()](register(frames, schema=schema), part, len(schema))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            # Polars gives the error number in the text alone.
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if getattr(error, "errno", None) is not None or number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
-def _names(source: Source, names: Sequence[str] | None) -> list[str]:
-    d = source.shape[1]
-    if names is None:
-        names = source.names or [f"component{i + 1}" for i in range(d)]
-    if len(names) != d:
-        raise FileError(f"{len(names)} names were given for {d} columns.")
+def _series(name: str, values: Any, n: int, text: bool) -> Any:
+    """Return a column in a type that the file can hold; values of several types become text."""
+    pl = polars()
+    if isinstance(values, Text):
+        series = values.as_text() if text else values.typed()
+    elif hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__"):
+        series = pl.Series(values)
+    else:
+        values = values if isinstance(values, (list, tuple)) else to_numpy(values)
+        try:
+            series = pl.Series(np.asarray(values).tolist() if _is_object(values) else values)
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            series = pl.Series([None if value is None else str(value) for value in values])
+    if len(series) != n:
+        raise FileError(f"column {name!r} has shape ({len(series)},), where there are {n} rows.")
+    if series.dtype == pl.Null or (text and series.dtype.is_nested()):
+        series = pl.Series(
+            [None if value is None else str(value) for value in series], dtype=pl.String
+        )
+    return series.alias(name)
+
+
+def _is_object(values: Any) -> bool:
+    return getattr(values, "dtype", None) is not None and values.dtype.kind == "O"
+
+
+def _column_names(source: Source, names: Sequence[str] | None) -> list[str]:
+    width = source.shape[1]
+    names = names if names is not None else source.names
+    names = [f"component{i + 1}" for i in range(width)] if names is None else names
+    if len(names) != width:
+        raise FileError(f"{len(names)} names were given for {width} columns.")
     return [str(name) for name in names]

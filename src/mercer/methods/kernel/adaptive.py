@@ -13,7 +13,7 @@ from mercer.certificate import Axes, Evidence
 from mercer.config import get_config
 from mercer.kernels.evaluate import GramFold
 from mercer.kernels.points import Points, cast_rows
-from mercer.landmarks.base import taken
+from mercer.landmarks.base import row_basis
 from mercer.linalg.span import Basis, kernel_dtype
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
@@ -87,10 +87,9 @@ class Adaptive(Method):
         gap, order, kernel_values = problem.gap or 0.0, _order(problem), None
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:
-            fit, kernel_values = _grow(problem, taken(problem, order[:m]), kernel_values)
-            values, components = fit.pairs
-            k = fit.choose(values)
-            values, components = values[:k], components[:, :k]
+            fit, kernel_values = _grow(problem, row_basis(problem, order[:m]), kernel_values)
+            values, components = fit.best
+            k = len(values)
             sample = fit.sample(k, SAMPLE_ROWS)
             evidence = fit.evidence(values, components, sample)
             if evidence.gap > gap:

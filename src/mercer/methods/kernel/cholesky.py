@@ -1,4 +1,4 @@
-"""Kernel PCA by an incomplete Cholesky decomposition (washizawa §5.5, "ICD")."""
+"""Kernel PCA on the pivots of an incomplete Cholesky decomposition."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Cholesky(OnRows):
     r"""Eigenvectors of :math:`GG^T \approx K`, the incomplete Cholesky decomposition.
 
     With G over m pivots, eigenpairs (λ, w) of :math:`G^THG` give the eigenvectors
-    :math:`v = HGw/\sqrt\lambda` over all rows. Compared to its pivots alone, a new row has the
-    scores of `Subset` on those pivots, at m kernels a row where all rows would cost n.
+    :math:`v = HGw/\sqrt\lambda` over all rows. If new rows are compared with the pivots alone, the
+    scores are those of `Subset` on the pivots, at m kernel values per row instead of n.
 
     Parameters
     ----------
     n_basis : int, float or None
-        Number of pivots; below 1, their share of the rows. None: 1000, or four for every axis.
+        Number of pivots; below 1, their share of the rows. None: 1000, or four per component.
     tol : float
-        Stop at fewer, when what lies beyond them, tr(K − GGᵀ), is this share of tr K.
+        Stop at fewer if what lies outside their span, tr(K − GGᵀ), is this share of tr K.
     on : {"basis", "rows"}
-        What new rows are compared to: the pivots; or all rows, as in the source.
+        What new rows are compared with: the pivots; or all rows, as in the source.
 
     References
     ----------
@@ -54,8 +54,42 @@ class Cholesky(OnRows):
     def solve(self, fit: LandmarkFit) -> Axes:
         if self.on == "basis":
             return best_axes(fit)
-        values, components = fit.pairs
-        k = fit.choose(values)
-        values, components = values[:k], components[:, :k]
+        values, components = fit.best
         # v = HGw/√λ is H K_xy z/√λ, with z of the pivots.
         return expand_over_rows(fit, values, components / (values * fit.divisor), fit.mean_coef)
+
+
+class Greedy(Cholesky):
+    r"""The best components in the span of rows that are added one by one, the farthest next.
+
+    The next row is the one farthest from the span of those before,
+    :math:`\arg\max_i \|\Phi(x_i) - P\Phi(x_i)\|^2`. These are the pivots of the incomplete Cholesky
+    decomposition, and the components are those of `Cholesky(on="basis")`.
+
+    Parameters
+    ----------
+    n_basis : int, float or None
+        Number of rows to add; below 1, their share of all. None: 1000, or four per component.
+    tol : float
+        Stop at fewer if the mean squared distance to the span is this share of that to zero.
+
+    References
+    ----------
+    V. Franc & V. Hlaváč, Greedy algorithm for a training set reduction in the kernel methods,
+    CAIP (2003).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from mercer import KernelPCA
+    >>> from mercer.methods import Greedy
+    >>> X = load_digits().data
+    >>> len(KernelPCA(5, kernel="rbf", gamma=1e-4, method=Greedy(500, tol=0.1)).fit(X).X_fit_) < 500
+    True
+    """
+
+    name = "greedy"
+    on = "basis"
+
+    def __init__(self, n_basis: int | float | None = None, tol: float = 0.0) -> None:
+        self.n_basis, self.tol = n_basis, tol

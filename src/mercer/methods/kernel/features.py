@@ -15,7 +15,7 @@ from mercer.checks import is_real, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Kernel, Sum
-from mercer.messages import counted
+from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming, largest
 from mercer.methods.kernel.feature_evidence import (
     affordable,
@@ -197,14 +197,16 @@ class RandomFeatures(Streaming):
 
     @property
     def remedy(self) -> str:
-        return 'A larger q comes nearer; method="auto" finds the way.'
+        return f"A larger q comes nearer; {format_parameter('method', 'auto')} finds the way."
 
     def check_size(self, n: int, k: int) -> None:
         q = self.frequencies(n, k)
         if k > 2 * q:
-            raise ValueError(
-                f"n_components={k} does not fit the {2 * q} features of q={q} "
-                f"frequencies. Take a q of at least {-(-k // 2)}; some times that is better."
+            raise ParameterError(
+                "n_components",
+                k,
+                f"does not fit the {2 * q} features of q={q} frequencies. Take a q of at least "
+                f"{-(-k // 2)}; some times that is better.",
             )
 
     def _size(self, n: int, k: int | None, itemsize: int) -> Size:
@@ -228,7 +230,7 @@ class RandomFeatures(Streaming):
             raise MemoryError(
                 f"{linear!r} reads features by columns, and to keep those of {size.n} rows takes "
                 f"{format_bytes(int(_nbytes(size)))}. Use linear=Covariance() or Iterative(), or "
-                f"raise the budget with config_context(memory=...)."
+                f"raise the budget with {format_parameter('memory')}."
             )
         return fits and linear.cost(size).passes > 1
 

@@ -49,21 +49,12 @@ class LandmarkFit:
     With h̄ and S the mean and the scatter of h(x), c the divisor and T the whitener of the span,
     the eigenvalues ξ of TᵀST/c are those of N/c, N = HN₀H, N₀ = K_xy K_y† K_xyᵀ. Because N ⪯ K̃,
     they bound what any components can explain (method of Washizawa 2009, bounds ours).
-
-    Attributes
-    ----------
-    problem : KernelProblem
-    span : Span
-    moments : KernelMoments
-        The sums of one pass over the rows.
-    measured : KernelRounding or None
-        Rounding of kernel values, if it was measured; None: the bound that holds for any.
     """
 
     problem: KernelProblem
     span: Span
-    moments: KernelMoments
-    measured: KernelRounding | None = None
+    moments: KernelMoments  # the sums of one pass over the rows
+    measured: KernelRounding | None = None  # rounding of kernel values; None: the a-priori bound
 
     def __post_init__(self) -> None:
         moments, kernel = self.moments, self.problem.kernel
@@ -100,6 +91,13 @@ class LandmarkFit:
             few = None if wanted is None else min(self.span.rank, wanted + _EXTRA)
             values, W = eigh(self._inner, few)
             return np.maximum(values, 0.0), T @ W
+
+    @cached_property
+    def best(self) -> tuple[Vector, Matrix]:
+        """The best components in the span with their variances, as many as the rule chooses."""
+        values, components = self.pairs
+        k = self.choose(values)
+        return values[:k], components[:, :k]
 
     @cached_property
     def _inner(self) -> Matrix:

@@ -13,7 +13,7 @@ from mercer.checks import is_real
 from mercer.data import Search, not_finite
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg.span import Basis
-from mercer.messages import counted
+from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, largest
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, LandmarkFit, fit_landmarks
 from mercer.methods.preparation import move_rows, needs_moving, require_finite_vectors
@@ -48,14 +48,15 @@ class OnBasis(Method):
     def cost(self, size: Size) -> Cost:
         m, rule = self.points(size.n, size.k), self.rule
         products = 2.0 * size.n * m * size.d + float(size.n) * m * m
-        products += rule.work(size.n, size.d, m)
-        memory = 64.0 * m * m + 2.0 * 2**25 + rule.memory(size.n, size.d, m)
+        selection = rule.cost(size.n, size.d, m)
+        products += selection.work
+        memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
         pairs = float(size.n) * size.n * size.d
         if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
-        passes = 1 + rule.passes + bool(rule.passes)
+        passes = 1 + selection.passes + bool(selection.passes)
         return Cost(passes, products, 12.0 * m**3, memory)
 
     def points(self, n: int, k: int | None) -> int:
@@ -87,12 +88,14 @@ class OnBasis(Method):
         smaller = self.shrink(size, room)
         if smaller is None:
             return None
-        rule = "" if smaller.rule == self.rule else " with select='uniform'"
-        return f"n_basis={smaller.n_basis}{rule} fits"
+        same = smaller.rule == self.rule
+        rule = "" if same else f" with {format_parameter('select', 'uniform')}"
+        return f"{format_parameter('n_basis', smaller.n_basis)}{rule} fits"
 
     @property
     def remedy(self) -> str:
-        return 'A larger n_basis comes nearer; method="auto" finds the way.'
+        automatic = format_parameter("method", "auto")
+        return f"A larger {format_parameter('n_basis')} comes nearer; {automatic} finds the way."
 
     def check_size(self, n: int, k: int) -> None:
         require_points(k, self.points(n, k))
@@ -105,7 +108,7 @@ class OnBasis(Method):
         m = self.points(n, wanted)
         require_points(wanted, m)
         rule.check(problem)
-        if rule.passes:  # rules compute with the rows before the fit checks them
+        if rule.cost(n, 1, m).passes:  # rules compute with the rows before the fit checks them
             require_finite_vectors(problem)
         basis = rule.select(problem, m)
         points = basis.points
@@ -147,24 +150,30 @@ def basis_size(m: Any, n: int | None) -> int:
     """
     if is_real(m) and 0 < m < 1:
         if n is None:
-            raise ValueError(
-                f"n_basis={m!r} is a share of rows, and points were given. Leave it out."
+            raise ParameterError(
+                "n_basis", m, "is a share of rows, and points were given. Leave it out."
             )
         return max(1, round(float(m) * n))
     if is_real(m) and m == 1 and not isinstance(m, Integral):
-        raise ValueError(
-            f"n_basis={m!r} may mean one point, or all rows. Write 1 for one point; with all rows "
-            f"method='exact' gives the same components."
+        raise ParameterError(
+            "n_basis",
+            m,
+            f"may mean one point, or all rows. Write 1 for one point; with all rows "
+            f"{format_parameter('method', 'exact')} gives the same components.",
         )
     if not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
-        raise ValueError(
-            f"n_basis={m!r} must be a whole number, 1 or more, or a share of the rows, more than "
-            f"0 and less than 1."
+        raise ParameterError(
+            "n_basis",
+            m,
+            "must be a whole number, 1 or more, or a share of the rows, more than 0 and less "
+            "than 1.",
         )
     if n is not None and m > n:
-        raise ValueError(
-            f"n_basis={m} is more than the {n} rows it is chosen from. Take at most {n}; with "
-            f"all rows method='exact' gives the same components."
+        raise ParameterError(
+            "n_basis",
+            m,
+            f"is more than the {n} rows it is chosen from. Take at most {n}; with all rows "
+            f"{format_parameter('method', 'exact')} gives the same components.",
         )
     return int(m)
 
@@ -172,7 +181,9 @@ def basis_size(m: Any, n: int | None) -> int:
 def require_points(wanted: int | None, m: int) -> None:
     """Refuse a basis with fewer points than components."""
     if wanted is not None and wanted > m:
-        raise ValueError(
-            f"n_components={wanted} does not fit the span of n_basis={m}. Take a "
-            f"basis of at least {wanted}; some times that is better."
+        raise ParameterError(
+            "n_components",
+            wanted,
+            f"does not fit the span of {format_parameter('n_basis', m)}. Take a basis of at least "
+            f"{wanted}; some times that is better.",
         )

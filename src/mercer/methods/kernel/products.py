@@ -37,9 +37,8 @@ def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
     By a sample of rows; if the required gap is missed, by a larger sample; then, if affordable, by
     one product with the kernel matrix.
     """
-    values, components = fit.pairs
-    k, gap = fit.choose(values), fit.problem.gap
-    values, components = values[:k], components[:, :k]
+    (values, components), gap = fit.best, fit.problem.gap
+    k = len(values)
     sample = fit.sample(k, rows)
     axes = fit.axes(values, components, sample)
     if gap is None or axes.evidence.gap <= gap:

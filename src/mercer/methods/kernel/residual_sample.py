@@ -31,27 +31,13 @@ _ROWS, _PART = 1024, 64
 
 @dataclass(frozen=True)
 class ResidualSample:
-    """Rows drawn in proportion to their residual outside the span.
+    """Rows drawn in proportion to their residual outside the span."""
 
-    Attributes
-    ----------
-    shares : ndarray
-        ρ² of independent pairs.
-    gain : float
-        Estimate of Σ_k v_kᵀEv_k / c: what the components explain outside the span.
-    error : float
-        Its standard error.
-    accepted : float
-        Share of the rows drawn that were accepted: tr E / (n max k(x, x)).
-    looks : int
-        Number of samples there may be until one is good enough: all bounds must hold.
-    """
-
-    shares: Vector
-    gain: float
-    error: float
-    accepted: float
-    looks: int = 1
+    shares: Vector  # ρ² of independent pairs
+    gain: float  # estimate of Σ_k v_kᵀEv_k / c: what the components explain outside the span
+    error: float  # its standard error
+    accepted: float  # share of the rows drawn that were accepted: tr E / (n max k(x, x))
+    looks: int = 1  # samples there may be until one is good enough: all bounds must hold
 
     def norm(self, trace: float) -> Figure:
         """Return a bound on ‖E‖_F, given one on tr E."""

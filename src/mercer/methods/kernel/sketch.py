@@ -23,13 +23,13 @@ from mercer.methods.kernel.exact import (
     rows_in_memory,
 )
 from mercer.methods.kernel.expansion import likely_optimum
-from mercer.methods.linear.sketch import NOT_POLISHED, polish_note
+from mercer.methods.linear.sketch import NOT_POLISHED, polish_note, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.projection.expansion import span_variance, weighted_signs
-from mercer.sketches import Drawn, FeatureGrouping, RandomMap, SketchMap
-from mercer.sketches.drawn import Same
+from mercer.sketches import FeatureGrouping, RandomMap, SketchMap, SketchMatrix
 from mercer.sketches.images import ImageMap
+from mercer.sketches.matrix import IdentityMatrix
 
 # Singular values of a sketch below this share of the largest are rounding.
 _RANK = 1e-12
@@ -43,13 +43,13 @@ def fit_kernel_sketch(
 ) -> Axes | None:
     """Return components from a sketch; None if it has too few for the rule to decide."""
     problem = rows_in_memory(problem)
-    drawn = _draw(sketch, problem.shape[0], rng)
-    if isinstance(drawn, Same):  # Z is the matrix itself
+    matrix = _draw(sketch, problem.shape[0], rng)
+    if isinstance(matrix, IdentityMatrix):  # Z is the matrix itself
         axes = Exact("dense").fit(problem)
         note = "The sketch has as many columns as there are rows: it is the matrix itself."
         return replace(axes, evidence=axes.evidence.annotated(note))
-    require_columns(sketch, drawn.q, problem.n_leading or 0)
-    products = _multiply_twice(problem, drawn)
+    require_columns(sketch, matrix.q, problem.n_leading or 0)
+    products = _multiply_twice(problem, matrix)
     return _polish(products) if polish else _unpolished(products)
 
 
@@ -73,15 +73,6 @@ def kernel_sketch_memory(size: Size, q: int) -> float:
     return vectors + blocks + 20.0 * size.n * size.d
 
 
-def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
-    """Refuse a sketch with fewer columns than components."""
-    if wanted > q:
-        raise ValueError(
-            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
-            f"{wanted}; a few times that is better."
-        )
-
-
 def require_kernel_map(sketch: SketchMap | None) -> None:
     """Refuse maps that mean nothing for kernels between rows."""
     if isinstance(sketch, ImageMap):
@@ -97,7 +88,7 @@ def require_kernel_map(sketch: SketchMap | None) -> None:
         )
 
 
-def _draw(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> Drawn:
+def _draw(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> SketchMatrix:
     """Return the map of n kernel values, one with every row."""
     require_kernel_map(sketch)
     if isinstance(sketch, RandomMap) and not sketch.identity and sketch.q > n:
@@ -105,7 +96,7 @@ def _draw(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> Drawn:
             f"{sketch!r}: q={sketch.q} is more than the {n} rows, which have as many kernel values "
             f"each. Take a q of at most {n}, or pass identity=True, which is method='exact' then."
         )
-    return sketch.drawn(n, rng)
+    return sketch.matrix_for(n, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,28 +105,14 @@ class SketchProducts:
 
     The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its singular
     values, Zu/√λ its left vectors.
-
-    Attributes
-    ----------
-    problem : KernelProblem
-    gram : Gram
-        The centered, weighted matrix K̃/c.
-    roots : ndarray of shape (p,)
-        √λ of all that are above rounding.
-    left : array of shape (n, p)
-        Zu/√λ, orthonormal.
-    product : array of shape (n, p)
-        A Zu/√λ, proportional to the eigenvectors of A that Algorithm 6 returns.
-    whole : bool
-        Whether the sketch has shown all nonzero eigenvalues.
     """
 
     problem: KernelProblem
-    gram: Gram
-    roots: Vector
-    left: Array
-    product: Array
-    whole: bool
+    gram: Gram  # the centered, weighted matrix K̃/c
+    roots: Vector  # (p,) √λ of all that are above rounding
+    left: Array  # (n, p) Zu/√λ, orthonormal
+    product: Array  # (n, p) A Zu/√λ, proportional to the eigenvectors that Algorithm 6 returns
+    whole: bool  # whether the sketch has shown all nonzero eigenvalues
 
     @cached_property
     def inner(self) -> Matrix:
@@ -161,10 +138,10 @@ class SketchProducts:
         return Y / like(np.where(sizes > 0, sizes, 1.0), Y)
 
 
-def _multiply_twice(problem: KernelProblem, drawn: Drawn) -> SketchProducts:
+def _multiply_twice(problem: KernelProblem, matrix: SketchMatrix) -> SketchProducts:
     """Walk all pairs of rows twice."""
     source = problem.source
-    W = drawn.matrix()
+    W = matrix.toarray()
     # In float64: centered float32 values may be nothing but rounding.
     gram = Gram(
         problem.kernel,

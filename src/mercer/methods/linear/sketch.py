@@ -37,7 +37,7 @@ from mercer.methods.preparation import (
     statistics_of,
 )
 from mercer.problem import Problem
-from mercer.sketches import Drawn, SketchMap
+from mercer.sketches import SketchMap, SketchMatrix
 
 NOT_POLISHED = "Components from a sketch, not polished: variances are those of the sketch."
 # Components beyond those wanted, for the polish to choose from.
@@ -69,12 +69,12 @@ def fit_linear_sketch(
     """Return components from a sketch; None if it has too few for the rule to decide."""
     source, d = problem.source, problem.source.shape[1]
     deviation = column_statistics(problem).deviation if problem.scale else np.ones(d)
-    drawn = sketch.drawn_from(_scaled(problem, deviation), rng)
-    mapped = StandardizedSketch(drawn, _first_mean(problem), deviation)
+    matrix = sketch.matrix_from(_scaled(problem, deviation), rng)
+    mapped = StandardizedSketch(matrix, _first_mean(problem), deviation)
     fold = SketchMoments(
         mapped,
         Moments(d, source.reference, np.float64, diagonal=True, center=problem.center),
-        Moments(drawn.q, source.reference, np.float64, center=problem.center),
+        Moments(matrix.q, source.reference, np.float64, center=problem.center),
     )
     fold = source.fold(fold)
     require_finite_sums(source, fold.rows.mean, fold.rows.scatter, fold.small.scatter)
@@ -96,7 +96,7 @@ def fit_linear_sketch(
         small_mean,
     )
     vectors = cast(source.fold(lift).result, np.float64)
-    del lift, mapped, drawn  # and the matrix of the map
+    del lift, mapped, matrix  # and the matrix of the map
     vectors = vectors / like(deviation, vectors)[:, None]
     vectors = vectors / like(np.linalg.norm(to_numpy(vectors), axis=0), vectors)
     vectors = _pad(vectors, problem)
@@ -165,6 +165,15 @@ def _polish(
     return linear_axes(problem, mean, deviation, vectors, values, evidence, total=total)
 
 
+def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
+    """Refuse a sketch with fewer columns than components."""
+    if wanted > q:
+        raise ValueError(
+            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
+            f"{wanted}; a few times that is better."
+        )
+
+
 def polish_note(before: Vector, after: Vector, overlaps: Matrix) -> str:
     """Say how far off the variances were, and by how much unit components overlapped."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -195,11 +204,7 @@ def _memory(d: int, q: int, components: int) -> float:
 def _lift_count(problem: Problem, sketch: SketchMap, values: Vector) -> int:
     """Return how many eigenvectors of the sketch to lift, of those above rounding."""
     wanted = problem.n_components
-    if wanted is not None and wanted > len(values):
-        raise ValueError(
-            f"{sketch!r} makes {len(values)} columns, too few for {wanted} components. "
-            f"Take a q of at least {wanted}; a few times that is better."
-        )
+    require_columns(sketch, len(values), wanted or 0)
     rank = int((values > _RANK * values[0]).sum())
     return min(rank, _component_count(*problem.shape, len(values), wanted))
 
@@ -246,17 +251,17 @@ def _first_mean(problem: Problem) -> Vector:
 class StandardizedSketch:
     """A sketch of shifted rows divided by deviations; sparse rows are not shifted."""
 
-    def __init__(self, drawn: Drawn, shift: Vector, deviation: Vector) -> None:
-        self.drawn, self.shift, self.deviation = drawn, shift, deviation
+    def __init__(self, matrix: SketchMatrix, shift: Vector, deviation: Vector) -> None:
+        self.matrix, self.shift, self.deviation = matrix, shift, deviation
         self.plain = not np.any(deviation != 1.0)
 
     def __call__(self, rows: Any) -> Array:
         if hasattr(rows, "tocsr"):
             scaled = rows if self.plain else rows.multiply(1.0 / self.deviation).tocsr()
-            return self.drawn.apply(scaled)
+            return self.matrix.apply(scaled)
         dtype = numpy_dtype(rows)
         rows = rows - like(self.shift, rows, dtype)
-        return self.drawn.apply(rows if self.plain else rows / like(self.deviation, rows, dtype))
+        return self.matrix.apply(rows if self.plain else rows / like(self.deviation, rows, dtype))
 
 
 class SketchMoments(Fold):
@@ -270,8 +275,8 @@ class SketchMoments(Fold):
     def __init__(self, sketch: StandardizedSketch, rows: Moments, small: Moments) -> None:
         self.sketch, self.rows, self.small = sketch, rows, small
         self.nbytes = rows.nbytes + small.nbytes
-        drawn = sketch.drawn
-        self.row_bytes = rows.row_bytes + small.row_bytes + 8 * (drawn.d + 2 * drawn.q)
+        matrix = sketch.matrix
+        self.row_bytes = rows.row_bytes + small.row_bytes + 8 * (matrix.d + 2 * matrix.q)
 
     def add(self, block: Block) -> None:
         self.rows.add(block)
@@ -313,8 +318,8 @@ class SketchLift(SummedProduct):
     ) -> None:
         super().__init__(centering, V, shape)
         self.sketch, self.small_mean = sketch, mean
-        drawn = sketch.drawn
-        self.row_bytes += 8 * (drawn.d + 2 * drawn.q)
+        matrix = sketch.matrix
+        self.row_bytes += 8 * (matrix.d + 2 * matrix.q)
 
     def add(self, block: Block) -> None:
         small = cast(self.sketch(block.rows), np.float64) - like(self.small_mean, self.V)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, like, to_numpy
+from mercer.arrays import Vector, like, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_whole, is_real, require
 from mercer.landmarks import Landmarks, as_landmarks
@@ -23,68 +23,83 @@ from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in
 from mercer.methods.kernel.expansion import expansion_evidence
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
 from mercer.methods.kernel.landmark_method import OnBasis, prepare
-from mercer.methods.literature.learner import KINDS, Gain, Learner, principal
-from mercer.methods.literature.lessons import Learning, Lessons, OfRows, OfSpan, fits, start
+from mercer.methods.literature.hebbian_learning import (
+    GainParameters,
+    GramRows,
+    HebbianFold,
+    HebbianState,
+    LandmarkRows,
+    TrainingRows,
+    half_memory_holds,
+    random_coefficients,
+)
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
-# Passes at most where the user does not say: as many as make so many steps, between these.
-_STEPS, _FEWEST, _MOST = 1_000_000, 1000, 12_000
-# Passes that a plan reckons with.
-_PASSES = 300
-# Axes to begin with where a rule is to say how many, from their variances.
-_SOME = 8
-_OTHERS = "They are not the first: others hold more."
-# More rows than these have more axes than can be learnt.
-_ALL = 256
+# Gain η₀ by default.
+_ETA = {"kha": 0.2, "et": 0.05, "smd": 0.1}
+# Without τ, the gain falls as this number over the number of updates, measured on the component
+# that it changes least: components whose variances differ by more than its inverse still separate.
+# A learned gain falls further, by e² at most.
+_FALL = {"kha": 20.0, "et": 20.0, "smd": 150.0}
+# Operations of an update per coefficient.
+_WORK = {"kha": 8.0, "et": 12.0, "smd": 30.0}
+# Default limit of passes: this many updates, between these numbers of passes.
+_UPDATES, _MIN_PASSES, _MAX_PASSES = 1_000_000, 1000, 12_000
+# Passes that a plan assumes.
+_PLANNED_PASSES = 300
+# Components to begin with if a rule chooses their number from the variances, and the most there
+# may be then.
+_FIRST_COMPONENTS, _MAX_COMPONENTS = 8, 256
+_NOT_LEADING = "They are not the leading components: others explain more."
 
 
 class Hebbian(OnBasis, Streaming):
-    r"""Axes learnt from one row after another: KHA, KHA/et and KHA-SMD.
+    r"""Components learned from one row after another: KHA, KHA/et and KHA-SMD.
 
-    With :math:`y = Ak'_t` the scores of a row along the axes :math:`\sum_i a_i\tilde\Phi(x_i)`,
+    With :math:`y = Ak'_t` the scores of row t for the components
+    :math:`\sum_i a_i\tilde\Phi(x_i)`,
 
     .. math:: A \leftarrow A + \operatorname{diag}(e^\rho\eta)\,(y e_t^T - \operatorname{lt}(yy^T)A)
 
-    where lt keeps the lower triangle, and k' is a row of the centred kernel matrix K'. The gain η
-    is a number for all axes ("kha"); or :math:`\eta_0\frac{\|\lambda\|}{\lambda_i}
-    \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or this, and its
-    log-gain ρ is learnt by stochastic meta-descent, along with :math:`B = \partial A/\partial\rho`
-    ("smd"). AK' is kept beside A, so that a step costs O(nr) and a row of the kernel matrix.
-    Passes over the rows go on until the axes stand still: n²r operations each. Other methods are
-    faster; this is the one that learns as rows come.
+    where lt keeps the lower triangle, and k' is a row of the centered kernel matrix K'. The gain η
+    is one number for all components ("kha"); or :math:`\eta_0\frac{\|\lambda\|}{\lambda_i}
+    \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or the same with
+    log-gains ρ learned by stochastic meta-descent, along with :math:`B = \partial A/\partial\rho`
+    ("smd"). AK' is updated with A: an update costs O(nr) and a row of the kernel matrix. Passes
+    over the rows, n²r operations each, continue until the components no longer turn. Other methods
+    are faster; this one learns from rows as they arrive.
 
-    Rows are visited in a random order, and then back: what comes last counts no more than what
-    came first. Of batches (`partial_fit`, on a basis) the order is the one they come in, and
-    the axes depend on it.
+    Each pass visits the rows in random order, the next one in reverse. Batches (`partial_fit`, with
+    a basis) are learned in the order of their rows, and the components depend on it.
 
     Parameters
     ----------
     gain : {"smd", "et", "kha"}
-        How the gain is found.
+        How the gain is set.
     n_basis : int, float or None
-        Points of a basis in whose span the axes are learnt; below 1, their share of the rows.
-        None, and no `select`: axes are sums over all rows.
-    select : str, Landmarks, points, numbers of rows or None
+        Number of points of a basis that spans the components; below 1, their share of the rows.
+        None, without `select`: components are sums over all rows.
+    select : str, Landmarks, points, indices of rows or None
         How the basis is chosen: a rule of `mercer.landmarks` or its name; or the points
-        themselves. None: at random, where `n_basis` is given.
+        themselves. None: at random, if `n_basis` is set.
     eta : float or None
-        Gain η₀ at first, over the mean of k'(x, x): the same for any scale of the kernel. None:
-        0.2 for "kha", 0.05 for "et", 0.1 for "smd".
+        Initial gain η₀, relative to the mean of k'(x, x), so independent of the scale of the
+        kernel. None: 0.2 for "kha", 0.05 for "et", 0.1 for "smd".
     tau : float or None
-        Steps after which the gain is down to half, and falls as 1/t. None: found from the
-        eigenvalues, so that axes whose variances are some percent apart are still told apart.
+        Number of updates after which the gain is halved; then it falls as 1/t. None: derived from
+        the eigenvalues such that components whose variances differ by a few percent separate.
     mu, xi : float
-        Gain of the log-gains, over the mean of k'(x, x); and how much of B is kept in a step.
+        Gain of the log-gains, relative to the mean of k'(x, x); and decay factor of B.
     max_passes : int or None
-        Passes over the rows at most. None: 1000, or, of few rows, a million steps and no more
-        than 12000 passes.
+        Maximum number of passes over the rows. None: 1000, or for few rows a million updates, and
+        at most 12000 passes.
     tol : float
-        The passes end when axes, or their span where they are polished, turn by no more than
-        this angle, in radians, while what does not belong to them would shrink to 1/e.
+        Passes end when components, or their span with `polish`, turn by at most this angle, in
+        radians, while anything outside the leading components would shrink to 1/e.
     polish : bool
-        Turn the axes within their span to its principal ones in the end: an r×r eigenproblem, no
-        kernel values. False: the axes as they were learnt, of unit length; they come near the
+        Rotate the components to the principal ones of their span at the end: an r×r eigenproblem
+        without kernel values. False: the components as learned, of unit length; they approach the
         principal ones much later than their span does.
 
     References
@@ -146,188 +161,181 @@ class Hebbian(OnBasis, Streaming):
         return 'method="exact" is faster.' if self.keeps_rows else super().remedy
 
     def cost(self, size: Size) -> Cost:
-        n, passes = size.n, min(_PASSES, self.passes(size.n))
-        r = min(size.components, _ALL) if size.k is None else size.k
-        each = {"kha": 8.0, "et": 12.0, "smd": 30.0}.get(self.gain, 30.0)
+        n, passes = size.n, min(_PLANNED_PASSES, self.passes(size.n))
+        r = min(size.components, _MAX_COMPONENTS) if size.k is None else size.k
+        update = _WORK.get(self.gain, 30.0)
         if not self.keeps_rows:
-            cost = super().cost(size)
-            m = self.points(n, size.k)
-            held = 8.0 * n * m if fits(n * m) else 0.0
-            work = passes * n * (each * m * r + (0.0 if held else 2.0 * m * (m + size.d)))
+            cost, m = super().cost(size), self.points(n, size.k)
+            stored = 8.0 * n * m if half_memory_holds(n * m) else 0.0
+            work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
             return replace(
-                cost, passes=passes, products=cost.products + work, memory=cost.memory + held
+                cost, passes=passes, products=cost.products + work, memory=cost.memory + stored
             )
-        kept = fits(n * n)
-        walks = 4 if kept else passes + 6
-        held = (
-            16.0 * n * n if kept else 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
-        )
+        matrix, evaluations = 16.0 * n * n, 4
+        if not half_memory_holds(n * n):
+            matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
+            evaluations = passes + 6
         vectors = 8.0 * n * (8 * r + 16 + size.d)
-        work = 2.0 * walks * n * n * size.d + passes * each * n * n * r
-        return Cost(passes, work, 0.0, held + vectors)
+        work = 2.0 * evaluations * n * n * size.d + passes * update * n * n * r
+        return Cost(passes, work, 0.0, matrix + vectors)
 
     def passes(self, n: int) -> int:
-        """Return how many passes over n rows there are at most."""
+        """Return the maximum number of passes over n rows."""
         if self.max_passes is None:
-            return min(max(_FEWEST, _STEPS // n), _MOST)
+            return min(max(_MIN_PASSES, _UPDATES // n), _MAX_PASSES)
         return int(self.max_passes)
 
     def fit(self, problem: Problem) -> Axes:
-        rule = self._checked()
+        self._check()
         if not self.keeps_rows:
             problem = prepare(problem)
-            span = OfSpan(fit_landmarks(problem, self.basis(problem)))
-            learner, converged, passes = self._learnt(problem, span, rule)
-            return self._placed(span, learner, converged, _over_rows(passes), SAMPLE_ROWS)
+            landmarks = LandmarkRows(fit_landmarks(problem, self.basis(problem)))
+            state, converged, passes = self._learn(problem, landmarks)
+            return self._landmark_axes(landmarks, state, converged, passes, SAMPLE_ROWS)
         assert isinstance(problem, KernelProblem)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
         if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
             raise ValueError(
-                f"The variance in the kernel's space is {gram.trace:.1e}: its square, which "
-                f"Hebbian takes, is no number. Scale the rows, or the kernel: 1e-100 * kernel."
+                f"The variance in the feature space of the kernel is {gram.trace:.1e}, and Hebbian "
+                f"cannot compute its square. Scale the rows, or the kernel: 1e-100 * kernel."
             )
-        rows = OfRows(problem, gram)
-        learner, converged, passes = self._learnt(problem, rows, rule)
-        learner.V = rows.product(learner.A)
-        return self._handed_out(problem, rows, learner, converged, passes)
+        rows = GramRows(problem, gram)
+        state, converged, passes = self._learn(problem, rows)
+        state.V = rows.product(state.A)
+        return self._row_axes(problem, rows, state, converged, passes)
 
-    def begin(self, problem: Problem) -> Learning:
+    def begin(self, problem: Problem) -> HebbianFold:
         assert isinstance(problem, KernelProblem)
-        self._checked()
+        self._check()
         span = Span(problem.kernel, self.basis(problem), problem.source)
-        asked = problem.n_leading
-        r = span.rank if asked is None else min(asked, span.rank)
+        wanted = problem.n_leading
+        r = span.rank if wanted is None else min(wanted, span.rank)
         self._require_few(problem, r)
-        learner = Learner.begin(start(problem.rng, r, span.rank))
-        return Learning(span, problem.source, center=problem.center, learner=learner)
+        state = HebbianState.begin(random_coefficients(problem.rng, r, span.rank))
+        return HebbianFold(span, problem.source, center=problem.center, state=state)
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
-        rule, span = self._checked(), OfSpan(LandmarkFit(problem, fold.span, fold))
-        learner = fold.learner
-        if not span.nothing:
-            fold.learn(span, rule)
-            self._require_bounded(learner)
-            self._still(problem, learner, span)
-        still = learner.change <= self.tol
-        return self._placed(
-            span, learner, still, f"{counted(learner.steps, 'row')} as they came", 0
-        )
+        self._check()
+        landmarks, state = LandmarkRows(LandmarkFit(problem, fold.span, fold)), fold.state
+        if not landmarks.constant:
+            fold.learn(landmarks, self.gain_parameters)
+            self._require_finite(state)
+            self._converged(problem, state, landmarks)
+        return self._landmark_axes(landmarks, state, state.turn <= self.tol, None, 0)
 
-    def _checked(self) -> Gain:
-        """Return the gain, if it and the other parameters are in order."""
-        require(self, "gain", self.gain in KINDS, f"one of {', '.join(map(repr, KINDS))}")
+    def _check(self) -> None:
+        """Refuse invalid parameters."""
+        require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
         for name in ("eta", "tau", "mu", "tol"):
-            value = getattr(self, name)
-            least = "0 or more" if name in ("mu", "tol") else "above 0"
-            optional = name in ("eta", "tau")
-            fine = is_real(value) and math.isfinite(value) and value >= 0
-            fine = fine and (value > 0 or least == "0 or more")
-            require(self, name, (optional and value is None) or fine, f"a number {least}")
+            value, optional = getattr(self, name), name in ("eta", "tau")
+            valid = is_real(value) and math.isfinite(value) and value >= 0
+            valid = valid and not (optional and value == 0)
+            least = "above 0" if optional else "0 or more"
+            require(self, name, (optional and value is None) or valid, f"a number {least}")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
             check_whole(self, "max_passes")
-        return Gain(self.gain, self.eta, self.tau, self.mu, self.xi)
 
-    def _learnt(
-        self, problem: KernelProblem, lessons: Lessons, rule: Gain
-    ) -> tuple[Learner, bool, int]:
-        """Return axes that were learnt, whether they stand still, and after how many passes.
+    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> GainParameters:
+        """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
+        eta = _ETA[self.gain] if self.eta is None else float(self.eta)
+        scale, tau = trace / rows, self.tau
+        if tau is None:
+            eigenvalues = np.sqrt(squares)
+            norm = float(np.linalg.norm(eigenvalues))
+            least = float(np.min(eigenvalues, initial=norm)) if self.gain == "kha" else norm
+            tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
+        return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
-        Where the rule must see variances first, some axes, and then twice as many.
+    def _learn(self, problem: KernelProblem, data: TrainingRows) -> tuple[HebbianState, bool, int]:
+        """Return the components, whether they have converged, and the number of passes.
+
+        If a rule needs variances first: a few components, then twice as many until it is met.
         """
-        asked, limit = problem.n_components, lessons.limit
-        r = min(limit, _SOME if asked is None else asked)
+        wanted = problem.n_components
+        r = min(data.rank, _FIRST_COMPONENTS if wanted is None else wanted)
         self._require_few(problem, r)
-        if lessons.nothing:
-            return lessons.begun(problem.rng, 0, None), True, 0
-        learner = None
+        if data.constant:
+            return data.begin(problem.rng, 0), True, 0
+        state = None
         while True:
-            learner = lessons.begun(problem.rng, r, learner)
-            converged, passes = self._passes(problem, learner, lessons, rule)
-            if asked is not None or r >= limit:
-                return learner, converged, passes
-            G, M = learner.A @ learner.V.T, lessons.covariances(learner)
-            values, _ = principal(G, M, turned=self.polish)
-            if problem.rule.choose(values, lessons.total, *problem.counts) is not None:
-                return learner, converged, passes
-            r = min(limit, 2 * r)
+            state = data.begin(problem.rng, r, state)
+            converged, passes = self._pass_over(problem, state, data)
+            if wanted is not None or r >= data.rank:
+                return state, converged, passes
+            values, _ = state.principal(data.covariances(state), polish=self.polish)
+            if problem.rule.choose(values, data.total, *problem.counts) is not None:
+                return state, converged, passes
+            r = min(data.rank, 2 * r)
             self._require_few(problem, r)
 
-    def _passes(
-        self, problem: KernelProblem, learner: Learner, lessons: Lessons, rule: Gain
+    def _pass_over(
+        self, problem: KernelProblem, state: HebbianState, data: TrainingRows
     ) -> tuple[bool, int]:
-        """Pass over the rows until the axes stand still; return whether they do, and the passes."""
-        order, most = lessons.visited, self.passes(len(lessons.visited))
-        with progress.task("Hebbian passes", most) as tick:
-            for done in range(1, most + 1):
-                order = problem.rng.permutation(lessons.visited) if done % 2 else order[::-1].copy()
-                for first in range(0, len(order), lessons.chunk):
-                    lessons.take(learner, order[first : first + lessons.chunk], rule)
-                self._require_bounded(learner)
+        """Pass over the rows until convergence; return whether it was reached, and the passes."""
+        order, limit = data.visited, self.passes(len(data.visited))
+        with progress.task("Hebbian passes", limit) as tick:
+            for done in range(1, limit + 1):
+                order = problem.rng.permutation(data.visited) if done % 2 else order[::-1].copy()
+                for first in range(0, len(order), data.chunk):
+                    data.learn(state, order[first : first + data.chunk], self.gain_parameters)
+                self._require_finite(state)
                 tick(1)
-                if done % 2 == 0 and self._still(problem, learner, lessons):
+                if done % 2 == 0 and self._converged(problem, state, data):
                     return True, done
-        return False, most
+        return False, limit
 
-    def _still(self, problem: KernelProblem, learner: Learner, lessons: Lessons) -> bool:
-        """Tell whether the axes stand still: as many as the rule chooses."""
-        asked = problem.n_components
-
-        def keep(values: Vector) -> int:
-            chosen = asked
-            if asked is None:
-                chosen = problem.rule.choose(values, lessons.total, *problem.counts)
-            return len(values) if chosen is None else chosen
-
-        def covariances() -> Matrix:
-            return lessons.covariances(learner)
-
-        if not learner.looked(covariances, self.tol, keep, turned=self.polish, least=lessons.least):
+    def _converged(self, problem: KernelProblem, state: HebbianState, data: TrainingRows) -> bool:
+        """Tell whether the components that the rule chooses no longer turn, and are the leading."""
+        if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
-        values, _ = principal(learner.A @ learner.V.T, covariances(), turned=self.polish)
-        return lessons.best(values[: keep(values)])
+        values, S = state.principal(data.covariances(state), polish=self.polish)
+        k = problem.n_components
+        if k is None:
+            k = problem.rule.choose(values, data.total, *problem.counts)
+        k = len(values) if k is None else min(k, len(values))
+        turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
+        return turn is not None and turn <= self.tol and data.leading(values[:k])
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
-        if r > _ALL and r != problem.n_components:
+        if r > _MAX_COMPONENTS and r != problem.n_components:
             raise ValueError(
                 f"{problem.rule!r} asks for {r} components or more: Hebbian learns a given number "
-                f"of them, and so many are more than it can tell apart. Give n_components; "
-                f"method='exact' finds all."
+                f"of components, and cannot separate this many. Set n_components; method='exact' "
+                f"finds all."
             )
 
-    def _require_bounded(self, learner: Learner) -> None:
-        if not learner.finite:
+    def _require_finite(self, state: HebbianState) -> None:
+        if not (np.all(np.isfinite(state.V)) and np.all(np.isfinite(state.B))):
             raise ValueError(
-                f"{self!r} has led to infinity after {learner.steps} steps. Take a smaller eta, or "
-                f"leave it out."
+                f"{self!r} diverged after {state.steps} updates. Use a smaller eta, or leave it "
+                f"out."
             )
 
-    def _handed_out(
+    def _row_axes(
         self,
         problem: KernelProblem,
-        rows: OfRows,
-        learner: Learner,
+        rows: GramRows,
+        state: HebbianState,
         converged: bool,
         passes: int,
     ) -> Axes:
-        """Return the map of axes over all rows, and what products with the matrix say of them."""
+        """Return components that are sums over all rows, judged by products with the matrix."""
         gram, operator = rows.gram, rows.operator
-        M = rows.covariances(learner)
-        values, S = principal(learner.A @ learner.V.T, M, turned=self.polish)
+        values, S = state.principal(rows.covariances(state), polish=self.polish)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
-        there = int((values > least).sum())
-        asked = problem.n_leading
-        k = problem.choose(values[:there], gram.trace) if asked is None else min(asked, there)
-        k = there if k is None else min(k, there)
-        A = learner.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows of no weight have no part
-        note = self._report(learner, converged, _over_rows(passes))
+        rank = int((values > least).sum())
+        wanted = problem.n_leading
+        k = problem.choose(values[:rank], gram.trace) if wanted is None else min(wanted, rank)
+        k = rank if k is None else min(k, rank)
+        A = state.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows without weight take no part
+        note = self._note(state, converged, passes)
         notes = ("Components are sums over all rows.", note)
         if k == 0:
-            none = np.zeros(0)
-            total = Figure(max(gram.trace, 0.0))
+            none, total = np.zeros(0), Figure(max(gram.trace, 0.0))
             evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
             spectrum = Spectrum(none, like(A, gram.reference), none)
             return exact_axes(problem, gram, spectrum, 0, evidence)
@@ -335,53 +343,55 @@ class Hebbian(OnBasis, Streaming):
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
         if converged and not evidence.converged:
-            evidence = evidence.annotated(_OTHERS)
+            evidence = evidence.annotated(_NOT_LEADING)
         values = evidence.eigenvalues
         vectors = like(A * np.sqrt(values), gram.reference)
-        spectrum = Spectrum(values, vectors, evidence.residuals)
-        axes = exact_axes(problem, gram, spectrum, k, evidence)
-        weighed = to_numpy(gram.roots) * A
-        turned = np.sign(np.einsum("ij,ij->j", to_numpy(axes.projection.components), weighed))
+        axes = exact_axes(problem, gram, Spectrum(values, vectors, evidence.residuals), k, evidence)
+        weighted = to_numpy(gram.roots) * A
+        signs = np.sign(np.einsum("ij,ij->j", to_numpy(axes.projection.components), weighted))
         assert isinstance(axes.projection, KernelProjection)
-        overlaps = overlaps * np.outer(turned, turned)
+        overlaps = overlaps * np.outer(signs, signs)
         return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
 
-    def _placed(
-        self, span: OfSpan, learner: Learner, converged: bool, after: str, rows: int
+    def _landmark_axes(
+        self,
+        landmarks: LandmarkRows,
+        state: HebbianState,
+        converged: bool,
+        passes: int | None,
+        sample_rows: int,
     ) -> Axes:
-        """Return the map of axes in the span."""
-        found, W = span.found, learner.A
-        values, S = principal(W @ W.T, span.covariances(learner), turned=self.polish)
-        k = found.choose(values) if len(values) else 0
-        converged = converged and span.best(values[:k])
-        components = found.span.whitener @ (W.T @ S[:, :k])
-        evidence = found.evidence(values[:k], components, found.sample(k, rows))
-        evidence = evidence.annotated(self._report(learner, converged, after))
-        evidence = replace(evidence, converged=converged)
-        projection = found.projection(values[:k], components)
+        """Return components in the span of landmarks."""
+        fit = landmarks.fit
+        values, S = state.principal(landmarks.covariances(state), polish=self.polish)
+        k = fit.choose(values) if len(values) else 0
+        converged = converged and landmarks.leading(values[:k])
+        components = fit.span.whitener @ (state.A.T @ S[:, :k])
+        evidence = fit.evidence(values[:k], components, fit.sample(k, sample_rows))
+        evidence = evidence.annotated(self._note(state, converged, passes))
+        projection = fit.projection(values[:k], components)
         if not self.polish:
             A = to_numpy(projection.components)
-            at = found.span.basis.at if found.problem.kernel is None else slice(None)
-            projection = replace(projection, overlaps=A[at].T @ found.span.matrix @ A[at])
-        return Axes(projection, evidence)
+            at = fit.span.basis.at if fit.problem.kernel is None else slice(None)
+            projection = replace(projection, overlaps=A[at].T @ fit.span.matrix @ A[at])
+        return Axes(projection, replace(evidence, converged=converged))
 
-    def _report(self, learner: Learner, converged: bool, after: str) -> str:
-        """Say how the learning went."""
-        gain = np.exp(learner.rho) if self.gain == "smd" else np.ones(0)
+    def _note(self, state: HebbianState, converged: bool, passes: int | None) -> str:
+        """Describe the learning; `passes` is None for rows that came in batches."""
+        rows = f"{counted(state.steps, 'row')} as they came"
+        if passes is not None:
+            rows = f"{counted(passes, 'pass', 'passes')} over the rows"
         what = "their span" if self.polish else "they"
-        turned = f"when last looked at, {what} had turned by {math.degrees(learner.change):.2g}°"
-        note = f"Learnt one row after another, gain {self.gain!r}, in {after}: {turned}"
-        still = learner.change <= self.tol
-        limit = f"{math.degrees(self.tol):.2g}°"
-        note += f" (tol: {limit})." if still else f", more than tol, {limit}."
-        note += f" {_OTHERS}" if still and not converged else ""
-        if len(gain):
-            note += f" Learnt factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
-        if learner.held > 0.01 * learner.steps:
-            share = 100.0 * learner.held / learner.steps
-            note += f" In {share:.0f} % of the steps it was held down, not to overshoot."
+        turn, tol = f"{math.degrees(state.turn):.2g}°", f"{math.degrees(self.tol):.2g}°"
+        steady = state.turn <= self.tol
+        note = f"Learned one row after another, gain {self.gain!r}, in {rows}: "
+        note += f"at the last check, {what} had turned by {turn}"
+        note += f" (tol: {tol})." if steady else f", more than tol, {tol}."
+        note += f" {_NOT_LEADING}" if steady and not converged else ""
+        if self.gain == "smd" and len(state.rho):
+            gain = np.exp(state.rho)
+            note += f" Learned factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
+        if state.limited > 0.01 * state.steps:
+            share = 100.0 * state.limited / state.steps
+            note += f" In {share:.0f} % of the updates it was limited, to avoid overshooting."
         return note
-
-
-def _over_rows(passes: int) -> str:
-    return f"{counted(passes, 'pass', 'passes')} over the rows"

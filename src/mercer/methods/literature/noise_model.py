@@ -1,15 +1,15 @@
-r"""Noise, and weighed points: a Gaussian model of rows in feature space (Tipping 2001).
+r"""A Gaussian noise model of rows in feature space, with weighted points (Tipping 2001).
 
-The model's covariance is :math:`C = \sigma^2 I + \sum_i w_i z_iz_i^T`, with points z and weights
-w ≥ 0. Of rows with the scatter S and the count N its likelihood is
+Its covariance is :math:`C = \sigma^2 I + \sum_i w_i z_iz_i^T`, with points z and weights w ≥ 0. For
+N rows with scatter S the log-likelihood and its gradient are
 
 .. math:: \mathcal L(w) = -\tfrac12\left[N\log|C| + \mathrm{tr}(C^{-1}S)\right],\qquad
           \frac{\partial\mathcal L}{\partial w_i} = \tfrac12(q_i - Na_i),
 
-with :math:`a_i = z_i^TC^{-1}z_i` and :math:`q_i = z_i^TC^{-1}SC^{-1}z_i`. At its maximum
-:math:`q_i = Na_i` where :math:`w_i > 0`, and :math:`q_i \le Na_i` where :math:`w_i = 0`: of most
-points. Vectors are coordinates in an orthonormal basis of the points' span; what of the rows lies
-beyond it, and of log|C|, does not depend on w.
+with :math:`a_i = z_i^TC^{-1}z_i` and :math:`q_i = z_i^TC^{-1}SC^{-1}z_i`. At the maximum
+:math:`q_i = Na_i` where :math:`w_i > 0`, and :math:`q_i \le Na_i` for the other points, which are
+most of them. Vectors are coordinates in an orthonormal basis of the span of the points; the terms
+outside the span do not depend on w.
 
 In Tipping's terms the latent variables have the covariance :math:`\Sigma` with
 :math:`\Sigma_{ii} = w_i - w_i^2a_i`, and means with :math:`\sum_n\mu_{ni}^2 = w_i^2q_i`.
@@ -18,9 +18,10 @@ In Tipping's terms the latent variables have the covariance :math:`\Sigma` with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -28,302 +29,275 @@ import scipy.linalg.lapack
 
 from mercer.arrays import Matrix, Vector, eigh
 
-# How much a scoring step is damped at first, at least, and at most before others are tried.
+UPDATES = ("newton", "fast", "em")
+"""How weights may be updated."""
+# Initial and least damping of a scoring step, and the most before other steps are tried.
 _DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-6, 1e-9, 1e2
-# Scoring steps between tries of a Newton step, at most.
-_PAUSE = 4
-# Below this share of its promise a Newton step is a poor one, above the next it is a good one.
+# Most scoring steps between two attempts of a Newton step.
+_MAX_PAUSE = 4
+# Ratios of the actual to the predicted rise below which a step is poor, and above which it is good.
 _POOR, _GOOD = 0.25, 0.75
-# A point that adds no more than this to what C holds along it may be tried without.
-_LITTLE = 1e-3
-# Rounds in which a quadratic program finds out which weights are zero.
-_ROUNDS = 50
+# A point may be pruned if it adds no more than this to what C explains along it.
+_NEGLIGIBLE = 1e-3
+# Most rounds of block pivoting in a quadratic program.
+_MAX_ROUNDS = 50
+# In the search for the noise: least noise, as a share of the most; most trials; smallest interval
+# of log σ²; decrease of σ² while no lower end is known; distance of a trial from both ends.
+_LEAST_NOISE, _TRIALS, _NEAR, _DECREASE, _INSIDE = 1e-10, 40, 1e-3, 8.0, 0.35
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseModel:
-    """Rows, points and the noise: all but the weights.
+    """The rows, the points and the noise variance: everything but the weights."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (p, r)
-        Coordinates of the points, along the eigenvectors of the rows' scatter.
-    scatter : ndarray of shape (r,)
-        Its eigenvalues.
-    count : float
-        Number of rows.
-    noise : float
-        σ².
-    unit : float
-        The variance that squared lengths are measured in, and the noise; weights have no unit.
-    """
+    points: Matrix  # (p, r) coordinates of the points along the eigenvectors of the scatter
+    scatter: Vector  # (r,) eigenvalues of the scatter of the rows
+    count: float  # number of rows
+    noise: float = 1.0  # σ²
+    unit: float = 1.0  # the variance in which squared lengths and the noise are measured
 
-    points: Matrix
-    scatter: Vector
-    count: float
-    noise: float = 1.0
-    unit: float = 1.0
+    @classmethod
+    def of_scatter(cls, points: Matrix, scatter: Matrix, count: float) -> NoiseModel:
+        """Return the model for rows with this scatter, and points in the same coordinates."""
+        values, U = eigh(scatter)
+        unit = float(values[0]) / count
+        points = points @ U / math.sqrt(unit)
+        return cls(points, np.maximum(values / unit, 0.0), count, unit=unit)
 
-    def at(self, weights: Vector, step: str = "start") -> Fit:
+    def with_noise(self, noise: float) -> NoiseModel:
+        """Return the model with another noise variance."""
+        return replace(self, noise=noise)
+
+    @cached_property
+    def variances(self) -> Vector:
+        """Mean square of the rows along each point: if σ² is above all of them, no weight is."""
+        squares = self.points**2
+        return np.asarray((squares @ self.scatter) / (squares.sum(axis=1) * self.count))
+
+    def fit(self, weights: Vector) -> NoiseFit:
         """Return the model with these weights.
 
-        With U an orthonormal basis of the m points that have one, C⁻¹ = UPUᵀ + (I − UUᵀ)/σ²:
-        where they are few it is m×m that is inverted, not r×r.
+        With U an orthonormal basis of the m points of positive weight, C⁻¹ = UPUᵀ + (I − UUᵀ)/σ²:
+        if they are few, an m×m matrix is inverted instead of r×r.
         """
-        kept = weights > 0
-        Z, w, r = self.points[kept], weights[kept], len(self.scatter)
+        positive = weights > 0
+        Z, w, r = self.points[positive], weights[positive], len(self.scatter)
         U: Matrix | None = None
         if len(w) < r:
             U, R = np.linalg.qr(Z.T)
             Z = R.T
         C = (Z.T * w) @ Z
         C[np.diag_indices_from(C)] += self.noise
-        L, P = _inverse(C)
+        L, P = C, C.copy()
+        if len(C):
+            L = scipy.linalg.cholesky(C, lower=True, check_finite=False)
+            P, _ = scipy.linalg.lapack.dpotri(L, lower=1)
+            P = np.tril(P) + np.tril(P, -1).T
         logdet = 2.0 * float(np.log(np.diag(L)).sum()) + (r - len(C)) * math.log(self.noise)
-        own = np.diag(P)
+        diagonal = np.diag(P)
         if U is not None:
-            own = np.einsum("ij,ij->i", U @ P, U) + (1.0 - (U**2).sum(axis=1)) / self.noise
-        value = -0.5 * (self.count * logdet + float(self.scatter @ own))
-        return Fit(self, weights, value, U, P, step)
-
-    def of(self, noise: float) -> NoiseModel:
-        """Return the model of more, or less, noise."""
-        return replace(self, noise=noise)
-
-    @cached_property
-    def variances(self) -> Vector:
-        """Mean square of the rows along each point's direction.
-
-        A point of which it is not above σ² has no weight where it stands alone: above the largest
-        of them no point has.
-        """
-        squares = self.points**2
-        return np.asarray((squares @ self.scatter) / (squares.sum(axis=1) * self.count))
-
-
-def model_of(points: Matrix, scatter: Matrix, count: float) -> NoiseModel:
-    """Return the model of rows with this scatter, by points in the same coordinates."""
-    values, U = eigh(scatter)
-    unit = float(values[0]) / count
-    values, points = np.maximum(values / unit, 0.0), points @ U / math.sqrt(unit)
-    return NoiseModel(points, values, count, unit=unit)
+            diagonal = np.einsum("ij,ij->i", U @ P, U) + (1.0 - (U**2).sum(axis=1)) / self.noise
+        value = -0.5 * (self.count * logdet + float(self.scatter @ diagonal))
+        return NoiseFit(self, weights, value, U, P)
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """A model with weights.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (p,)
-    value : float
-        The log-likelihood of what of the rows lies in the points' span, in the model's unit.
-    step : str
-        The update that led here.
-    promised : float
-        How much a Newton step was to raise the likelihood, where it is quadratic.
-    """
+class NoiseFit:
+    """A noise model with weights, its log-likelihood in the model's unit, and the steps from it."""
 
     model: NoiseModel
     weights: Vector
     value: float
-    basis: Matrix | None
-    inner: Matrix
-    step: str
-    promised: float = 0.0
+    basis: Matrix | None  # U
+    inverse: Matrix  # P, or C⁻¹ without U
 
     @cached_property
-    def divided(self) -> Matrix:
+    def solved(self) -> Matrix:
         """ZC⁻¹."""
-        Z, U, P = self.model.points, self.basis, self.inner
+        Z, U, P = self.model.points, self.basis, self.inverse
         if U is None:
             return Z @ P
         inside = Z @ U
-        beyond = Z - inside @ U.T
-        beyond[self.weights > 0] = 0.0  # what there is of it is rounding, which σ² would blow up
-        return np.asarray((inside @ P) @ U.T + beyond / self.model.noise)
+        outside = Z - inside @ U.T
+        outside[self.weights > 0] = 0.0  # it is rounding, which σ² would amplify
+        return np.asarray((inside @ P) @ U.T + outside / self.model.noise)
 
     @cached_property
-    def leverages(self) -> Vector:
+    def a(self) -> Vector:
         """The numbers a."""
-        return np.asarray(np.einsum("ij,ij->i", self.divided, self.model.points))
+        return np.asarray(np.einsum("ij,ij->i", self.solved, self.model.points))
 
     @cached_property
-    def energies(self) -> Vector:
+    def q(self) -> Vector:
         """The numbers q."""
-        return np.asarray(self.divided**2 @ self.model.scatter)
+        return np.asarray(self.solved**2 @ self.model.scatter)
 
     @cached_property
     def gradient(self) -> Vector:
-        """Slope of the likelihood in each weight."""
-        return np.asarray(0.5 * (self.energies - self.model.count * self.leverages))
+        """Gradient of the log-likelihood."""
+        return np.asarray(0.5 * (self.q - self.model.count * self.a))
 
     @property
     def noise(self) -> float:
-        """The noise variance, in the rows' units."""
+        """The noise variance, in the units of the rows."""
         return self.model.noise * self.model.unit
 
     @property
     def likelihood(self) -> float:
-        """The log-likelihood, of the rows in their units."""
+        """The log-likelihood of the rows in their units, within the span of the points."""
         directions = self.model.count * len(self.model.scatter)
         return self.value - 0.5 * directions * math.log(self.model.unit)
 
     @property
-    def kept(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Which points have a weight."""
+    def support(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        """Indices of the points of positive weight."""
         return np.flatnonzero(self.weights)
 
     @cached_property
     def violation(self) -> float:
-        """How far from a maximum: |q/(Na) − 1| of points with a weight, q/(Na) − 1 of others."""
-        off = self.energies / (self.model.count * self.leverages) - 1.0
+        """Violation of the conditions of a maximum: the largest q/(Na) − 1, absolute if w > 0."""
+        off = self.q / (self.model.count * self.a) - 1.0
         return float(np.max(np.where(self.weights > 0, np.abs(off), off), initial=0.0))
 
-    def em(self) -> Fit:
+    def em_step(self) -> NoiseFit:
         """Take the EM step w ← Σ_n μ²/N + Σ_ii: the likelihood never falls."""
-        a, q, w = self.leverages, self.energies, self.weights
-        grown = w * (1.0 + w * (q / self.model.count - a))
-        return self.model.at(np.maximum(grown, 0.0), "em")
+        w = self.weights * (1.0 + self.weights * (self.q / self.model.count - self.a))
+        return self.model.fit(np.maximum(w, 0.0))
 
-    def fast(self) -> Fit:
-        """Take the fast step w ← Σ_n μ²/(N(1 − Σ_ii/w)): it mostly rises."""
-        ratio = self.energies / (self.model.count * self.leverages)
-        return self.model.at(self.weights * ratio, "fast")
+    def fast_step(self) -> NoiseFit:
+        """Take the fast step w ← Σ_n μ²/(N(1 − Σ_ii/w)): the likelihood usually rises."""
+        return self.model.fit(self.weights * (self.q / (self.model.count * self.a)))
 
-    def scored(self, damping: float, *, expected: bool) -> Fit | None:
-        """Newton's step within w ≥ 0: the most of gᵀ(x − w) − ½(x − w)ᵀF(x − w).
+    def newton_step(self, damping: float, *, expected: bool) -> tuple[NoiseFit, float] | None:
+        """Maximize gᵀ(x − w) − ½(x − w)ᵀF(x − w) over x ≥ 0; return also the rise it predicts.
 
-        With A = ZC⁻¹Zᵀ and Q = ZC⁻¹SC⁻¹Zᵀ, F is A∘Q − ½N A∘A, or what that is expected to be,
-        ½N A∘A (Fisher's scoring). Of all points that have a weight, or would gain by one; the
-        others stay at zero. None where there is no most.
+        With A = ZC⁻¹Zᵀ and Q = ZC⁻¹SC⁻¹Zᵀ, F is A∘Q − ½N A∘A, or its expected value ½N A∘A
+        (Fisher scoring). Over the points that have a weight or would gain by one; the others stay
+        at zero. None if there is no maximum.
         """
-        among = np.flatnonzero((self.weights > 0) | (self.gradient > 0))
-        V, w = self.divided[among], self.weights[among]
-        A = V @ self.model.points[among].T
+        active = np.flatnonzero((self.weights > 0) | (self.gradient > 0))
+        V, w, g = self.solved[active], self.weights[active], self.gradient[active]
+        A = V @ self.model.points[active].T
         F = 0.5 * self.model.count * A * A
-        least = damping * np.diag(F)
+        damp = damping * np.diag(F)
         if not expected:
             F = A * ((V * self.model.scatter) @ V.T) - F
-        F[np.diag_indices_from(F)] += least
+        F[np.diag_indices_from(F)] += damp
         try:
-            x = not_negative(F, self.gradient[among] + F @ w)
+            x = nonnegative_qp(F, g + F @ w)
         except scipy.linalg.LinAlgError:
             return None
-        weights = np.zeros_like(self.weights)
-        weights[among] = x
-        fit = self.model.at(weights, "scoring" if expected else "newton")
-        along = x - w
-        promised = float(self.gradient[among] @ along - 0.5 * (along @ F @ along))
-        return replace(fit, promised=promised)
+        weights, step = np.zeros_like(self.weights), x - w
+        weights[active] = x
+        return self.model.fit(weights), float(g @ step - 0.5 * (step @ F @ step))
 
-    def pruned(self) -> Fit | None:
-        """Return the model without points of little weight that would gain by none; None: none are.
+    def prune(self) -> NoiseFit | None:
+        """Return the model without points of negligible weight, if that is as likely; or None.
 
-        Others as they are, a point's best weight is 0 where q ≤ Na(1 − wa). Of several at once
-        the likelihood must tell: they may stand for each other.
+        With the others fixed, the best weight of a point is 0 if q ≤ Na(1 − wa). Several points may
+        stand for each other: the likelihood decides.
         """
-        held = self.weights * self.leverages
-        idle = self.energies <= self.model.count * self.leverages * (1.0 - held)
-        out = (self.weights > 0) & idle & (held < _LITTLE)
+        share = self.weights * self.a
+        idle = self.q <= self.model.count * self.a * (1.0 - share)
+        out = (self.weights > 0) & idle & (share < _NEGLIGIBLE)
         while out.any():
-            fit = self.model.at(np.where(out, 0.0, self.weights), "pruned")
+            fit = self.model.fit(np.where(out, 0.0, self.weights))
             if fit.value >= self.value:
                 return fit
-            out &= held < 0.5 * np.max(held[out])
+            out &= share < 0.5 * np.max(share[out])
         return None
 
 
 def ascent(
-    model: NoiseModel, weights: Vector, *, update: str = "newton", max_iter: int, tol: float
-) -> Iterator[Fit]:
-    """Yield models of rising likelihood, from these weights to a maximum.
+    model: NoiseModel,
+    weights: Vector | None = None,
+    *,
+    update: str = "newton",
+    max_iter: int,
+    tol: float,
+) -> Iterator[NoiseFit]:
+    """Yield fits of rising likelihood, from these weights, or equal ones, to a maximum.
 
-    A step that would lower the likelihood is not taken: more damping is tried, then the fast
-    step, then the EM step. Ends when the conditions of a maximum hold to `tol`, or when no step
-    rises: then they hold to rounding.
+    A step that would lower the likelihood is not taken: more damping is tried, then the fast step,
+    then the EM step. Ends when the conditions of a maximum hold to `tol`, or when no step rises:
+    then they hold to rounding.
     """
-    fit, follow = model.at(weights), _STEPS[update]()
+    weights = np.full(len(model.points), 1.0 / model.count) if weights is None else weights
+    fit, newton = model.fit(weights), _Newton()
     yield fit
     for _ in range(max_iter):
         if fit.violation <= tol:
             return
-        higher = follow(fit)
+        higher = newton(fit) if update == "newton" else _simple_step(fit, update)
         if higher is None:
             return
         fit = higher
         yield fit
-        shorter = None if update == "newton" else fit.pruned()
-        if shorter is not None:
-            fit = shorter
+        pruned = None if update == "newton" else fit.prune()
+        if pruned is not None:
+            fit = pruned
             yield fit
 
 
 class _Newton:
-    """Newton's steps, or scoring, damped as the last one had to be.
+    """Newton or scoring steps, with the damping that the last one needed.
 
-    Where there are many ways to choose the points there is no most, at first: after a Newton step
-    that failed, scoring alone goes on for a while, twice as long each time.
+    The likelihood is not concave while there are many ways to choose the points: after a Newton
+    step that failed only scoring steps are taken for a while, twice as long each time.
     """
 
     def __init__(self) -> None:
         self.damping, self.wait, self.pause = _DAMPING, 0, 1
 
-    def __call__(self, fit: Fit) -> Fit | None:
+    def __call__(self, fit: NoiseFit) -> NoiseFit | None:
         if self.wait == 0:
-            higher = fit.scored(_LEAST_DAMPING, expected=False)
-            if higher is not None and _kept(fit, higher) > _POOR:
+            higher, ratio = _try_newton(fit, _LEAST_DAMPING, expected=False)
+            if ratio > _POOR:
                 self.pause = 1
                 return higher
-            self.wait, self.pause = self.pause, min(2 * self.pause, _PAUSE)
+            self.wait, self.pause = self.pause, min(2 * self.pause, _MAX_PAUSE)
         self.wait -= 1
         while self.damping <= _MOST_DAMPING:
-            higher = fit.scored(self.damping, expected=True)
-            kept = -1.0 if higher is None else _kept(fit, higher)
-            if kept > 0:
-                calmer = 0.25 if kept > _GOOD else 1.0
-                self.damping = max(calmer * self.damping, _LEAST_DAMPING)
+            higher, ratio = _try_newton(fit, self.damping, expected=True)
+            if ratio > 0:
+                factor = 0.25 if ratio > _GOOD else 1.0
+                self.damping = max(factor * self.damping, _LEAST_DAMPING)
                 return higher
             self.damping *= 16.0
         self.damping = _DAMPING
-        return _fast(fit)
+        return _simple_step(fit, "fast")
 
 
-def _kept(fit: Fit, higher: Fit) -> float:
-    """Return what share of its promise a step kept; 0 or less where it did not rise."""
+def _try_newton(fit: NoiseFit, damping: float, *, expected: bool) -> tuple[NoiseFit | None, float]:
+    """Return a Newton step and the ratio of its rise to the predicted one; 0 or less: it fell."""
+    result = fit.newton_step(damping, expected=expected)
+    if result is None:
+        return None, -1.0
+    higher, predicted = result
     rise = higher.value - fit.value
-    return rise / higher.promised if higher.promised > 0 else rise
+    return higher, rise / predicted if predicted > 0 else rise
 
 
-def _fast(fit: Fit) -> Fit | None:
-    higher = fit.fast()
-    return higher if higher.value > fit.value else _em(fit)
-
-
-def _em(fit: Fit) -> Fit | None:
-    higher = fit.em()
+def _simple_step(fit: NoiseFit, update: str) -> NoiseFit | None:
+    """Take the fast step if asked for and if it rises, otherwise the EM step; None: none rises."""
+    if update == "fast":
+        higher = fit.fast_step()
+        if higher.value > fit.value:
+            return higher
+    higher = fit.em_step()
     return higher if higher.value > fit.value else None
 
 
-_STEPS: dict[str, Callable[[], Callable[[Fit], Fit | None]]] = {
-    "newton": _Newton,
-    "fast": lambda: _fast,
-    "em": lambda: _em,
-}
-UPDATES = tuple(_STEPS)
-"""How weights may be updated."""
+def nonnegative_qp(F: Matrix, b: Vector) -> Vector:
+    """Return the x ≥ 0 that minimizes ½xᵀFx − bᵀx, F positive definite.
 
-
-def not_negative(F: Matrix, b: Vector) -> Vector:
-    """Return the x ≥ 0 that minimises ½xᵀFx − bᵀx, F positive definite.
-
-    Block pivoting: what comes out negative is put to zero, all of it at once, and some of what
-    would gain by more than zero is let back (Portugal, Júdice & Vicente 1994). After too many
-    rounds it is what the last one gave, without the negative.
+    Block pivoting (Portugal, Júdice & Vicente 1994): all negative entries are set to zero at once,
+    and some of those that would gain by being positive are freed. If the rounds do not suffice, the
+    positive part of the last result is returned.
     """
     free = np.ones(len(b), bool)
     least = 1e-9 * float(np.max(np.abs(b), initial=0.0))
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         i, x = np.flatnonzero(free), np.zeros(len(b))
         if not len(i):
             break
@@ -331,19 +305,54 @@ def not_negative(F: Matrix, b: Vector) -> Vector:
         x[i] = scipy.linalg.cho_solve(factor, b[i], check_finite=False)
         if not np.any(x < 0):
             slope = np.where(free, 0.0, F @ x - b)
-            back = np.flatnonzero(slope < -least)
-            if not len(back):
+            rising = np.flatnonzero(slope < -least)
+            if not len(rising):
                 break
-            free[back[np.argsort(slope[back], kind="stable")[: -(-len(back) // 4)]]] = True
+            free[rising[np.argsort(slope[rising], kind="stable")[: -(-len(rising) // 4)]]] = True
             continue
         free &= ~(x < 0)
     return np.maximum(x, 0.0)
 
 
-def _inverse(C: Matrix) -> tuple[Matrix, Matrix]:
-    """Return the Cholesky factor of a matrix, and its inverse."""
-    if not len(C):
-        return C, C.copy()
-    L = scipy.linalg.cholesky(C, lower=True, check_finite=False)
-    inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1)
-    return L, np.tril(inverse) + np.tril(inverse, -1).T
+def most_likely(model: NoiseModel, weights: Vector | None = None, **options: Any) -> NoiseFit:
+    """Return the fit of largest likelihood."""
+    *_, fit = ascent(model, weights, **options)
+    return fit
+
+
+def search_noise(model: NoiseModel, n_points: int, **options: Any) -> NoiseFit:
+    """Return the fit with this many points of positive weight, or the nearest number tried.
+
+    With few exceptions, more noise leaves fewer points: their number is interpolated between too
+    little noise and too much, and each fit starts from the last. The first guess is PCA's noise,
+    the variance of the component of this number.
+    """
+
+    def distance(fit: NoiseFit) -> tuple[int, int]:
+        return abs(len(fit.support) - n_points), -len(fit.support)
+
+    most = float(model.variances.max())
+    least = _LEAST_NOISE * most
+    guess = float(model.scatter[min(n_points, len(model.scatter)) - 1]) / model.count
+    # log σ² with too few points, and with too many (0 points: not known yet), and their numbers.
+    high, few, low, many = math.log(most), 1, math.log(least), 0
+    at = min(max(math.log(max(guess, least)), low), high - 0.1)
+    fit = best = most_likely(model.with_noise(math.exp(at)), **options)
+    for _ in range(_TRIALS - 1):
+        points = max(1, len(fit.support))
+        if points == n_points or (points < n_points and at == low):
+            break
+        if points > n_points:
+            low, many = at, points
+        else:
+            high, few = at, points
+        if high - low < _NEAR:
+            break
+        if many:
+            share = (math.log(n_points) - math.log(few)) / (math.log(many) - math.log(few))
+            at = high + min(max(share, _INSIDE), 1.0 - _INSIDE) * (low - high)
+        else:
+            at = max(low, high - math.log(_DECREASE))
+        fit = most_likely(model.with_noise(math.exp(at)), fit.weights, **options)
+        best = min(best, fit, key=distance)
+    return best

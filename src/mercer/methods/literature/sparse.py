@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, is_finite, like
+from mercer.arrays import Vector, is_finite, like
 from mercer.certificate import Axes
 from mercer.checks import check_nonnegative, check_positive, check_whole, require
 from mercer.config import get_config
 from mercer.data import as_source
 from mercer.landmarks import Given
-from mercer.landmarks.base import taken
+from mercer.landmarks.base import row_basis, weighted_row_indices
 from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
-from mercer.methods.base import ConvergenceWarning, Cost, Size, largest
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
+from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, fit_landmarks
 from mercer.methods.kernel.landmark_method import (
     OnBasis,
     basis_size,
@@ -27,27 +27,32 @@ from mercer.methods.kernel.landmark_method import (
     require_points,
     weighted_rows,
 )
-from mercer.methods.kernel.reduced import weighted_components
-from mercer.methods.literature.noise_model import UPDATES, Fit, NoiseModel, model_of
-from mercer.methods.literature.noise_search import highest, sought
+from mercer.methods.kernel.nystrom import weighted_components
+from mercer.methods.literature.noise_model import (
+    UPDATES,
+    NoiseFit,
+    NoiseModel,
+    most_likely,
+    search_noise,
+)
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
 
-# Points of a basis of no given size: so many, or a quarter of the rows; more for many axes.
-_USUAL, _EACH = 100, 4
-# The most candidates where the user does not say: a step takes the cube of their number.
-_MOST = 2000
-# Matrices of candidates by candidates that a step holds, and steps to reckon with.
-_HELD, _STEPS = 20, 40
-# Bytes that blocks of rows take beside them.
+# Default number of points: this many, or a quarter of the rows; or this many per component.
+_POINTS, _POINTS_PER_COMPONENT = 100, 4
+# Default limit of the candidates: a step costs the cube of their number.
+_CANDIDATES = 2000
+# Candidates × candidates matrices in memory during a step, and steps that a plan assumes.
+_MATRICES, _STEPS = 20, 40
+# Bytes for blocks of rows.
 _BLOCKS = 2**26
-# Points nearer to each other, or to the mean, than this share of their squared length are one.
+# Points closer to each other, or to the mean, than this share of their squared norm are the same.
 _SAME = 1e-13
-# A number of points that is off by more than this share is warned of.
+# A number of points that is off by more than this share causes a warning.
 _FAR = 0.1
-# Where no step raises the likelihood its conditions hold to this, or it has not been found.
-_ROUNDED = 1e-5
+# If no step raises the likelihood, its conditions hold to this, or the maximum was not found.
+_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,11 @@ class SparseProjection(KernelProjection):
     Attributes
     ----------
     weights : ndarray of shape (m,)
-        What each point of the basis counts in the model's covariance.
+        Weight of each point of the basis in the covariance of the model.
     noise : float
         σ².
     likelihood : float
-        The log-likelihood of what of the rows lies in the candidates' span.
+        The log-likelihood of the rows within the span of the candidates.
     """
 
     weights: Vector = field(default_factory=lambda: np.zeros(0))
@@ -70,45 +75,45 @@ class SparseProjection(KernelProjection):
 
 
 class Sparse(OnBasis):
-    r"""Principal axes of a noise model of the rows, in which few rows have a weight.
+    r"""Principal components of a noise model of the rows in which few rows have a weight.
 
-    In feature space the rows' covariance is modelled as
-    :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with the noise σ² fixed and weights
-    w ≥ 0 of the largest likelihood. Most of them are zero, the more the larger σ². The axes are
-    those of C: eigenvectors of :math:`W^{1/2}KW^{1/2}` over the points that are left, which are
-    all that new rows are compared to.
+    The covariance of the rows in feature space is modeled as
+    :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with fixed noise σ² and the weights
+    w ≥ 0 of largest likelihood. Most of them are zero, and more of them the larger σ² is. The
+    components are those of C: eigenvectors of :math:`W^{1/2}KW^{1/2}` over the points of positive
+    weight. New rows are compared with these points only.
 
-    Points and rows are centred alike: by the rows' mean, which is all rows', so that the points
-    that are left are centred by its projection on their span. `explained_variance_` is the rows'
-    variance along each axis, not the model's.
+    Points and rows are centered alike, by the mean of all rows; the points of positive weight are
+    centered by its projection on their span. `explained_variance_` is the variance of the rows, not
+    of the model.
 
-    A step towards the largest likelihood is Newton's within w ≥ 0, or Fisher's scoring, and takes
-    the cube of the number of candidates; a step that lowers the likelihood is not taken, but the
-    fast step of the source, or its EM step. Candidates are all rows up to 2000, or a pool of them.
+    A step toward the largest likelihood is a Newton or Fisher scoring step within w ≥ 0, which
+    costs the cube of the number of candidates; if it would lower the likelihood, the fast step of
+    the paper or its EM step is taken instead. Candidates are all rows, or a pool of up to 2000.
 
     The likelihood may have several maxima, and rounding can decide which of them a search finds:
-    of all methods, this one may return other points for another block size.
+    unlike other methods, this one may return other points for another block size.
 
     Parameters
     ----------
     n_basis : int, float or None
-        Points to be left, or, below 1, their share of the rows: σ² is searched for. Where no σ²
-        leaves as many, the nearest number is, which a note in the certificate says, and a warning
-        where it is far off. None, where σ² is too: 100, or a quarter of the rows if that is less,
-        or four for every axis if that is more.
+        Number of points of positive weight or, below 1, their share of the rows; σ² is searched
+        for. If no σ² gives this number, the nearest is taken, with a note in the certificate, and a
+        warning if it is far off. None, without σ²: 100, or a quarter of the rows if that is less,
+        or four per component if that is more.
     sigma2 : float or None
-        Variance of the noise in every direction; in the units of `explained_variance_`.
-    select : str, Landmarks, points or numbers of rows
-        How candidates are chosen where they are not all rows; or the candidates themselves.
+        Variance of the noise in every direction, in the units of `explained_variance_`.
+    select : str, Landmarks, points or indices of rows
+        How candidates are chosen if they are not all rows; or the candidates themselves.
     pool : int or None
-        Number of candidates. None: all rows, 2000 at most, and what half the memory holds.
+        Number of candidates. None: all rows, at most 2000, within half of the memory.
     update : {"newton", "fast", "em"}
-        "fast" and "em" take the source's steps alone: they come to the same weights, slowly.
+        "fast" and "em" take only the steps of the paper: they reach the same weights, slowly.
     max_iter : int
-        The most steps for one σ².
+        Maximum number of steps for one σ².
     tol : float
-        How far from 1 may be :math:`\varphi_i^TC^{-1}SC^{-1}\varphi_i/
-        (N\varphi_i^TC^{-1}\varphi_i)`, of points that are left; and above 1, of others.
+        Tolerance of :math:`\varphi_i^TC^{-1}SC^{-1}\varphi_i/(N\varphi_i^TC^{-1}\varphi_i)`, which
+        is 1 at the maximum for points of positive weight, and at most 1 for others.
 
     References
     ----------
@@ -117,11 +122,10 @@ class Sparse(OnBasis):
 
     Notes
     -----
-    The more noise the fewer points are left, but for one more or less here and there: the
-    likelihood may have several maxima. Of rows that are all as far from each other, to a kernel
-    that is too narrow, either all are left or hardly any. Where the kernel's space has so few
-    dimensions r that r(r + 1)/2 is below the number of rows, weights of the largest likelihood
-    are many, and little noise leaves nearly all points.
+    More noise leaves fewer points, give or take one: the likelihood may have several maxima. If
+    all rows are equally far from each other, for a kernel that is too narrow, either all are left
+    or hardly any. If the feature space has so few dimensions r that r(r + 1)/2 is below the number
+    of rows, many weights attain the largest likelihood, and little noise leaves nearly all points.
 
     Examples
     --------
@@ -158,9 +162,10 @@ class Sparse(OnBasis):
         p, m = self.candidates(n, size.k), self.points(n, size.k)
         products = 2.0 * n * (p + m) * d + 3.0 * n * p * p + float(n) * m * m
         products += _STEPS * 4.0 * p**3
-        memory = 8.0 * _HELD * p * p + _BLOCKS
+        memory = 8.0 * _MATRICES * p * p + _BLOCKS
         if p < n:
-            products, memory = products + rule.work(n, d, p), memory + rule.memory(n, d, p)
+            selection = rule.cost(n, d, p)
+            products, memory = products + selection.work, memory + selection.memory
         return Cost(2, products, _STEPS * float(p) ** 3, memory)
 
     def shrink(self, size: Size, room: float) -> Self | None:
@@ -174,10 +179,9 @@ class Sparse(OnBasis):
         return None if pool is None else self.with_params(pool=pool)
 
     def suggestion(self, size: Size, room: float) -> str | None:
-        found = self.shrink(size, room)
-        if self.pool is None or found is None:
+        if self.pool is None:
             return super().suggestion(size, room)
-        return f"method={found!r} fits"
+        return Method.suggestion(self, size, room)
 
     @property
     def remedy(self) -> str:
@@ -189,36 +193,35 @@ class Sparse(OnBasis):
         if self.n_basis is not None:
             return basis_size(self.n_basis, n)
         p = self.candidates(n, k)
-        return p if self.sigma2 is not None else min(p, _usual(n, k))
+        return p if self.sigma2 is not None else min(p, _default_points(n, k))
 
     def candidates(self, n: int, k: int | None) -> int:
-        """Return how many candidates there are, of n rows and for k axes."""
+        """Return the number of candidates, for n rows and k components."""
         if isinstance(self.rule, Given):
             return len(self.rule)
         if self.pool is not None:
             check_whole(self, "pool")
             return min(n, int(self.pool))
-        least = _usual(n, k) if self.n_basis is None else basis_size(self.n_basis, n)
-        room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _HELD))
-        return min(n, max(least, min(_MOST, room)))
+        least = _default_points(n, k) if self.n_basis is None else basis_size(self.n_basis, n)
+        room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _MATRICES))
+        return min(n, max(least, min(_CANDIDATES, room)))
 
     def fit(self, problem: Problem) -> Axes:
         self._check()
         problem = prepare(problem)
         basis = self.basis(problem)
         with serial_blas():
-            model, among = modelled(problem, basis)
-            fit = None if model is None else self._fitted(problem, model)
+            model, distinct = noise_model(problem, basis)
+            fit = None if model is None else self._most_likely(problem, model)
         if fit is None:  # no row differs from the mean
-            only = fit_landmarks(problem, _part(problem, basis, [0]))
-            return _sparse_axes(only, np.ones(1), fit, ())
-        landmarks = fit_landmarks(problem, _part(problem, basis, among[fit.kept]))
+            return _sparse_axes(problem, basis, np.zeros(1, int), np.ones(1), None, ())
+        points, weights = distinct[fit.support], fit.weights[fit.support]
         notes = self._notes(problem, basis, fit)
-        return _sparse_axes(landmarks, fit.weights[fit.kept], fit, notes)
+        return _sparse_axes(problem, basis, points, weights, fit, notes)
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, weights, rule = weighted_rows(problem), problem.source.weights, self.rule
+        n, rule = weighted_rows(problem), self.rule
         wanted = problem.n_components
         if isinstance(rule, Given):
             basis = rule.select(problem)
@@ -228,12 +231,12 @@ class Sparse(OnBasis):
         require(self, "pool", m <= p, f"at least the {m} points to be left")
         require_points(problem.n_leading, m)
         if p == n:
-            return taken(problem, np.arange(n) if weights is None else np.flatnonzero(weights > 0))
+            return row_basis(problem, weighted_row_indices(problem))
         rule.check(problem)
         return rule.select(problem, p)
 
     def _check(self) -> None:
-        """Refuse parameters that have no meaning."""
+        """Refuse invalid parameters."""
         if self.sigma2 is not None:
             check_positive(self, "sigma2")
             left_out = self.n_basis is None
@@ -245,120 +248,119 @@ class Sparse(OnBasis):
         check_nonnegative(self, "tol")
         require(self, "update", self.update in UPDATES, f"one of {', '.join(UPDATES)}")
 
-    def _fitted(self, problem: KernelProblem, model: NoiseModel) -> Fit:
-        """Find the weights, of the noise that is given or of that which leaves enough points."""
-        how: dict[str, Any] = {
+    def _most_likely(self, problem: KernelProblem, model: NoiseModel) -> NoiseFit:
+        """Find the weights, for the given noise or for that which leaves the wanted points."""
+        options: dict[str, Any] = {
             "update": self.update,
             "max_iter": int(self.max_iter),
             "tol": float(self.tol),
         }
         if self.sigma2 is None:
-            k = problem.n_components
-            return sought(model, self.points(weighted_rows(problem), k), **how)
+            n_points = self.points(weighted_rows(problem), problem.n_components)
+            return search_noise(model, n_points, **options)
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
             raise ValueError(
-                f"Sparse: sigma2={self.sigma2!r} leaves no point: the rows' mean square along "
-                f"none of them is above {most:.4g}. Take less, or give n_basis instead."
+                f"Sparse: sigma2={self.sigma2!r} leaves no point: the mean square of the rows is "
+                f"above {most:.4g} along none of them. Use a smaller sigma2, or n_basis instead."
             )
-        fit = highest(model.of(float(self.sigma2) / model.unit), **how)
-        left, wanted = len(fit.kept), problem.n_leading
+        fit = most_likely(model.with_noise(float(self.sigma2) / model.unit), **options)
+        left, wanted = len(fit.support), problem.n_leading
         if wanted is not None and wanted > left:
             raise ValueError(
                 f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and {wanted} "
-                f"components do not fit their span. Take less, or give n_basis instead."
+                f"components do not fit their span. Use a smaller sigma2, or n_basis instead."
             )
         return fit
 
-    def _notes(self, problem: KernelProblem, basis: Basis, fit: Fit) -> tuple[str, ...]:
-        n, p, m = problem.source.shape[0], len(basis), len(fit.kept)
-        those = "all rows" if p == n else f"{p} candidates of {n} rows"
+    def _notes(self, problem: KernelProblem, basis: Basis, fit: NoiseFit) -> tuple[str, ...]:
+        """Describe the result; warn if it is far from what was asked for."""
+        n, p, m = problem.source.shape[0], len(basis), len(fit.support)
+        candidates = "all rows" if p == n else f"{p} candidates of {n} rows"
         if isinstance(self.rule, Given):
-            those = f"the {p} candidates given"
+            candidates = f"the {p} candidates given"
         elif p < n:
-            those += f", chosen by {self.rule.name},"
+            candidates += f", chosen by {self.rule.name},"
         notes = [
-            f"Of {those} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
+            f"Of {candidates} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
             f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
         wanted = None if self.n_basis is None else basis_size(self.n_basis, weighted_rows(problem))
         if wanted is not None and wanted != m:
-            said = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
-            notes.append(said)
+            note = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
+            notes.append(note)
             if abs(m - wanted) > max(1.0, _FAR * wanted):
-                warn(f"Sparse: {said} A wider kernel, or method='subset', may do.")
-        if fit.violation > max(float(self.tol), _ROUNDED):
+                warn(f"Sparse: {note} Try a wider kernel, or method='subset'.")
+        if fit.violation > max(float(self.tol), _ROUNDING):
             off = f"the conditions of a maximum are off by {fit.violation:.1e}"
             notes.append(f"The likelihood is not the largest yet: {off}.")
             warn(
-                f"Sparse stopped before the likelihood was largest: {off}. Take more steps than "
-                f"max_iter={self.max_iter}, or a larger tol than {self.tol}.",
+                f"Sparse stopped before the likelihood was largest: {off}. Increase "
+                f"max_iter={self.max_iter}, or tol={self.tol}.",
                 ConvergenceWarning,
             )
         return tuple(notes)
 
 
-def _usual(n: int, k: int | None) -> int:
-    return max(1, min(_USUAL, n // 4), _EACH * (k or 0))
+def _default_points(n: int, k: int | None) -> int:
+    return max(1, min(_POINTS, n // 4), _POINTS_PER_COMPONENT * (k or 0))
 
 
-def modelled(problem: KernelProblem, basis: Basis) -> tuple[NoiseModel | None, Any]:
-    """Return the model of the rows by these candidates, and which of them are its points.
+def noise_model(
+    problem: KernelProblem, basis: Basis
+) -> tuple[NoiseModel | None, np.ndarray[Any, Any]]:
+    """Return the model of the rows, its noise not yet set, and which candidates are its points.
 
-    Those that are the mean, or stand there twice, are not. The noise is yet to be set. No model
-    where the rows are all the same.
+    Candidates at the mean and duplicates are left out. None if all rows are the same.
     """
     source, span = problem.source, Span(problem.kernel, basis, problem.source)
-    white = like(span.whitener, source.reference)
-    rank = span.rank
-    # Coordinates are summed, not kernels: a direction's digits are lost when it is divided later.
-    seen = (
+    whitener, rank = like(span.whitener, source.reference), span.rank
+    # Moments of coordinates, not of kernel values: whitening these later would lose digits.
+    moments = (
         span.features(source, np.float64)
-        .map(lambda block: block.rows @ white, rank, np.float64)
+        .map(lambda block: block.rows @ whitener, rank, np.float64)
         .fold(Moments(rank, source.reference, np.float64, center=problem.center))
     )
-    if not is_finite(seen.scatter):
+    if not is_finite(moments.scatter):
         raise ValueError(
             f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
             f"kernel's parameters."
         )
-    points = span.matrix @ span.whitener - seen.mean * problem.center
-    among = _different(points, np.abs(np.diag(span.matrix)))
-    if not len(among):
-        return None, among
-    return model_of(points[among], np.asarray(seen.scatter), seen.weight), among
-
-
-def _different(points: Matrix, own: Vector) -> Any:
-    """Return which points are neither zero nor the same as one before."""
+    points = span.matrix @ span.whitener - moments.mean * problem.center
+    scale = np.abs(np.diag(span.matrix))
     squares = np.einsum("ij,ij->i", points, points)
-    apart = squares + squares[:, None] - 2.0 * (points @ points.T)
-    first = np.argmax(apart <= _SAME * np.maximum(own, own[:, None]), axis=1)
-    return np.flatnonzero((first == np.arange(len(points))) & (squares > _SAME * own))
-
-
-def _part(problem: KernelProblem, basis: Basis, those: Any) -> Basis:
-    """Return some points of a basis."""
-    if basis.at is not None:
-        return taken(problem, basis.at[those])
-    return Basis(as_source(basis.points).take(those))
+    distances = squares + squares[:, None] - 2.0 * (points @ points.T)
+    first = np.argmax(distances <= _SAME * np.maximum(scale, scale[:, None]), axis=1)
+    distinct = np.flatnonzero((first == np.arange(len(points))) & (squares > _SAME * scale))
+    if not len(distinct):
+        return None, distinct
+    scatter = np.asarray(moments.scatter)
+    return NoiseModel.of_scatter(points[distinct], scatter, moments.weight), distinct
 
 
 def _sparse_axes(
-    found: LandmarkFit, weights: Vector, fit: Fit | None, notes: tuple[str, ...]
+    problem: KernelProblem,
+    basis: Basis,
+    points: np.ndarray[Any, Any],
+    weights: Vector,
+    fit: NoiseFit | None,
+    notes: tuple[str, ...],
 ) -> Axes:
-    """Return the components of weighted points, about the mean's projection on their span."""
-    mean_coef = found.mean_coef * found.problem.center
-    _, components = weighted_components(found.span.matrix, weights, mean_coef, 1.0)
-    values = np.einsum("ij,ij->j", components, found.covariance @ components)
-    k = found.choose(values)
-    values, components = values[:k], components[:, :k]
-    evidence = found.evidence(values, components, found.sample(k, SAMPLE_ROWS)).annotated(*notes)
-    plain = found.projection(values, components)
+    """Return the components of weighted candidates, about the projection of the mean."""
+    if basis.at is not None:
+        landmarks = row_basis(problem, basis.at[points])
+    else:
+        landmarks = Basis(as_source(basis.points).take(points))
+    fitted = fit_landmarks(problem, landmarks)
+    mean_coef = fitted.mean_coef * problem.center
+    _, components = weighted_components(fitted.span.matrix, weights, mean_coef, 1.0)
+    values = np.einsum("ij,ij->j", components, fitted.covariance @ components)
+    k = fitted.choose(values)
+    axes = fitted.axes(values[:k], components[:, :k], fitted.sample(k, SAMPLE_ROWS))
     projection = SparseProjection(
-        **{part.name: getattr(plain, part.name) for part in fields(plain)},
+        **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
         weights=weights,
         noise=0.0 if fit is None else fit.noise,
         likelihood=0.0 if fit is None else fit.likelihood,
     )
-    return Axes(projection, evidence)
+    return Axes(projection, axes.evidence.annotated(*notes))

@@ -1,0 +1,278 @@
+"""AnnData files, `.h5ad`: the matrix X or a layer, names from var, columns from obs.
+
+Read with h5py: to import anndata takes two seconds, and it follows links to other files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mercer.arrays import working_dtype
+from mercer.config import get_config
+from mercer.data.errors import FileError, FileGuard, file_errors, format_names
+from mercer.data.files.arrays import (
+    check_filled,
+    hdf5_rows,
+    open_hdf5,
+    read_hdf5,
+    sparse_source,
+)
+from mercer.data.files.columns import Request, assign_roles, find_column
+from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
+from mercer.data.source import Source
+from mercer.data.sparse import require_inside
+from mercer.messages import format_parameter, warn
+from mercer.progress import Tick
+
+Values = npt.NDArray[Any]
+
+
+def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read X, or another matrix (`x.h5ad::layers/counts`); labels and the like come from obs."""
+    part = request.part.strip("/") or "X"
+    if part not in ("X", "raw/X") and not part.startswith("layers/"):
+        return read_hdf5(paths, root, request, tick)
+    with file_errors(request.path, "AnnData"), open_hdf5(root) as file:
+        X = _matrix(file, part, request)
+        n, d = _shape(X, request)
+        names = _names(file["raw"] if part == "raw/X" else file, d, request)
+        features: Sequence[int] = range(d)
+        if request.columns is not None or request.drop:
+            chosen = Request(request.path, columns=request.columns, drop=request.drop)
+            features = assign_roles(names, chosen).features
+        obs = _member(file, "obs", request) if "obs" in file else {}
+        index = _text(getattr(obs, "attrs", {}).get("_index", "_index"))
+        own = request.id if request.id is not None else index if index in obs else None
+        extra = {name: _obs(obs, name, n, request) for name in _wanted(obs, own, request)}
+        weights = None if request.weights is None else _obs(obs, request.weights, n, request)
+        if weights is not None and weights.dtype.kind not in "fiub":
+            raise FileError(f"{request.path}: {request.weights!r} of obs is not numbers.")
+        source = _rows(root, X, (n, d), features, request)
+    tick(root.stat().st_size)
+    used = set(features)
+    return make_table(
+        request,
+        source,
+        [names[i] for i in features],
+        extra=extra,
+        weights=weights,
+        dropped=[name for i, name in enumerate(names) if i not in used],
+        id=own,
+    )
+
+
+def _member(group: Any, path: str, request: Request) -> Any:
+    """Return a member of a group; refuse one in another file, or one that is not filled."""
+    for name in path.split("/"):
+        link = group.get(name, getlink=True)
+        if link is None:
+            raise FileError(f"{request.path} has no {group.name.rstrip('/')}/{name}.")
+        if type(link).__name__ == "ExternalLink":
+            raise FileError(
+                f"{request.path}: {name} is a link to another file, which is not followed."
+            )
+        group = group[name]
+        if hasattr(group, "is_virtual") and (group.is_virtual or group.external):
+            raise FileError(f"{request.path}: {name} lies in other files, which are not read.")
+        if getattr(group, "shape", None) is not None:
+            check_filled(group, group.id.get_storage_size(), request)
+    return group
+
+
+def _matrix(file: Any, part: str, request: Request) -> Any:
+    if "X" not in file and "var" not in file:
+        raise FileError(
+            f"{request.path} has no /X: not an AnnData file. Read other HDF5 with "
+            f"{format_parameter('format', 'h5')}."
+        )
+    if part not in file:
+        layers = [f"layers/{name}" for name in sorted(file["layers"])] if "layers" in file else []
+        there = [*(["X"] if "X" in file else []), *layers]
+        raise FileError(
+            f"{request.path}: there is no {part!r}. Its matrices are {format_names(there)}."
+        )
+    return _member(file, part, request)
+
+
+def _shape(X: Any, request: Request) -> tuple[int, int]:
+    shape = tuple(X.shape if hasattr(X, "shape") else map(int, X.attrs.get("shape", ())))
+    if len(shape) != 2 or min(shape) < 1:
+        raise FileError(f"{request.path}: X has shape {shape}, not rows and columns.")
+    return int(shape[0]), int(shape[1])
+
+
+def _rows(
+    path: Path, X: Any, shape: tuple[int, int], features: Sequence[int], request: Request
+) -> Source:
+    """Return rows of X: in memory if they fit, else in the file if that goes by rows."""
+    import scipy.sparse
+
+    if hasattr(X, "shape"):
+        return hdf5_rows(path, X, request, features)
+    kind = _text(X.attrs.get("encoding-type", "")).removesuffix("_matrix")
+    if kind not in ("csr", "csc"):
+        raise FileError(f"{request.path}: X is encoded as {kind!r}, which is not known.")
+    parts = [_member(X, name, request) for name in ("data", "indices", "indptr")]
+    needed = 3 * sum(part.size * part.dtype.itemsize for part in parts)
+    if kind == "csr" and needed > get_config().budget:
+        return CSRRows(path, X, shape, request, features)
+    check_file_memory(request.path, needed)
+    matrix = getattr(scipy.sparse, f"{kind}_array")(tuple(part[:] for part in parts), shape=shape)
+    return select_columns(sparse_source(matrix, request), features)
+
+
+class CSRRows(Source):
+    """Rows of a CSR matrix in an HDF5 file; only the row pointers are in memory."""
+
+    sparse = True
+    uneven = True
+    waits = True
+
+    def __init__(
+        self,
+        path: Path,
+        group: Any,
+        shape: tuple[int, int],
+        request: Request,
+        columns: Sequence[int],
+    ) -> None:
+        data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+        if data.dtype.kind not in "fiub":
+            raise FileError(f"{request.path} holds dtype {data.dtype}, not real numbers.")
+        self.path, self.group, self.label = path, group.name, (request.path, "AnnData")
+        self.stored, self.columns = shape, None
+        if list(columns) != list(range(shape[1])):
+            self.columns = np.asarray(columns)
+        self.shape = (shape[0], len(columns))
+        self.dtype = working_dtype(data.dtype)
+        self.indptr = indptr[:].astype(np.int64)
+        self.guard = FileGuard([path])
+        ordered = len(self.indptr) == shape[0] + 1 and self.indptr[0] == 0
+        ordered = ordered and not np.any(np.diff(self.indptr) < 0)
+        alike = data.ndim == 1 and data.shape == indices.shape and indices.dtype.kind in "iu"
+        if not ordered or not alike or len(data) < self.indptr[-1]:  # reading would follow them
+            raise FileError(f"{request.path}: data, indices and indptr of X do not fit its shape.")
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries."""
+        return int(self.indptr[-1])
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in the longest of a few parts, twice: as stored, and sorted."""
+        n = self.shape[0]
+        cuts = np.linspace(0, n, min(n, 64) + 1).astype(np.int64)
+        longest = np.max(np.diff(self.indptr[cuts]) / np.maximum(1, np.diff(cuts)))
+        return int(2 * 20 * longest) + 8
+
+    @property
+    def held_bytes(self) -> int:
+        return int(self.indptr.nbytes)
+
+    def read(self, start: int, stop: int) -> Any:
+        import scipy.sparse
+
+        self.guard.check(self.path)
+        pointers = self.indptr[start : stop + 1]
+        part = slice(int(pointers[0]), int(pointers[-1]))
+        with file_errors(*self.label), open_hdf5(self.path, self.group) as group:
+            entries = group["data"][part].astype(self.dtype, copy=False), group["indices"][part]
+            shape = (stop - start, self.stored[1])
+            require_inside(*entries, pointers - pointers[0], shape)
+            rows = scipy.sparse.csr_array((*entries, pointers - pointers[0]), shape=shape)
+        if self.columns is not None:
+            rows = rows[:, self.columns]
+        if not rows.has_canonical_format:  # an entry stored in parts cannot be squared
+            rows.sum_duplicates()
+        return rows
+
+    def whole(self) -> Any:
+        return self.read(0, self.shape[0])
+
+    def _take(self, at: Values) -> Values:
+        out = np.empty((len(at), self.shape[1]), self.dtype)
+        for i, row in enumerate(at.tolist()):
+            out[i] = self.read(row, row + 1).toarray()[0]
+        return out
+
+
+def _names(file: Any, count: int, request: Request) -> list[str]:
+    """Return the names in var, made unique as AnnData does."""
+    var = _member(file, "var", request)
+    if hasattr(var, "shape"):
+        raise FileError(
+            f"{request.path} was written by AnnData before 0.7. Write it again with a later one."
+        )
+    index = _member(var, _text(var.attrs.get("_index", "_index")), request)
+    names = [_text(value) for value in index[:]]
+    if len(names) != count:
+        raise FileError(f"{request.path}: var names {len(names)} columns, and X has {count}.")
+    twice = sum(n > 1 for n in Counter(names).values())
+    if twice:
+        warn(f"{request.path}: {twice} names in var occur more than once; they get a number.")
+    taken, number = set(names), Counter[str]()
+    for i, name in enumerate(names):
+        own = name
+        while number[name] and own in taken:
+            own = f"{name}-{number[name]}"
+            number[name] += own in taken
+        number[name] += 1
+        taken.add(own)
+        names[i] = own
+    return names
+
+
+def _wanted(obs: Any, own: str | None, request: Request) -> list[str]:
+    """Return the columns of obs that are wanted: row names, labels, those to keep."""
+    wanted = [name for name in (own, request.label) if name is not None]
+    for name in request.keep:
+        matches = [other for other in obs if fnmatchcase(other, name)]
+        wanted += [name] if name in obs or not matches else matches
+    wanted += [name for name in request.optional if name in obs]
+    return list(dict.fromkeys(wanted))
+
+
+def _obs(obs: Any, name: str, n: int, request: Request) -> Values:
+    """Return a column of obs: numbers, texts or categories."""
+    find_column(name, {key: i for i, key in enumerate(obs) if key[:2] != "__"}, request.path)
+    column, before = _member(obs, name, request), f"__categories/{name}"  # until AnnData 0.7
+    if hasattr(column, "shape") and before in obs:
+        values = _decode(column[:], _member(obs, before, request)[:])
+    elif hasattr(column, "shape"):
+        values = np.asarray(column[:])
+    elif "codes" in column:
+        codes, categories = (_member(column, key, request)[:] for key in ("codes", "categories"))
+        values = _decode(codes, categories)
+    else:
+        values, mask = (_member(column, key, request)[:] for key in ("values", "mask"))
+        values = _decode(np.where(mask, -1, np.arange(len(values))), values)
+    if values.shape != (n,):
+        raise FileError(f"{request.path}: {name!r} of obs has shape {values.shape}, not ({n},).")
+    return values if values.dtype.kind in "fiub" else _texts(values)
+
+
+def _decode(codes: Values, categories: Values) -> Values:
+    """Return the category of every code; a negative code is a missing entry."""
+    if np.any(codes >= len(categories)):
+        raise FileError("codes point past the categories")
+    numbers = categories.dtype.kind in "fiub"
+    values = categories if numbers else _texts(categories)
+    if np.any(codes < 0):
+        values = np.append(values.astype(float if numbers else object), [np.nan if numbers else ""])
+    return values[codes]
+
+
+def _texts(values: Values) -> Values:
+    return np.array([_text(value) for value in values] + [None], dtype=object)[:-1]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,217 @@
+"""Compiled updates of the kernel Hebbian algorithm, one row after another.
+
+The products lt(yyᵀ)A are running sums over the components: an update costs O(nr). This module
+imports numba, and is imported when the first rows are learned.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mercer.arrays import Matrix, Vector
+
+Ints = npt.NDArray[Any]
+
+# Sums may be reordered, which allows vector instructions. The helpers are inlined: linked, they
+# would round differently when they come from the cache than when they are compiled.
+_FAST = {"reassoc", "contract"}
+# Largest change of a log-gain in one update, and the range of log-gains.
+_RHO_CHANGE, _RHO_MIN, _RHO_MAX = math.log(2.0), -2.0, 12.0
+# Largest product of gain and squared scores; an update with more than 1 would overshoot.
+_MAX_STEP = 0.5
+# Largest ratio of the squared norms of B and A.
+_MAX_SLOPE = 100.0
+# Eigenvalues count as at least this share of their norm.
+_FLOOR = 1e-8
+
+
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
+def _dot(a: Vector, b: Vector) -> float:
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
+def _squared_eigenvalue(v: Vector, a: Vector) -> float:
+    """Return ‖v‖²/‖a‖² with v = K'a: the squared eigenvalue near a (Günter et al. 2007, (20))."""
+    above, below = 0.0, 0.0
+    for j in range(a.size):
+        above += v[j] * v[j]
+        below += a[j] * a[j]
+    return above / below if below > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
+def _set_gains(kind: int, eta: float, squares: Vector, c: Vector) -> None:
+    """Write the gain of each component: η for all, or η‖λ‖/λ_i (their (22))."""
+    norm = 0.0
+    for i in range(c.size):
+        norm += squares[i]
+    norm = math.sqrt(norm)
+    for i in range(c.size):
+        c[i] = eta
+        if kind > 0 and norm > 0.0:
+            c[i] *= norm / max(math.sqrt(squares[i]), _FLOOR * norm)
+
+
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
+def _learn_log_gains(
+    mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, sums: Vector
+) -> None:
+    """Add μ diag(ΓK'Bᵀ) to the log-gains; z = Bk' (their (32))."""
+    sums[:] = 0.0
+    for i in range(y.size):
+        v, b = V[i], B[i]
+        inner = 0.0
+        for j in range(sums.size):
+            sums[j] += y[i] * v[j]
+            inner += sums[j] * b[j]
+        change = mu * y[i] * (z[i] - inner)
+        rho[i] += min(max(change, -_RHO_CHANGE), _RHO_CHANGE)
+        rho[i] = min(max(rho[i], _RHO_MIN), _RHO_MAX)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _limit_gains(c: Vector, y: Vector) -> int:
+    """Lower gains with which the update would overshoot; return 1 if there were any."""
+    squares, limited = 0.0, 0
+    for i in range(y.size):
+        squares += y[i] * y[i]
+        if c[i] * squares > _MAX_STEP:
+            c[i] = _MAX_STEP / squares
+            limited = 1
+    return limited
+
+
+@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
+def _update_slopes(
+    xi: float, c: Vector, y: Vector, z: Vector, A: Matrix, B: Matrix, both: Vector, sums: Vector
+) -> None:
+    """Update B = ∂A/∂ρ, except for the term of the row itself (their (37)).
+
+    B would grow without bound while components are far from unit length; its norm is limited.
+    """
+    both[:] = 0.0
+    sums[:] = 0.0
+    for i in range(y.size):
+        a, b = A[i], B[i]
+        norm_a, norm_b = 0.0, 0.0
+        for j in range(sums.size):
+            sums[j] += y[i] * a[j]
+            both[j] += y[i] * (a[j] + xi * b[j]) + xi * z[i] * a[j]
+            b[j] = xi * b[j] - c[i] * (y[i] * both[j] + xi * z[i] * sums[j])
+            norm_a += a[j] * a[j]
+            norm_b += b[j] * b[j]
+        if norm_b > _MAX_SLOPE * norm_a:
+            b *= math.sqrt(_MAX_SLOPE * norm_a / norm_b)
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def update_coefficients(
+    K: Matrix,
+    at: Ints,
+    rows: Ints,
+    A: Matrix,
+    V: Matrix,
+    B: Matrix,
+    rho: Vector,
+    travel: Vector,
+    gain: tuple[int, float, float, float, float],
+    t: int,
+) -> int:
+    """Update A ← A + η(y e_tᵀ − lt(yyᵀ)A), and V = AK' with it, for every row of `rows`.
+
+    K[at[s]] is the row of K' for rows[s]. `gain` contains the kind, η₀, τ, μ and ξ; `travel` sums
+    η_i y_i². Returns the number of updates with limited gains.
+    """
+    kind, eta, tau, mu, xi = gain
+    r, n = A.shape
+    y, z, c, squares = np.empty(r), np.zeros(r), np.empty(r), np.empty(r)
+    sums, others = np.empty(n), np.empty(n)
+    limited = 0
+    for i in range(r):
+        squares[i] = _squared_eigenvalue(V[i], A[i])
+    for s in range(rows.size):
+        row, k = rows[s], K[at[s]]
+        for i in range(r):
+            y[i] = V[i, row]
+        _set_gains(kind, eta * tau / (t + s + tau), squares, c)
+        if kind > 1:
+            for i in range(r):
+                z[i] = _dot(B[i], k)
+            _learn_log_gains(mu, y, z, V, B, rho, sums)
+            for i in range(r):
+                c[i] *= math.exp(rho[i])
+        limited += _limit_gains(c, y)
+        if kind > 1:
+            _update_slopes(xi, c, y, z, A, B, others, sums)
+            for i in range(r):
+                B[i, row] += c[i] * (y[i] + xi * z[i])
+        sums[:] = 0.0
+        others[:] = 0.0
+        for i in range(r):
+            a, v, e = A[i], V[i], c[i] * y[i]
+            travel[i] += e * y[i]
+            for j in range(n):
+                sums[j] += y[i] * a[j]
+                others[j] += y[i] * v[j]
+                a[j] -= e * sums[j]
+                v[j] += e * (k[j] - others[j])
+            a[row] += e
+            if kind > 0:
+                squares[i] = _squared_eigenvalue(v, a)
+    return limited
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def update_components(
+    F: Matrix,
+    W: Matrix,
+    B: Matrix,
+    rho: Vector,
+    travel: Vector,
+    squares: Vector,
+    gain: tuple[int, float, float, float, float],
+    t: int,
+) -> int:
+    """Update W ← W + η(y fᵀ − lt(yyᵀ)W), y = Wf, for every row f of orthonormal coordinates.
+
+    `squares` are the squared eigenvalues; the other arguments are as above.
+    """
+    kind, eta, tau, mu, xi = gain
+    r, p = W.shape
+    y, z, c = np.empty(r), np.zeros(r), np.empty(r)
+    sums, others = np.empty(p), np.empty(p)
+    limited = 0
+    for s in range(F.shape[0]):
+        f = F[s]
+        for i in range(r):
+            y[i] = _dot(W[i], f)
+            if kind > 1:
+                z[i] = _dot(B[i], f)
+        _set_gains(kind, eta * tau / (t + s + tau), squares, c)
+        if kind > 1:
+            _learn_log_gains(mu, y, z, W, B, rho, sums)
+            for i in range(r):
+                c[i] *= math.exp(rho[i])
+        limited += _limit_gains(c, y)
+        if kind > 1:
+            _update_slopes(xi, c, y, z, W, B, others, sums)
+            for i in range(r):
+                for j in range(p):
+                    B[i, j] += c[i] * (y[i] + xi * z[i]) * f[j]
+        sums[:] = 0.0
+        for i in range(r):
+            w, e = W[i], c[i] * y[i]
+            travel[i] += e * y[i]
+            for j in range(p):
+                sums[j] += y[i] * w[j]
+                w[j] += e * (f[j] - sums[j])
+    return limited

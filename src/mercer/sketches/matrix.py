@@ -1,0 +1,198 @@
+"""The d×q matrix of a sketch, which maps rows of d columns to rows of q."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import (
+    Array,
+    Matrix,
+    cast,
+    device,
+    empty,
+    is_finite,
+    is_foreign,
+    like,
+    namespace,
+    numpy_dtype,
+    working_dtype,
+)
+from mercer.config import get_config
+from mercer.data import Block, Search, Source, not_finite
+
+# Most rows and entries of a part of the matrix: 4 MiB in float64.
+_ROWS, _ENTRIES = 1024, 2**19
+
+_lock = threading.Lock()
+
+
+def stream(seed: int, number: int) -> np.random.Generator:
+    """Return the generator of one part, which does not depend on the parts before it."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,))))
+
+
+class SketchMatrix(ABC):
+    """A d×q matrix W, which maps rows x to xᵀW.
+
+    The matrix is the same, to the bit, for any block of rows, source and number of threads; the
+    results are the same to rounding.
+
+    Parameters
+    ----------
+    d, q : int
+        Number of columns of the rows, and of the result.
+    """
+
+    drops = False
+    """Whether some rows of the matrix are 0: a NaN in those columns would leave no trace."""
+
+    def __init__(self, d: int, q: int) -> None:
+        self.d, self.q = d, q
+        self.step = max(1, min(_ROWS, _ENTRIES // q))
+        self._cache: tuple[Any, Array] = (None, None)
+
+    @abstractmethod
+    def block(self, first: int, stop: int) -> Matrix:
+        """Return rows `first` to `stop` - 1; `step` divides `first`."""
+
+    def toarray(self, dtype: Any = np.float64) -> Array:
+        """Return the whole matrix."""
+        whole = np.empty((self.d, self.q), dtype)
+        for first in range(0, self.d, self.step):
+            stop = min(first + self.step, self.d)
+            whole[first:stop] = self.block(first, stop)
+        return whole
+
+    @property
+    def nbytes(self) -> int:
+        """Most bytes of it that are in memory while it is applied to float64 rows."""
+        whole = self.d * self.q * 8
+        return whole if whole <= get_config().budget // 4 else self.step * self.q * 8
+
+    def row_bytes(self, source: Source) -> int:
+        """Bytes needed for a row, besides the row itself and the result."""
+        return self.q * source.dtype.itemsize
+
+    def apply(self, rows: Any) -> Array:
+        """Return rows of q columns for rows of d, on their device and in their dtype.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d), or SciPy sparse matrix
+            Rows; the result is dense.
+        """
+        rows = self._checked(rows)
+        if hasattr(rows, "tocsr"):
+            return self._on_sparse(rows)
+        return self._on_host(rows) if isinstance(rows, np.ndarray) else self._on_device(rows)
+
+    def on(self, source: Source) -> Source:
+        """Return the rows of a source through the map, computed when they are read."""
+        self._check_columns(source.shape)
+
+        def mapped(block: Block) -> Array:
+            with np.errstate(invalid="ignore", over="ignore"):
+                rows = self.apply(block.rows)
+            if self.drops or not is_finite(rows):
+                search = Search()
+                search.add(block)
+                if search.found is not None or not is_finite(rows):
+                    raise not_finite(search.found, source)
+            return rows
+
+        extra, part = self.row_bytes(source), self.step * self.q * 8
+        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=part)
+
+    def _checked(self, rows: Any) -> Any:
+        if not is_foreign(rows) and not hasattr(rows, "tocsr"):
+            rows = np.asarray(rows)
+        self._check_columns(tuple(rows.shape))
+        dtype = working_dtype(numpy_dtype(rows) if not hasattr(rows, "tocsr") else rows.dtype)
+        if not hasattr(rows, "tocsr"):
+            return cast(rows, dtype)
+        csr = rows.tocsr().astype(dtype, copy=False)
+        # A part of the matrix takes the entries of its columns: they must be in order.
+        return csr if csr.has_sorted_indices else csr.sorted_indices()
+
+    def _check_columns(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 2 or shape[1] != self.d:
+            raise ValueError(
+                f"the rows have shape {shape}, but the map takes rows of {self.d} columns. Fit it "
+                f"to rows of the same columns."
+            )
+
+    def _parts(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
+        """Yield the matrix in parts: in memory if it fits, else computed each time."""
+        whole = self._whole(reference, dtype)
+        for first in range(0, self.d, self.step):
+            part = slice(first, min(first + self.step, self.d))
+            if whole is not None:
+                yield part, whole[part, :]
+            else:
+                yield part, like(self.block(part.start, part.stop), reference, dtype)
+
+    def _whole(self, reference: Array, dtype: Any) -> Array:
+        """Return the matrix on the device of `reference`, computed once; None if too large."""
+        if self.d * self.q * np.dtype(dtype).itemsize > get_config().budget // 4:
+            return None
+        place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
+        with _lock:
+            if self._cache[0] != place:  # one at a time: two would not fit
+                self._cache = (None, None)
+                self._cache = (place, like(self.toarray(dtype), reference))
+            return self._cache[1]
+
+    def _on_host(self, rows: Array) -> Array:
+        # In parts even if the matrix is in memory: the same bits as if it were not.
+        out = np.zeros((rows.shape[0], self.q), rows.dtype)
+        product = np.empty_like(out)
+        for at, part in self._parts(rows, rows.dtype):
+            out += np.matmul(rows[:, at], part, out=product)
+        return out
+
+    def _on_sparse(self, rows: Any) -> Array:
+        from mercer.sketches.loops import add_products
+
+        out = np.zeros((rows.shape[0], self.q), rows.dtype)
+        csr, start = (rows.indptr, rows.indices, rows.data), rows.indptr[:-1].copy()
+        for at, part in self._parts(out, rows.dtype):
+            add_products(csr, start, (at.start, at.stop), part, out)
+        return out
+
+    def _on_device(self, rows: Array) -> Array:
+        dtype = numpy_dtype(rows)
+        out = namespace(rows).zeros_like(empty((rows.shape[0], self.q), rows, dtype))
+        for at, part in self._parts(rows, dtype):
+            out = out + rows[:, at] @ part
+        return out
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_cache": (None, None)}  # can be computed again
+
+
+class IdentityMatrix(SketchMatrix):
+    """The identity matrix."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__(d, d)
+
+    @property
+    def nbytes(self) -> int:
+        return 0
+
+    def block(self, first: int, stop: int) -> Matrix:
+        return np.eye(stop - first, self.d, first)
+
+    def _on_host(self, rows: Array) -> Array:
+        return rows.copy()
+
+    def _on_sparse(self, rows: Any) -> Array:
+        return rows.toarray()
+
+    def _on_device(self, rows: Array) -> Array:
+        return namespace(rows).asarray(rows, copy=True)
