@@ -37,11 +37,11 @@ def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
     median = RBF.from_median(X).gamma
     (note,) = notes(KernelPCA(5, kernel="rbf", gamma=1e5 * median, method=method), X)
     assert "close to the identity" in note
-    assert 'try gamma="median"' in note
+    assert "try gamma='median'" in note
     for factor in (1e-6, 1e-14):
         (note,) = notes(KernelPCA(2, kernel="rbf", gamma=factor * median, method=method), X)
         assert "close to constant" in note
-        assert 'try gamma="median"' in note
+        assert "try gamma='median'" in note
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_few_rows_equal_rows_and_other_kernels_are_not_judged():
     [
         (RBF(1e6), r"RBF.from_median(X)"),
         (Laplacian(1e6), r"Laplacian.from_median(X)"),
-        ("rbf(1e6)", 'kernel="rbf" with gamma="median"'),
+        ("rbf(1e6)", "kernel='rbf' with gamma='median'"),
         (Matern(1e-6), "choose a larger one"),
         (RationalQuadratic(1e-6, alpha=5.0), "choose a larger one"),
     ],
