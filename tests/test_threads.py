@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 
+import mercer
 from mercer import PCA, as_source, config_context, progress, threads
 from mercer.config import get_config
 from mercer.data import Search, Source
@@ -120,3 +121,15 @@ def test_the_same_sums_whatever_the_budget(workers):
         scatter = as_source(rows).fold(Moments(8, rows, np.float64)).scatter
     np.testing.assert_allclose(found.components_, wanted.components_, atol=1e-12)
     np.testing.assert_allclose(scatter, np.cov(rows.T) * 499, atol=1e-10)
+
+
+def test_settings_hold_in_every_thread():
+    seen = []
+    mercer.set_config(memory="1GiB")
+    try:
+        thread = threading.Thread(target=lambda: seen.append(mercer.get_config().memory))
+        thread.start()
+        thread.join()
+    finally:
+        mercer.set_config(memory=None)
+    assert seen == ["1GiB"]

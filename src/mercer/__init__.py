@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from mercer.config import config_context, get_config, set_config
     from mercer.data import Source, as_source
     from mercer.estimators.denoiser import Denoiser
+    from mercer.estimators.kernel_parameters import KernelScaleWarning
     from mercer.estimators.kernel_pca import KernelPCA
-    from mercer.estimators.kernel_scale import KernelScaleWarning
     from mercer.estimators.nearest import NearestProjection
-    from mercer.estimators.noises import SaltAndPepper
+    from mercer.estimators.noise import SaltAndPepper
     from mercer.estimators.novelty import NoveltyDetector
     from mercer.estimators.pca import PCA
     from mercer.estimators.subspace import SubspaceClassifier
@@ -61,11 +61,11 @@ _HOMES = {
     "ConvergenceWarning": "methods.base",
     "Denoiser": "estimators.denoiser",
     "KernelPCA": "estimators.kernel_pca",
-    "KernelScaleWarning": "estimators.kernel_scale",
+    "KernelScaleWarning": "estimators.kernel_parameters",
     "NearestProjection": "estimators.nearest",
     "NoveltyDetector": "estimators.novelty",
     "Plan": "planning",
-    "SaltAndPepper": "estimators.noises",
+    "SaltAndPepper": "estimators.noise",
     "Source": "data",
     "SubspaceClassifier": "estimators.subspace",
     "as_source": "data",

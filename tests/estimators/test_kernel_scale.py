@@ -27,8 +27,11 @@ def notes(model, X):
     return [str(one.message) for one in caught if issubclass(one.category, KernelScaleWarning)]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("table", TABLES)
+PAIRS = [(table, method) for i, table in enumerate(TABLES) for method in METHODS[i % 2 :: 2]]
+"""Half of the products: every table with every other method."""
+
+
+@pytest.mark.parametrize(("table", "method"), PAIRS)
 def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
     X = TABLES[table]
     median = RBF.from_median(X).gamma
@@ -41,13 +44,17 @@ def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
         assert "try gamma='median'" in note
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
-@pytest.mark.parametrize("factor", [0.1, 1, 5])
+@pytest.mark.parametrize(
+    ("table", "method", "kernel", "factor"),
+    [
+        (table, method, ("rbf", "laplacian")[(i + j) % 2], (0.1, 1, 5)[(i + 2 * j) % 3])
+        for i, table in enumerate(TABLES)
+        for j, method in enumerate(METHODS)
+    ],
+)
 def test_kernels_near_the_median_are_not(table, method, kernel, factor):
     X = StandardScaler().fit_transform(TABLES[table])
-    gamma = KernelPCA(2, kernel=kernel, gamma="median").fit(X).gamma_
+    gamma = KernelPCA(2, kernel=kernel, gamma="median", method="subset").fit(X).gamma_
     assert not notes(KernelPCA(5, kernel=kernel, gamma=factor * gamma, method=method), X)
 
 
@@ -75,7 +82,7 @@ def test_few_rows_equal_rows_and_other_kernels_are_not_judged():
     [
         (RBF(1e6), r"RBF.from_median(X)"),
         (Laplacian(1e6), r"Laplacian.from_median(X)"),
-        ("rbf(1e6)", 'kernel="rbf" with gamma="median"'),
+        ("rbf(1e6)", "kernel='rbf' with gamma='median'"),
         (Matern(1e-6), "choose a larger one"),
         (RationalQuadratic(1e-6, alpha=5.0), "choose a larger one"),
     ],

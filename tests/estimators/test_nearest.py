@@ -156,7 +156,7 @@ def test_bad_input(digits):
         (NearestProjection(n_neighbors=0), "n_neighbors"),
         (NearestProjection(n_neighbors=401), "n_neighbors=401, and X has 400 rows"),
         (NearestProjection(PCA(0)), "found no component"),
-        (NearestProjection(metric="precomputed"), "distances are those between scores"),
+        (NearestProjection(metric="precomputed"), "distances are computed from scores"),
         (NearestProjection(metric="nearest"), "Metric 'nearest' not valid"),
     ],
 )

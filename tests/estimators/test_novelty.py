@@ -278,13 +278,13 @@ def test_bad_rows(X, tmp_path):
     with pytest.raises(ValueError, match=r"shape \(5, 4, 4\).*X.reshape\(5, -1\)"):
         NoveltyDetector().fit(np.zeros((5, 4, 4)))
     np.save(tmp_path / "X.npy", X)
-    with pytest.raises(TypeError, match=r"cv=3 holds rows out.*cv=None"):
+    with pytest.raises(TypeError, match=r"cv=3 needs the rows in memory.*cv=None"):
         NoveltyDetector(cv=3).fit(tmp_path / "X.npy")
     with pytest.raises(TypeError, match="cannot split rows without labels"):
         NoveltyDetector(PCA(2), cv=StratifiedKFold(3)).fit(X)
-    with pytest.raises(ValueError, match="of rows held out"):
+    with pytest.raises(ValueError, match="of rows in a test fold"):
         NoveltyDetector(KernelPCA(2, kernel="precomputed"), cv=3).fit(X @ X.T)
-    with pytest.raises(ValueError, match="never holds out row 40"):
+    with pytest.raises(ValueError, match="no test fold with row 40"):
         NoveltyDetector(PCA(2), cv=[(np.arange(40, 80), np.arange(40))]).fit(X)
 
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import gen_batches
 
-from mercer import PCA, KernelPCA
-from mercer.methods import FrequentDirections, Hebbian, RandomFeatures, Subset
+from mercer import PCA, KernelPCA, config_context
+from mercer.methods import Covariance, FrequentDirections, Hebbian, RandomFeatures, Subset
 from tests.estimators.upstream import adapted, cases_in, load
 
 NOT_OURS = {
@@ -164,3 +164,20 @@ def test_variances_without_a_centre_are_about_zero():
     np.testing.assert_allclose(theirs.explained_variance_, variances)
     shares = variances / X.var(axis=0).sum()
     np.testing.assert_allclose(theirs.explained_variance_ratio_, shares)
+
+
+def test_a_stream_goes_on_as_it_began():
+    pca = PCA(3).partial_fit(X[:30])
+    with pytest.raises(ValueError, match="center, scale and svd_solver cannot change"):
+        pca.set_params(center=False).partial_fit(X[30:])
+    mixed = PCA(3).partial_fit(X[:30]).partial_fit(X[30:].astype(np.float32))
+    assert mixed.components_.dtype == np.float64
+    assert "batches" in mixed.plan_.reason
+
+
+def test_batches_are_exact_as_long_as_they_can_be():
+    W = rng.normal(size=(300, 600))
+    with config_context(memory="16MiB"):
+        pca = PCA(5).partial_fit(W[:150]).partial_fit(W[150:])
+    assert isinstance(pca.plan_.method, Covariance)
+    assert np.allclose(pca.explained_variance_, PCA(5).fit(W).explained_variance_)

@@ -389,6 +389,8 @@ def test_weights_of_another_shape(shape):
 
 def test_weights_that_are_not_numbers():
     refused(rows(), sample_weight=["heavy"] * 40)
+    with pytest.raises(ValueError, match="sample_weight must be numbers"):
+        PCA(1).fit(rows(), sample_weight=["heavy"] * 40)
 
 
 def test_weights_are_not_written_to():
@@ -567,3 +569,21 @@ def test_distances_that_overflow():
     with pytest.raises(ValueError, match="squares overflow"):
         pca.reconstruction_error(X.astype(np.float32))
     assert np.isfinite(pca.reconstruction_error(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (rows() + 1j, ("Complex data not supported", "complex128", "X.real")),
+        (pd.DataFrame({"a": [1.0, 2.0], "t": pd.date_range("2020", periods=2)}), ("row 0", "'t'")),
+        (
+            pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}),
+            ("'x'", "column 1 ('name')", "Encode"),
+        ),
+    ],
+)
+def test_what_is_no_number_is_named(bad, words):
+    with pytest.raises((ValueError, TypeError)) as error:
+        PCA(1).fit(bad)
+    for word in words:
+        assert word in str(error.value)

@@ -1,5 +1,6 @@
 """What PCA does beyond scikit-learn's: rules, sparse rows, weights, scale, batches, files."""
 
+import pickle
 import tracemalloc
 import warnings
 
@@ -8,6 +9,7 @@ import pytest
 import scipy.sparse
 import sklearn.decomposition
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -38,6 +40,9 @@ RULES = [
     rules.MLE(),
     rules.GavishDonoho(),
 ]
+
+RNG = np.random.default_rng(0)
+MIXED = RNG.normal(size=(60, 8)) @ RNG.normal(size=(8, 8)) + 3
 
 
 def rows(shape=(90, 7), seed=0, dtype=np.float64):
@@ -539,3 +544,69 @@ def test_set_output_makes_tables_of_sources_too(path):
         scores = pca.transform(lazy)
         assert list(scores.columns) == ["pca0", "pca1", "pca2"]
         assert_allclose(scores, PCA(3).fit_transform(rows()), atol=1e-9)
+
+
+# Likelihood, rules, progress, attributes and pickles.
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
+def test_the_likelihood_of_float32_rows_is_that_of_float64(load):
+    B = load().data
+    single = PCA().fit(B.astype(np.float32))
+    expected = sklearn.decomposition.PCA().fit(B).score(B)
+    assert single.score(B.astype(np.float32)) == pytest.approx(expected, abs=2e-2)
+    assert single.score(B) == pytest.approx(expected, abs=2e-2)
+    assert PCA().fit(B).score(B.astype(np.float32)) == pytest.approx(expected, abs=2e-2)
+
+
+def test_weights_that_sum_to_less_than_the_columns():
+    light = PCA().fit(MIXED, sample_weight=np.full(60, 0.1))
+    assert light.n_components_ == 8
+    assert np.allclose(np.abs(light.components_), np.abs(PCA().fit(MIXED).components_))
+    few = PCA().fit(MIXED[:6], sample_weight=[1, 1, 0, 0, 0, 0])
+    assert few.n_components_ == 6
+    assert few.explained_variance_ratio_[0] == pytest.approx(1.0)
+
+
+class Never(rules.Rule):
+    def choose(self, values, total, n, d):
+        return None
+
+
+@pytest.mark.parametrize("solver", ["auto", "full", "krylov", "covariance_eigh", "dot"])
+def test_a_rule_that_never_chooses(solver):
+    with pytest.raises(ValueError, match=r"Never\(\) was given all 8 eigenvalues"):
+        PCA(Never(), svd_solver=solver).fit(MIXED)
+
+
+def test_progress_is_a_line_a_kind_of_pass(capsys):
+    wide = np.random.default_rng(0).normal(size=(200, 900))
+    with config_context(progress=True):
+        PCA(3, svd_solver="krylov", random_state=0).fit(wide)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert 1 <= len(lines) <= 4
+    assert any("product" in line for line in lines)
+
+
+def test_attributes_that_users_change_are_used():
+    pca = PCA(4).fit(MIXED)
+    expected = pca.transform(MIXED)
+    pca.components_ = pca.components_[:2]
+    assert np.allclose(pca.transform(MIXED), expected[:, :2])
+    pca.mean_ = np.zeros(8)
+    assert np.allclose(pca.transform(MIXED), MIXED @ pca.components_.T)
+
+
+def test_a_pickle_holds_the_axes_once():
+    pca = PCA(20).fit(np.random.default_rng(0).normal(size=(100, 4000)))
+    stored = pickle.dumps(pca)
+    assert len(stored) <= 1.3 * pca.components_.nbytes
+    again = pickle.loads(stored)
+    again.components_ *= -1
+    assert np.allclose(again.projection_.components, -pca.projection_.components)
+
+
+def test_a_lazy_result_says_what_it_is(tmp_path):
+    np.save(tmp_path / "rows.npy", MIXED)
+    scores = PCA(2).fit(MIXED).transform(tmp_path / "rows.npy")
+    assert repr(scores) == "<Mapped of 60 × 2 float64; collect() gives the rows>"

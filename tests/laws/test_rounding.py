@@ -6,7 +6,7 @@ import pytest
 from mercer import KernelPCA, config_context
 from mercer.arrays.rounding import confidence
 from mercer.data import as_source
-from mercer.estimators.kernel import resolved
+from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic
 from mercer.kernels.points import Points
 from mercer.linalg import Moments
@@ -43,9 +43,7 @@ def test_no_value_is_farther_off_than_its_roundings(generator):
         if rows.dtype.kind != "f" or len(rows) < 2:
             continue
         family = families.draw(rng, rows)
-        model = KernelPCA(**family.settings)
-        settings = model.kernel, model.gamma, model.degree, model.coef0, model.kernel_params
-        kernel, _ = resolved(*settings, as_source(rows))
+        kernel, _ = resolve_kernel(KernelPCA(**family.settings), as_source(rows))
         if kernel is None or kernel.psd is not True or family.name in GIVEN:
             continue
         assert error(kernel, rows, family.formula, family.roundings) <= 1.0, (seed, kernel)

@@ -8,7 +8,7 @@ from typing import Any
 from mercer import methods, rules
 from mercer.cli.errors import UsageError, as_option, reject
 from mercer.cli.options import SCALES, Model
-from mercer.estimators.kernel import has_gamma
+from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.kernels import parse

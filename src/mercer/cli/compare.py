@@ -177,12 +177,10 @@ def _estimator(name: str, options: CompareOptions, basis: int) -> Any:
 
 def _set_gamma(estimator: Any, source: Any) -> None:
     """Compute gamma from the rows, outside the timed fit."""
-    from mercer.estimators.kernel import resolved
+    from mercer.estimators.kernel_parameters import resolve_kernel
 
     if isinstance(getattr(estimator, "gamma", None), str):
-        params = (estimator.kernel, estimator.gamma, estimator.degree, estimator.coef0)
-        gamma = resolved(*params, estimator.kernel_params, source)[1]
-        estimator.set_params(gamma=gamma)
+        estimator.set_params(gamma=resolve_kernel(estimator, source)[1])
 
 
 def _warm_up(name: str, source: Any, options: CompareOptions) -> None:

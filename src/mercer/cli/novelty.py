@@ -64,7 +64,7 @@ def fit_detector(options: NoveltyFitOptions, reporter: Reporter) -> Result:
     """
     from mercer.cli import build, outputs, rows
     from mercer.cli.errors import UsageError
-    from mercer.estimators.novelty import NoveltyDetector, usual_components
+    from mercer.estimators.novelty import NoveltyDetector, default_components
 
     start = time.perf_counter()
     if options.linear and options.kernel is not None:
@@ -75,7 +75,7 @@ def fit_detector(options: NoveltyFitOptions, reporter: Reporter) -> Result:
         )
     if not options.linear and options.kernel is None:
         options = replace(options, kernel="rbf")
-    inner = build.build_estimator(options, usual_components())
+    inner = build.build_estimator(options, default_components())
     detector = NoveltyDetector(inner, contamination=options.contamination)
     outputs.check_file(options.output, (".mercer",), force=options.force, inputs=(options.data,))
     with fit.resume(options, reporter):

@@ -1,4 +1,4 @@
-"""Noise removed from rows: what the components keep of them."""
+"""Denoising by projection onto principal components."""
 
 from __future__ import annotations
 
@@ -10,90 +10,90 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress, session
+from mercer import progress
 from mercer.arrays import Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
-from mercer.data import (
-    Source,
-    check_weights,
-    fingerprint,
-    lazily,
-    require_finite_entries,
+from mercer.data import Source, check_weights, fingerprint, lazily, require_finite_entries
+from mercer.estimators.candidates import (
+    as_candidates,
+    candidate_errors,
+    dense_rows,
+    gamma_name,
+    split_rows,
+    with_parameters,
 )
-from mercer.estimators.choice import dense, held_out, judged, several
-from mercer.estimators.images import as_rows, check_image_shape, shape_of
-from mercer.estimators.judge import judge
+from mercer.estimators.images import array_shape, check_image_shape, flatten_images
 from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.noise import Risk, make_risk
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import Sessions, fit_context
+from mercer.estimators.session import fit_context
 from mercer.estimators.validation import check_rows, some
-from mercer.estimators.variants import changed, gamma_of, with_way_back
+from mercer.estimators.wrapper import Wrapper, draw_seed
 from mercer.rules import GavishDonoho
 
 
-class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
-    r"""Rows without their noise: pre-images of what the components keep of them.
+class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
+    r"""Denoise samples by projecting them onto principal components.
 
-    :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector on the components that
-    `fit` learns: the rows' own plane for `PCA`, a curved one for `KernelPCA`. Sources: Mika et
-    al. (1999), "Kernel PCA and de-noising in feature space"; Washizawa (2012), §6.5.
+    :math:`\hat x = \arg\min_r \|\Phi(r) - P\Phi(x)\|^2` with P the projector onto the components: a
+    plane for `PCA`, a curved manifold for `KernelPCA`. Sources: Mika et al. (1999), "Kernel PCA
+    and de-noising in feature space"; Washizawa (2012), §6.5.
 
-    The number of components and the kernel's γ may be lists of candidates. Then some rows are held
-    out, the components are learnt from the others, the candidate of least mean squared error on
-    those held out is chosen, and the components are learnt again from all rows. The error is that
+    The number of components and the kernel's γ may be lists of candidates. Then candidates are
+    fitted without a set of validation rows, the one of least mean squared error on these is
+    chosen and fitted again to all rows. The error is measured
 
-    - of pairs, where ``fit(X, y)`` has noisy rows X and the same rows clean, y: components are
-      learnt from y;
-    - of clean rows to which `noise` was added;
-    - of noisy rows, where ``noisy=True``, by Stein's unbiased estimate, which needs no clean
-      row but the deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
+    - on pairs, if ``fit(X, y)`` gets noisy rows X and the same rows without noise, y; the
+      components are fitted to y;
+    - on clean rows to which `noise` is added;
+    - on noisy rows, if ``noisy=True``, by Stein's unbiased estimate, which needs no clean rows but
+      the standard deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        What learns the components. None is a `PCA` with as many components as exceed the noise
-        (`rules.GavishDonoho`), or, with a `gamma`, a `KernelPCA` with the RBF. A KernelPCA with
-        neither `preimage` nor `fit_inverse_transform` gets a way back: "fixed_point" for RBF
-        and linear kernels, "gradient" for others that have one, "ridge" for the rest;
-        random features get fit_inverse_transform.
+        The estimator of the components. None is a `PCA` with the components above the noise
+        (`rules.GavishDonoho`) or, with `gamma`, a `KernelPCA` with the RBF kernel. A KernelPCA
+        with neither `preimage` nor `fit_inverse_transform` gets ``preimage="auto"``:
+        "fixed_point" for RBF and linear kernels, "gradient" for others with a gradient, "ridge"
+        for the rest, and fit_inverse_transform for random features.
     n_components : int, list of int or None
-        Number of components, or candidates for it. None leaves the estimator's.
+        Number of components, or candidates for it. None keeps that of the estimator.
     gamma : float, list of float or None
-        Scale of the estimator's kernel, or candidates for it. None leaves the estimator's.
+        Scale of the kernel, or candidates for it. None keeps that of the estimator.
     noise : float, callable or None
-        What candidates are judged by: the standard deviation of Gaussian noise; or a function
-        of rows and a Generator that returns noisy rows, such as `SaltAndPepper(0.1)`.
+        Noise for the comparison of candidates: the standard deviation of Gaussian noise, or a
+        function of rows and a Generator that returns noisy rows, such as `SaltAndPepper(0.1)`.
     noisy : bool
-        Whether the rows of the fit have that noise already. They are clean otherwise.
+        Whether the training data has that noise already.
     validation : float or int
-        Share of the rows, or number of rows, that are held out where there is a choice.
+        Fraction or number of the rows for validation, if there are several candidates.
     limits : tuple of (float, float) or None
-        What denoised entries are cut off at, such as (0, 255).
+        Range to which denoised values are clipped, such as (0, 255).
     image_shape : tuple of int or None
-        Shape of an image: arrays of images, (n, *image_shape), are taken and returned besides
-        tables of n rows.
+        Shape of an image. If set, arrays of images of shape (n, *image_shape) are accepted and
+        returned, besides tables of n rows.
     random_state : int, RandomState or None
-        Which rows are held out, and their noise.
+        Seed of the validation rows and their noise.
 
     Attributes
     ----------
     estimator_ : PCA or KernelPCA
-        The fitted components, of all rows.
+        The estimator, fitted to all rows.
     n_components_ : int
         Number of components.
     gamma_ : float or None
-        The γ of the kernel, where it is known by that name.
+        The γ of the kernel, if it has one.
     validation_error_ : dict of ndarray
-        Columns "n_components", "gamma" and "error", a candidate a row; only where there was a
-        choice. NaN is the error of more components than there are.
+        Columns "n_components", "gamma" and "error" with one row per candidate; only if there are
+        several. The error is NaN for more components than there are.
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
 
     Examples
@@ -102,9 +102,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from mercer import Denoiser, KernelPCA
     >>> X = load_digits().data
-    >>> axes = KernelPCA(kernel="rbf", preimage="fixed_point")
     >>> denoiser = Denoiser(
-    ...     axes,
+    ...     KernelPCA(kernel="rbf", preimage="fixed_point"),
     ...     n_components=[10, 30, 90],
     ...     gamma=[1e-4, 1e-3],
     ...     noise=4.0,
@@ -163,23 +162,23 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the components, and choose among candidates where there are several.
+        """Fit the components; with several candidates, choose one.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a file or Source
-            Rows, or images where `image_shape` is given. Where there is a choice, they are
-            held in memory.
+            Training samples, or images if `image_shape` is set. With several candidates they
+            are read into memory.
         y : array-like of the shape of X, optional
-            The same rows without noise, which the components are learnt from. Labels, one a row,
-            are those of another step of a pipeline, and are ignored.
+            The same samples without noise, to which the components are fitted. Class labels, one
+            per sample, are ignored: in a pipeline they are for another step.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice.
+            Counts: a weight of two is the sample twice.
 
         Returns
         -------
         Denoiser
-            Itself.
+            The fitted denoiser.
 
         Examples
         --------
@@ -196,9 +195,9 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return rows, or images, without their noise.
+        """Denoise samples or images.
 
-        A path or a Source gives a Source with linear components, computed when it is read.
+        With linear components, a path or a Source gives a Source that is computed when read.
 
         Examples
         --------
@@ -209,31 +208,33 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
         array([[0.5, 0.5]])
         """
         check_is_fitted(self)
-        made = self._denoised(
-            self.estimator_, check_rows(self, as_rows(X, self.image_shape), reset=False)
-        )
+        source = check_rows(self, flatten_images(X, self.image_shape), reset=False)
+        rows = self.estimator_.reconstruct(source)
         table = _get_output_config("transform", self)["dense"] != "default"
-        if isinstance(made, Source):
+        if isinstance(rows, Source):
+            rows = rows.map(lambda block: self._clip(block.rows), rows.shape[1], rows.dtype)
             if isinstance(X, (Source, str, os.PathLike)) and not table:
-                return made
+                return rows
             if is_dask(X) and X.ndim == 2 and not table:
-                return lazily(made, X)
+                return lazily(rows, X)
             with progress.session():
-                made = made.collect()
-        shape = shape_of(X)[1:] or made.shape[1:]
-        return made if table else made.reshape((made.shape[0], *shape))
+                rows = rows.collect()
+        else:
+            rows = self._clip(rows)
+        shape = array_shape(X)[1:] or rows.shape[1:]
+        return rows if table else rows.reshape((rows.shape[0], *shape))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the mean squared error, so that the best has the largest score.
+        """Return the negative mean squared error.
 
         Parameters
         ----------
         X : array-like
-            Rows, or images.
+            Samples or images.
         y : array-like of the shape of X, optional
-            The same rows without noise. Without them X is judged as in the choice of
-            candidates: by `noise` added to it, or by Stein's estimate where it is `noisy`; and
-            where no `noise` is known, by how far its rows are moved.
+            The same samples without noise. Without them the error is measured as for candidates:
+            with `noise` added to X, or by Stein's estimate if it is `noisy`. If `noise` is None,
+            X itself counts as clean.
         sample_weight : array-like of shape (n,), optional
             Counts.
 
@@ -246,103 +247,106 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
         -0.005
         """
         check_is_fitted(self)
-        source = check_rows(self, as_rows(X, self.image_shape), reset=False)
+        source = check_rows(self, flatten_images(X, self.image_shape), reset=False)
         weights = check_weights(sample_weight, source, least=0.0)
-        clean = self._clean(y, source)
-        rows, truth = dense(source), None if clean is None else dense(clean)
-        if truth is None and self.noise is None:
-            truth = rows
-        by = judge(rows, truth, self.noise, self.noisy, weights, self._generator())
-        return -by.error(lambda x: self._cut(self.estimator_.reconstruct(x)))
+        clean = self._clean_rows(y, source)
+        if clean is None and self.noise is None:
+            clean = source
+        risk = self._risk(source, clean, weights, self._rng())
+        return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        for leftover in ("validation_error_", "feature_names_in_"):
-            self.__dict__.pop(leftover, None)
+        for name in ("validation_error_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
         self._check_parameters()
-        source = check_rows(self, as_rows(X, self.image_shape), reset=True, least=2)
+        source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
         weights = check_weights(sample_weight, source)
         self.fingerprint_ = fingerprint(source)
         check_same(self, rows=identify(source, self.fingerprint_))
-        clean = self._clean(y, source)
-        model, counts, gammas = self._model(), several(self.n_components), several(self.gamma)
+        clean = self._clean_rows(y, source)
+        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
+        model, several = self._inner(), len(counts) * len(gammas) > 1
         if gammas[0] is not None:
-            gamma_of(model)
+            gamma_name(model)
+        if clean is not None or several:
+            require_finite_entries(source, "X")  # the error names rows of X, not of a subset
         k, gamma = counts[0], gammas[0]
-        if clean is not None or len(counts) * len(gammas) > 1:
-            require_finite_entries(source, "X")  # here, where rows have their own numbers still
-        if len(counts) * len(gammas) > 1:
-            chosen = self._choose(model, (source, clean, weights), (counts, gammas))
-            k, gamma = chosen[0] if counts[0] is not None else None, chosen[1]
-        learnt_from = source if clean is None else clean
-        self.estimator_ = changed(model, k, gamma).fit(learnt_from, sample_weight=weights)
+        if several:
+            k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
+        training = source if clean is None else clean
+        self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
         self.n_components_ = self.estimator_.n_components_
         self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
 
     def _choose(
         self,
         model: Any,
-        rows: tuple[Source, Source | None, Vector | None],
+        data: tuple[Source, Source | None, Vector | None],
         candidates: tuple[list[Any], list[Any]],
-    ) -> tuple[int, float | None]:
-        """Hold rows out, judge every candidate by them, and return the best."""
-        source, clean, weights = rows
-        rng = self._generator()
-        out, rest = held_out(self.validation, weights, source.shape[0], rng)
-        held, truth = (None if x is None else dense(some(x, out)) for x in (source, clean))
-        assert held is not None
-        of = None if weights is None else weights[out]
-        by = judge(held, truth, self.noise, self.noisy, of, rng)
-        table = judged(
+    ) -> tuple[int | None, float | None]:
+        """Return the candidate of least error on validation rows."""
+        source, clean, weights = data
+        rng = self._rng()
+        out, rest = split_rows(self.validation, weights, source.shape[0], rng)
+        risk = self._risk(
+            some(source, out),
+            None if clean is None else some(clean, out),
+            None if weights is None else weights[out],
+            rng,
+        )
+        self.validation_error_ = table = candidate_errors(
             model,
             some(source if clean is None else clean, rest),
             None if weights is None else weights[rest],
             candidates,
-            lambda denoise: by.error(lambda x: self._cut(denoise(x))),
+            lambda denoise: risk.error(lambda rows: self._clip(denoise(rows))),
         )
-        self.validation_error_ = table
         if np.isnan(table["error"]).all():
             raise ValueError(
-                f"n_components={self.n_components!r}: there are not so many components with a "
-                f"variance. Offer fewer."
+                f"n_components={self.n_components!r}: fewer components have a variance. Offer "
+                f"smaller numbers."
             )
-        at = int(np.nanargmin(table["error"]))
-        gamma = float(table["gamma"][at])
-        return int(table["n_components"][at]), None if math.isnan(gamma) else gamma
+        best = int(np.nanargmin(table["error"]))
+        k, gamma = int(table["n_components"][best]), float(table["gamma"][best])
+        return None if candidates[0][0] is None else k, None if math.isnan(gamma) else gamma
 
-    def _generator(self) -> np.random.Generator:
-        drawn = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(session.seed(int(drawn)))
+    def _risk(
+        self, source: Source, clean: Source | None, weights: Vector | None, rng: np.random.Generator
+    ) -> Risk:
+        truth = None if clean is None else dense_rows(clean)
+        return make_risk(dense_rows(source), truth, self.noise, self.noisy, weights, rng)
 
-    def _model(self) -> Any:
-        """Return what learns the components, unfitted, with a way back to rows."""
-        if self.estimator is None:
-            if self.gamma is None:
-                return PCA(GavishDonoho() if self.n_components is None else None)
-            return KernelPCA(kernel="rbf", preimage="fixed_point")
-        return with_way_back(self.estimator)
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(draw_seed(self.random_state))
 
-    def _denoised(self, model: Any, rows: Any) -> Any:
-        made = model.reconstruct(rows)
-        if isinstance(made, Source):
-            return made.map(lambda block: self._cut(block.rows), made.shape[1], made.dtype)
-        return self._cut(made)
+    def _default(self) -> Any:
+        if self.gamma is None:
+            return PCA(GavishDonoho() if self.n_components is None else None)
+        return KernelPCA(kernel="rbf", preimage="fixed_point")
 
-    def _cut(self, rows: Any) -> Any:
+    def _inner(self, *methods: str) -> Any:
+        """Return an unfitted copy of the estimator that can map scores back to rows."""
+        model = super()._inner(*methods)
+        if isinstance(model, KernelPCA) and not (model.preimage or model.fit_inverse_transform):
+            model.set_params(preimage="auto")
+        return model
+
+    def _clip(self, rows: Any) -> Any:
         if self.limits is None:
             return rows
         low, high = (float(limit) for limit in self.limits)
         return namespace(rows).clip(rows, low, high)
 
-    def _clean(self, y: Any, source: Source) -> Source | None:
-        """Return clean rows as a source; None where y is nothing, or labels."""
-        if y is None or len(shape_of(y)) == 1:
+    def _clean_rows(self, y: Any, source: Source) -> Source | None:
+        """Return y as a source of clean rows; None if it is None, or labels."""
+        if y is None or len(array_shape(y)) == 1:
             return None
-        # Features are those of X: names of y are not looked at.
-        clean = check_rows(_Nobody(), as_rows(y, self.image_shape), reset=True)
+        # Feature names are those of X: an estimator of its own takes the names of y.
+        clean = check_rows(BaseEstimator(), flatten_images(y, self.image_shape), reset=True)
         if clean.shape != source.shape:
             raise ValueError(
                 f"y has shape {clean.shape}, and X has {source.shape}: y holds the rows of X "
-                f"without their noise. Labels, one a row, are ignored."
+                f"without noise. Labels, one per row, are ignored."
             )
         require_finite_entries(clean, "y")
         clean = copy.copy(clean)  # a source that was passed keeps its own names
@@ -350,32 +354,27 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Sessions, BaseEstimator):
         return clean
 
     def _check_parameters(self) -> None:
-        """Refuse what a list of candidates, limits and shapes cannot be."""
-        counts, gammas = several(self.n_components), several(self.gamma)
-        for name, found in (("n_components", counts), ("gamma", gammas)):
-            if not found:
+        """Raise if candidates, limits or the image shape are invalid."""
+        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
+        for name, values in (("n_components", counts), ("gamma", gammas)):
+            if not values:
                 raise ValueError(f"{name}=[] is an empty list of candidates. Offer some, or None.")
         for k in counts if self.n_components is not None else ():
             if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
-                raise ValueError(f"n_components={k!r} must be a whole number, 1 or more.")
+                raise ValueError(f"n_components={k!r} must be an integer, 1 or more.")
         for gamma in gammas if self.gamma is not None else ():
             if not (is_real(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")
-        cut = self.limits
-        if cut is not None and not (len(cut) == 2 and all(map(is_real, cut)) and cut[0] < cut[1]):
-            raise ValueError(f"limits={cut!r} must be two numbers, the lower first.")
+        limits = self.limits
+        if limits is not None and not (
+            len(limits) == 2 and all(map(is_real, limits)) and limits[0] < limits[1]
+        ):
+            raise ValueError(f"limits={limits!r} must be two numbers, the lower first.")
         check_image_shape(self.image_shape)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        linear = self.gamma is None if self.estimator is None else isinstance(self.estimator, PCA)
-        tags.input_tags.sparse = linear  # rows of a kernel's way back are dense
+        inner = self._default() if self.estimator is None else self.estimator
+        tags.input_tags.sparse = isinstance(inner, PCA)  # pre-images are dense
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class _Nobody(BaseEstimator):
-    """Whose features are not looked at."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -136,25 +135,6 @@ def squared_errors(model: Any, X: Any) -> Values:
 def host_rows(X: Any) -> Values:
     """Return rows as a dense array on the host."""
     return to_numpy(X.toarray() if hasattr(X, "toarray") else X)
-
-
-def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:
-    """Return (height, width) or (height, width, 3) of images with d numbers; None: a square."""
-    if image_shape is None:
-        side = math.isqrt(d)
-        if side * side != d:
-            raise ValueError(
-                f"A row of {d} numbers is not a square image: pass image_shape, such as (28, 28)."
-            )
-        return side, side
-    sides = tuple(int(side) for side in image_shape)
-    valid = len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3))
-    if not valid or min(sides) < 1 or math.prod(sides) != d:
-        raise ValueError(
-            f"image_shape={image_shape!r} has {math.prod(sides)} pixels, and a row has {d} "
-            f"numbers: pass (height, width), or (height, width, 3) for color images."
-        )
-    return sides
 
 
 def _preprocess(steps: Sequence[Any], rows: Any) -> Any:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
 from mercer.certificate import Axes, certify
-from mercer.data import ArraySource, Source
-from mercer.estimators.batches import LEFT_OVER, Batches
+from mercer.data import ArraySource, Seen, Source
 from mercer.estimators.home import wide_enough
-from mercer.estimators.kernel import resolved
-from mercer.estimators.kernel_scale import warn_of_scale
+from mercer.estimators.kernel_model import KernelModel
+from mercer.estimators.kernel_parameters import resolve_kernel, warn_of_scale
+from mercer.estimators.session import available_if
 from mercer.estimators.validation import (
     check_matrix,
     check_rows,
@@ -34,26 +35,66 @@ from mercer.methods import (
     OnBasis,
     RandomFeatures,
     Sketch,
+    Streaming,
+    Subset,
 )
 from mercer.methods.kernel.adaptive import NEEDED
+from mercer.methods.preparation import move_rows, require_finite_vectors, shifted
 from mercer.planning import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
-from mercer.problem import KernelProblem
+from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.projection.expansion import points_of
 from mercer.projection.fourier import FourierProjection
 from mercer.rules import NAMED, Count, Rule, as_rule
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
+# Parameters that cannot change between batches.
+_FIXED = ("center", "kernel", "method", "gamma", "degree", "coef0", "kernel_params")
+# Attributes of partial_fit, which a fit deletes.
+_STREAM = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
 
 
-class KernelPCA(Batches):
-    r"""Kernel principal component analysis, exact or on a basis, and certified.
+def _can_stream(estimator: Any) -> bool:
+    """Return whether samples may come in batches; raise an error that says why not."""
+    method = estimator.method
+    named = isinstance(method, str) and method in ("auto", "subset", "features")
+    if not named and not isinstance(method, Streaming):
+        raise AttributeError(
+            f"method={method!r} needs all rows at once. partial_fit takes method='subset', "
+            f"Subset(...) or Hebbian(n_basis=...), with a basis from the first batch or given, "
+            f"and method='features'."
+        )
+    if isinstance(method, RandomFeatures) and not method.streams:
+        raise AttributeError(
+            f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
+            f"linear=Covariance(), SVD() or FrequentDirections()."
+        )
+    if isinstance(method, Streaming) and method.keeps_rows:
+        raise AttributeError(
+            f"method={method!r} keeps all rows, which partial_fit does not. It takes Subset with "
+            f"centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
+        )
+    if estimator.kernel == "precomputed":
+        raise AttributeError(
+            "partial_fit: a batch of a precomputed kernel matrix has no columns for later rows. "
+            "Pass the kernel itself."
+        )
+    if estimator.preimage is not None or estimator.fit_inverse_transform:
+        raise AttributeError(
+            "partial_fit: the inverse transform is learned from all rows, and batches are not "
+            "kept. Leave preimage and fit_inverse_transform out."
+        )
+    return True
+
+
+class KernelPCA(KernelModel):
+    r"""Kernel principal component analysis, exact or on a basis, with a certificate.
 
     Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
     :math:`\tilde K v = \lambda v`; a row x has the score :math:`\sum_i \alpha_i \tilde k(x, x_i)`
     with :math:`\alpha = v/\sqrt\lambda`. A superset of `sklearn.decomposition.KernelPCA`: the same
-    parameters, attributes, dtypes and signs, and what stands below them.
+    parameters, attributes, dtypes and signs, and the additions below.
 
     Parameters
     ----------
@@ -66,7 +107,7 @@ class KernelPCA(Batches):
         "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
         function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels by name. None is 1/d, as in scikit-learn. "median" is found from the median
+        For kernels given by name. None is 1/d, as in scikit-learn. "median" uses the median
         distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
         "chi2", by the distance of the kernel. "scale" is 1/(d · variance). A kernel that has no
         gamma ignores it: "linear", "cosine", "additive_chi2", "precomputed".
@@ -79,63 +120,64 @@ class KernelPCA(Batches):
         "auto" plans; scikit-learn's "dense", "arpack", "randomized"; "krylov", "power",
         "jacobi".
     tol : float
-        Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
-        precision.
+        Tolerance of an iterative solver for the residual relative to the eigenvalue; 0 is
+        machine precision.
     max_iter : int or None
         For "arpack".
     iterated_power : int or "auto"
         For "randomized".
     copy_X : bool
-        Keep a copy of the rows, so that X may change after the fit; X is never written to.
+        Keep a copy of X, which may then change after the fit; X is never written to.
     remove_zero_eig, n_jobs
-        Accepted for compatibility: components of no variance are never handed out, and threads are
-        as many as BLAS may use.
+        Accepted for compatibility: components without variance are never returned, and the
+        number of threads is that of BLAS.
     random_state : int, RandomState or None
-        Where the iterative solvers start.
+        Seed of the iterative solvers' starting vectors and of random choices.
     method : str or Method
-        "exact" solves the problem of all rows. "subset", "reduced", "improved", "nystrom",
-        "cholesky" and "greedy" find components in the span of a basis, "adaptive" the cheapest that
-        are certified within `gap`; "sketch" finds them from a sketch of the kernel matrix,
-        which is never formed, "features" from random Fourier features instead of the kernel,
-        "sparse" and "sparse_l1" make them of few rows, "hebbian" learns them from one row after
-        another; or a method of `mercer.methods`, such as `Subset(1000)`.
-        "auto" is exact where that fits the memory, else a basis, with a warning; within a
-        gap it is what is cheapest.
+        "exact" decomposes the kernel matrix of all rows. "subset", "reduced", "improved",
+        "nystrom", "cholesky" and "greedy" restrict the components to the span of a basis;
+        "adaptive" uses the smallest basis that is certified within `gap`. "sketch" works on a
+        sketch of the kernel matrix, which is never formed; "features" on random Fourier features
+        instead of the kernel. "sparse" and "sparse_l1" use components of few rows, "hebbian"
+        learns them from one row after another. Or a method of `mercer.methods`, such as
+        `Subset(1000)`. "auto" is exact if that fits the memory, else uses a basis, with a
+        warning; with `gap` it is the cheapest method that reaches it.
     center : bool
         Subtract the mean in feature space. With False every variance is about the origin of
-        feature space instead of about the mean.
+        feature space.
     gap : float, optional
-        How far below the optimum the captured variance may be, as a share of it: the cheapest
-        way to components that are certified so. Where they cannot be, a warning says what they are.
+        Largest allowed gap between the explained variance and the optimum, as a fraction of the
+        optimum. The cheapest method that can be certified is used; if none can, a warning says
+        what gap is certified.
     preimage : str, Preimage or None
-        The way back to rows: "fixed_point", "gradient", "ridge", "distances", "auto" for the one
-        that suits the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
+        Method of the inverse transform: "fixed_point", "gradient", "ridge", "distances", "auto"
+        to choose by the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
 
     Attributes
     ----------
     eigenvalues_ : array of shape (k,)
         Eigenvalues of the centred kernel matrix; with center=False, of the kernel matrix itself.
     eigenvectors_ : array of shape (n, k)
-        Its eigenvectors; there where the method is exact.
+        Eigenvectors of that matrix; only if the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
-        Variance along each component, λ/(n−1), and its share of the total, the trace of the matrix
-        over n−1. With center=False both are about the origin of feature space, not the mean.
+        Variance along each component, λ/(n−1), and its fraction of the total, the trace of the
+        matrix over n−1. With center=False both are about the origin of feature space.
     X_fit_ : rows or None
-        What the kernel of new rows is taken to; None where that is no rows. All rows of a Dask
-        collection stay where they lie, as a Dask array.
+        Rows whose kernel with a new row gives its scores; None for random features. For Dask
+        input with all rows kept, a Dask array.
     kernel_ : Kernel or None
-        The kernel, with what was found inside the fit.
+        The kernel with all parameters resolved.
     gamma_ : float
     n_components_, n_features_in_ : int
     certificate_ : Certificate
-        What the components hold, and what no others can exceed; negative eigenvalues of a kernel
+        Explained variance, a bound on the optimum, residuals, and negative eigenvalues of a kernel
         that is not positive semi-definite.
     plan_ : Plan
-        What was done, what else could have been.
+        The method used, its cost and the alternatives.
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : Projection
-        The fitted map.
+        The fitted projection.
 
     References
     ----------
@@ -153,6 +195,8 @@ class KernelPCA(Batches):
     (400, 2)
     """
 
+    _kernel: Kernel | None
+    _shift: Any
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
@@ -231,6 +275,54 @@ class KernelPCA(Batches):
         self.gap = gap
         self.preimage = preimage
 
+    @available_if(_can_stream)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Update the components with a batch of samples.
+
+        The components lie in the span of a basis, which is chosen from the first batch or given:
+        `method=Subset(select=points)`. The result equals one fit to all samples on that basis;
+        with `Hebbian`, the components are learned from the samples in the order they came.
+        Values computed from the data, such as gamma="median", come from the first batch too.
+        Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
+        those that do. The parameters of the kernel, `center` and `method` cannot change between
+        batches.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from mercer import KernelPCA
+        >>> from mercer.methods import Subset
+        >>> X = load_digits().data
+        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
+        >>> for batch in (X[:600], X[600:1200], X[1200:]):
+        ...     kpca = kpca.partial_fit(batch)
+        >>> kpca.transform(X).shape
+        (1797, 2)
+        """
+        return self._partial_fit(X, sample_weight)
+
+    @property
+    def _fixed(self) -> tuple[str, ...]:
+        fixes = isinstance(self.method, Streaming) and self.method.fixes_components
+        return (*_FIXED, "n_components") if fixes else _FIXED
+
+    def _begin(self, batch: Source) -> None:
+        """Choose the basis from the first batch, and begin the sums."""
+        named = RandomFeatures() if self.method == "features" else Subset()
+        self._stream = clone(self.method) if isinstance(self.method, Streaming) else named
+        problem = self._problem(batch)
+        require_finite_vectors(problem)
+        problem = move_rows(problem)
+        self._kernel, self._shift = problem.kernel, problem.shift
+        self._fold = self._stream.begin(problem)
+
+    def _shifted(self, batch: Source) -> Source:
+        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
+
+    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
+        problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
+        return problem, make_kernel_plan(problem, "auto", self._stream)
+
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1
         if self.kernel == "precomputed":
@@ -245,25 +337,25 @@ class KernelPCA(Batches):
         return source
 
     def _prepared(self, source: Source) -> tuple[KernelProblem, Plan]:
-        for leftover in LEFT_OVER:
-            self.__dict__.pop(leftover, None)
-        # Landmarks may be given as numbers of rows: those of no weight must stay in their places.
+        for name in _STREAM:
+            self.__dict__.pop(name, None)
+        # Landmarks may be given as row numbers: rows of weight zero must keep their places.
         whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
         problem = self._problem(source if whole else counted(source))
         plan = make_kernel_plan(problem, self._solver(), self.method)
-        n, asked = problem.shape[0], self.n_components
-        if isinstance(asked, Integral):
-            plan.method.check_size(n, min(int(asked), n))
+        n, k = problem.shape[0], self.n_components
+        if isinstance(k, Integral):
+            plan.method.check_size(n, min(int(k), n))
         if isinstance(plan.method, RandomFeatures):
-            self._refuse_preimage()
+            self._require_feature_space()
         return problem, plan
 
     def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
-        apart = problem.source.remote is not None and problem.kernel is not None
-        if not plan.method.keeps_rows or (apart and plan.method.pairwise):
+        on_cluster = problem.source.remote is not None and problem.kernel is not None
+        if not plan.method.keeps_rows or (on_cluster and plan.method.pairwise):
             return problem
-        copied = self.copy_X and self.kernel != "precomputed"
-        return replace(problem, source=held(problem.source, copy_rows=copied))
+        copy_rows = self.copy_X and self.kernel != "precomputed"
+        return replace(problem, source=held(problem.source, copy_rows=copy_rows))
 
     def _solver(self) -> Any:
         if self.eigen_solver == "randomized":
@@ -273,15 +365,12 @@ class KernelPCA(Batches):
         return self.eigen_solver
 
     def _problem(self, source: Source, kernel: Kernel | None = None) -> KernelProblem:
-        n = source.shape[0]
-        options = (self.kernel, self.gamma, self.degree, self.coef0, self.kernel_params)
+        n, k = source.shape[0], self.n_components
         if kernel is None:
-            kernel, self.gamma_ = resolved(*options, source)
-        asked = self.n_components
-        rule = Count(min(int(asked), n)) if isinstance(asked, Integral) else as_rule(asked, n, n)
+            kernel, self.gamma_ = resolve_kernel(self, source)
         return KernelProblem(
             source=source,
-            rule=rule,
+            rule=Count(min(int(k), n)) if isinstance(k, Integral) else as_rule(k, n, n),
             center=self.center,
             tol=float(self.tol),
             gap=self.gap,
@@ -291,26 +380,26 @@ class KernelPCA(Batches):
 
     def _publish(self, problem: KernelProblem, axes: Axes, plan: Plan) -> None:
         """Set the fitted attributes."""
-        fitted: Any = axes.projection
-        source, values, total = problem.source, fitted.eigenvalues, fitted.total_variance
-        kind = source.dtype
+        projection: Any = axes.projection
+        source, values = problem.source, projection.eigenvalues
+        total, dtype = projection.total_variance, source.dtype
 
         def here(x: Any) -> Array:
             x = to_numpy(x)
-            return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
+            return like(np.ascontiguousarray(x, dtype=wide_enough(x, dtype)), source.reference)
 
-        if not is_finite(fitted.components) or not np.all(np.isfinite(values)):
+        if not is_finite(projection.components) or not np.all(np.isfinite(values)):
             name = "the kernel matrix" if problem.kernel is None else repr(problem.kernel)
             raise ValueError(
                 f"The values of {name} are so large that sums of their squares overflow. Scale the "
                 f"rows, or change the kernel's parameters."
             )
-        values = np.maximum(values, 0.0)  # but for rounding
-        fitted = replace(fitted, eigenvalues=values)
+        values = np.maximum(values, 0.0)  # negative by rounding only
+        projection = replace(projection, eigenvalues=values)
         if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
-        self.certificate_ = certify(problem, axes).rounded(kind)
-        self.projection_ = fitted
+        self.certificate_ = certify(problem, axes).rounded(dtype)
+        self.projection_ = projection
         self.kernel_ = problem.kernel
         self.eigenvalues_ = here(values * problem.divisor)
         self.explained_variance_ = here(values)
@@ -318,102 +407,93 @@ class KernelPCA(Batches):
         self.n_components_ = len(values)
         self.__dict__.pop("eigenvectors_", None)
         if isinstance(plan.method, Exact):
-            self.eigenvectors_ = here(_eigenvectors(problem, fitted))
-        every = isinstance(plan.method, (Exact, Sketch))
-        self.X_fit_ = points_of(source) if every else _points(fitted, source)
+            self.eigenvectors_ = here(_eigenvectors(problem, projection))
+        all_rows = isinstance(plan.method, (Exact, Sketch))
+        self.X_fit_ = points_of(source) if all_rows else _basis_rows(projection, source)
         self.plan_ = plan
-        self._fit_back(problem)
+        self._fit_inverse(problem)
         self._warn(problem)
 
     def _own_scores(self, source: Source) -> Source:
-        """Return the scores of the rows of the fit: √λ v/√w where the eigenvectors are there."""
+        """Return the scores of the training samples, √λ v/√w if there are eigenvectors."""
         weights = source.weights
-        rough = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
-        unweighed = weights is not None and not np.all(weights > 0)
-        if not hasattr(self, "eigenvectors_") or rough or unweighed:
+        inexact = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
+        zero_weights = weights is not None and not np.all(weights > 0)
+        if not hasattr(self, "eigenvectors_") or inexact or zero_weights:
             return self._scores(source)
-        # In float64: eigenvalues of float32 rows may be too large, or too small, for float32.
-        lengths = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
-        scores = to_numpy(self.eigenvectors_) * lengths
+        # In float64: eigenvalues of float32 rows may be too large or too small for float32.
+        norms = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
+        scores = to_numpy(self.eigenvectors_) * norms
         scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
         return ArraySource(like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_)))
 
     def _scores(self, source: Source) -> Source:
-        kind = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)
-        return self.projection_.scores(source, kind)
+        dtype = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)
+        return self.projection_.scores(source, dtype)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
     def _warn(self, problem: KernelProblem) -> None:
-        asked, method, found = self.n_components, self.plan_.method, self.certificate_
-        if isinstance(asked, Integral) and self.n_components_ < min(asked, problem.shape[0]):
-            k = self.n_components_
-            some = {0: "no component has", 1: "only 1 component has"}
-            larger = format_parameter("n_basis")
-            where = f" in the span of the basis. A larger {larger} may find more"
-            warn(
-                f"{format_parameter('n_components', asked)}, but "
-                f"{some.get(k, f'only {k} components have')} a variance above rounding error"
-                f"{where if isinstance(method, OnBasis) else ''}."
+        n, k, certificate = problem.shape[0], self.n_components_, self.certificate_
+        method, streams = self.plan_.method, hasattr(self, "_stream")
+        on_basis = isinstance(method, OnBasis)
+        if isinstance(self.n_components, Integral) and k < min(self.n_components, n):
+            count = {0: "no component has", 1: "only 1 component has"}
+            where = (
+                f" in the span of the basis. A larger {format_parameter('n_basis')} may find more"
             )
-        batches = hasattr(self, "_stream")  # a basis is what partial_fit is for
-        if (
-            self.method == "auto"
-            and self.gap is None
-            and isinstance(method, OnBasis)
-            and not batches
-        ):
             warn(
-                f"kernel PCA of all {problem.shape[0]} rows would take too much memory or time, so "
-                f"{method!r} was used: within {percent(found.gap, up=True)} of optimal "
-                f"({found.gap.label}), probably within {percent(found.gap_estimate, up=True)}. "
-                f"Set {format_parameter('gap', 0.01)} for components certified within 1 %, or "
+                f"{format_parameter('n_components', self.n_components)}, but "
+                f"{count.get(k, f'only {k} components have')} a variance above rounding error"
+                f"{where if on_basis else ''}."
+            )
+        # With partial_fit a basis is what the user chose.
+        if self.method == "auto" and self.gap is None and on_basis and not streams:
+            warn(
+                f"kernel PCA of all {n} rows would take too much memory or time, so {method!r} was "
+                f"used: within {percent(certificate.gap, up=True)} of optimal "
+                f"({certificate.gap.label}), probably within "
+                f"{percent(certificate.gap_estimate, up=True)}. Set "
+                f"{format_parameter('gap', 0.01)} for components certified within 1 %, or "
                 f"{format_parameter('method', 'exact')} for all rows.",
                 ConvergenceWarning,
             )
-        if not batches:
+        if not streams:
             warn_of_scale(self, problem)
-        if batches and self.gap is None:  # a stream has not ended: certificate_ says where it is
+        if streams and self.gap is None:  # more batches may come: certificate_ has the state
             return
-        solver = "eigen_solver" if isinstance(method, Exact) else "method"
-        self._warn_quality(solver, self._nearer())
-
-    def _nearer(self) -> str:
-        """Say what would come nearer to a gap that was missed."""
-        needed = [note for note in self.certificate_.notes if note.startswith(NEEDED)]
-        return " ".join([*needed, self.plan_.method.remedy])
+        remedies = [note for note in certificate.notes if note.startswith(NEEDED)]
+        self._warn_quality(
+            "eigen_solver" if isinstance(method, Exact) else "method",
+            " ".join([*remedies, method.remedy]),
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
-        back = self.preimage is not None or self.fit_inverse_transform
-        tags.input_tags.sparse = self.kernel != "precomputed" and not back
+        invertible = self.preimage is not None or self.fit_inverse_transform
+        tags.input_tags.sparse = self.kernel != "precomputed" and not invertible
         return tags
 
 
-def _points(fitted: KernelProjection | FourierProjection, source: Source) -> Any:
-    """Return the points of the basis as the user's rows are; None where there is none."""
-    if isinstance(fitted, FourierProjection):
+def _basis_rows(projection: KernelProjection | FourierProjection, source: Source) -> Any:
+    """Return the basis in the units and dtype of the data; None for random features."""
+    if isinstance(projection, FourierProjection):
         return None
-    points = fitted.basis
-    if points is None or fitted.shift is None:
+    points = projection.basis
+    if points is None or projection.shift is None:
         return source.whole() if points is None else points
-    return cast(points + like(fitted.shift, points), source.dtype)
+    return cast(points + like(projection.shift, points), source.dtype)
 
 
-def _unit(V: Array) -> Array:
-    """Return vectors of unit length: those that have not converged are not."""
-    lengths = np.linalg.norm(V, axis=0)
-    return V / np.where((lengths > 0) & (np.abs(lengths - 1.0) > 1e-9), lengths, 1.0)
-
-
-def _eigenvectors(problem: KernelProblem, fitted: KernelProjection) -> Array:
-    """Return unit eigenvectors of the weighed matrix: √w α √λ without the weights of α."""
-    V = to_numpy(fitted.components) * np.sqrt(fitted.eigenvalues * problem.divisor)
+def _eigenvectors(problem: KernelProblem, projection: KernelProjection) -> Array:
+    """Return unit eigenvectors of the weighted matrix, √λ α/√w; 0 where the weight is 0."""
+    V = to_numpy(projection.components) * np.sqrt(projection.eigenvalues * problem.divisor)
     weights = problem.source.weights
-    if weights is None:
-        return _unit(V)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return _unit(np.where(weights[:, None] > 0, V / np.sqrt(weights)[:, None], 0.0))
+    if weights is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            V = np.where(weights[:, None] > 0, V / np.sqrt(weights)[:, None], 0.0)
+    norms = np.linalg.norm(V, axis=0)  # not 1 for vectors that have not converged
+    return V / np.where((norms > 0) & (np.abs(norms - 1.0) > 1e-9), norms, 1.0)

@@ -1,4 +1,4 @@
-"""Nearest neighbours among projections: eigenfaces."""
+"""Nearest-neighbor classification of scores, as with eigenfaces."""
 
 from __future__ import annotations
 
@@ -8,49 +8,46 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Array, to_numpy
-from mercer.data import require_present
-from mercer.estimators.images import no_images
-from mercer.estimators.inner import Around
-from mercer.estimators.labels import Labelled
+from mercer.estimators.images import refuse_images
 from mercer.estimators.pca import PCA
 from mercer.estimators.session import fit_context
+from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
 
 
-class NearestProjection(Labelled, Around):
-    r"""The class of the nearest training rows, in the space of a few components.
+class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
+    r"""Nearest-neighbor classifier in the space of a few components.
 
-    Training rows are kept as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new row x has the
-    class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. Of pictures of faces the components
-    are the eigenfaces. With a `KernelPCA` distances are those between projections in feature
-    space. The search is `sklearn.neighbors.KNeighborsClassifier`'s.
+    Training samples are stored as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new sample x has
+    the class of the :math:`z_i` nearest to :math:`U_k^T(x - \mu)`. For images of faces the
+    components are the eigenfaces. With a `KernelPCA`, distances are those between projections in
+    feature space. `sklearn.neighbors.KNeighborsClassifier` finds the neighbors.
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        Whose components they are; None is ``PCA(0.95)``. With ``PCA(..., whiten=True)`` distances
-        are Mahalanobis'.
+        The estimator that computes the scores. None is ``PCA(0.95)``. With
+        ``PCA(..., whiten=True)`` distances are Mahalanobis distances.
     n_neighbors : int
-        How many neighbours have a vote.
+        Number of neighbors.
     weights : "uniform", "distance" or callable
-        What a vote counts, as in scikit-learn.
+        Weights of the neighbors, as in scikit-learn.
     metric : str or callable
         Distance between scores, as in scikit-learn: "euclidean", "cosine", "manhattan", ...
     n_jobs : int or None
-        Threads of the search.
+        Number of threads of the neighbor search.
 
     Attributes
     ----------
     estimator_ : PCA or KernelPCA
-        The fitted estimator inside.
+        The fitted estimator.
     neighbors_ : KNeighborsClassifier
-        Fitted to the scores of the training rows.
+        The neighbor search, fitted to the scores of the training samples.
     classes_ : ndarray of shape (n_classes,)
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -95,19 +92,19 @@ class NearestProjection(Labelled, Around):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the components of rows, and keep the rows' scores.
+        """Fit the estimator, and store the scores of the training samples.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a file or Source
-            Rows; what the estimator inside takes.
+            Training samples, as `estimator` takes them.
         y : array-like of shape (n,) or (n, outputs)
-            Their classes.
+            Class labels.
 
         Returns
         -------
         NearestProjection
-            Itself.
+            The fitted classifier.
 
         Examples
         --------
@@ -117,14 +114,13 @@ class NearestProjection(Labelled, Around):
         array([2])
         """
         model, search = self._inner("fit_transform", "transform"), self._search()
-        labels = self._labels(y)
+        labels = self._check_labels(y, multi_output=True)  # before time is spent on a fit
         with self._session():
-            scores = _rows(model.fit_transform(no_images(self, X)))
+            scores = _host_array(model.fit_transform(refuse_images(self, X)))
         n, k = scores.shape
         if k == 0:
             raise ValueError(
-                f"{model!r} found no component to project on: X has no variance, or no component "
-                f"was asked for."
+                f"{model!r} found no component: X has no variance, or n_components is 0."
             )
         if self.n_neighbors > n:
             raise ValueError(
@@ -134,7 +130,7 @@ class NearestProjection(Labelled, Around):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Return the class of each row: that of most of its neighbours.
+        """Return the predicted class of each sample.
 
         Examples
         --------
@@ -143,10 +139,11 @@ class NearestProjection(Labelled, Around):
         >>> NearestProjection().fit(*load_iris(return_X_y=True)).predict([[5, 3, 1, 0]])
         array([0])
         """
-        return self._neighbors.predict(self._scores(X))
+        scores = self._scores(X)
+        return self.neighbors_.predict(scores)
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the share of each class among the neighbours of each row.
+        """Return the fraction of each class among the neighbors of each sample.
 
         Examples
         --------
@@ -156,21 +153,22 @@ class NearestProjection(Labelled, Around):
         >>> model.predict_proba([[6, 3, 5, 1.6]])
         array([[0. , 0.2, 0.8]])
         """
-        return self._neighbors.predict_proba(self._scores(X))
+        scores = self._scores(X)
+        return self.neighbors_.predict_proba(scores)
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
-        """Return distances of the nearest training rows, and their numbers.
+        """Return the distances and indices of the nearest training samples.
 
         Parameters
         ----------
-        X : rows or None
-            None: of each training row, which is then not its own neighbour.
+        X : array-like or None
+            Samples. None: the neighbors of each training sample, which is not its own neighbor.
         n_neighbors : int, optional
-            How many; as many as have a vote by default.
+            Number of neighbors; by default that of the constructor.
         return_distance : bool
-            Whether to return distances before the numbers.
+            Whether to return the distances, before the indices.
 
         Examples
         --------
@@ -180,44 +178,30 @@ class NearestProjection(Labelled, Around):
         >>> NearestProjection(PCA(2)).fit(X, y).kneighbors(return_distance=False)[:3, 0]
         array([17, 45,  6])
         """
+        check_is_fitted(self)
         scores = None if X is None else self._scores(X)
-        return self._neighbors.kneighbors(scores, n_neighbors, return_distance)
+        return self.neighbors_.kneighbors(scores, n_neighbors, return_distance)
 
     @property
     def classes_(self) -> Any:
-        """The classes."""
+        """Class labels."""
         if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__} has no classes_ before its fit.")
+            raise AttributeError(f"{type(self).__name__} has no classes_ before fit.")
         return self.neighbors_.classes_
 
-    @property
-    def _neighbors(self) -> KNeighborsClassifier:
-        self._fitted()
-        return self.neighbors_
-
     def _scores(self, X: Any) -> Array:
-        return _rows(self._fitted().transform(no_images(self, X)))
+        check_is_fitted(self)
+        return _host_array(self.estimator_.transform(refuse_images(self, X)))
 
     def _search(self) -> KNeighborsClassifier:
         if self.metric == "precomputed":
             raise ValueError(
-                "metric='precomputed': distances are those between scores, found inside the fit. "
-                "Name one, such as 'euclidean'."
+                "metric='precomputed': distances are computed from scores. Use a metric such as "
+                "'euclidean'."
             )
         return KNeighborsClassifier(
             self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
         )
-
-    def _labels(self, y: Any) -> Array:
-        """Return y as an array of classes, before time is spent on components."""
-        name = type(self).__name__
-        if y is None:
-            raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-        require_present(y, "y")
-        y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
-        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        check_classification_targets(labels)
-        return labels
 
     def _default(self) -> Any:
         return PCA(0.95)
@@ -228,6 +212,6 @@ class NearestProjection(Labelled, Around):
         return tags
 
 
-def _rows(scores: Any) -> Array:
-    """Return scores as an array on the host, whatever they came as."""
+def _host_array(scores: Any) -> Array:
+    """Return scores as an array on the host."""
     return np.ascontiguousarray(to_numpy(scores))

@@ -1,85 +1,91 @@
-"""Classes told apart by their subspaces: CLAFIC, linear and with kernels."""
+"""Subspace classifiers: CLAFIC and kernel CLAFIC."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, like, namespace, to_numpy
-from mercer.checkpoint import check_same, identify
+from mercer.arrays import Array, is_dask, like, namespace, to_numpy
+from mercer.checkpoint import CheckpointError, check_same, identify
 from mercer.data import (
     Block,
     Source,
+    StringSource,
     at_home,
     check_weights,
     fingerprint,
-    require_present,
+    require_finite_entries,
 )
-from mercer.estimators.classwise import (
-    Model,
-    as_counts,
-    fitted_models,
-    residuals_of,
-    rows_of_classes,
-    shared_model,
-)
-from mercer.estimators.images import no_images
+from mercer.estimators.images import refuse_images
+from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.labels import Labelled
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import Sessions, fit_context
-from mercer.estimators.validation import check_rows, check_strings
+from mercer.estimators.session import fit_context
+from mercer.estimators.validation import check_rows, check_strings, some, there
+from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper, draw_seed
+from mercer.kernels import Linear
+from mercer.landmarks import Given
+from mercer.messages import counted, warn
+from mercer.methods import OnBasis
+from mercer.projection import KernelProjection, joint_residuals
+
+Model = PCA | KernelPCA
+Numbers = np.ndarray[Any, Any]
+# Number of rows that show whether a subspace contains other classes, and the share of a class's
+# variance that counts as rounding.
+_SAMPLE, _ROUNDING = 200, 1e-10
+# Most basis points whose kernel is evaluated at once: more would make the blocks of rows short.
+_MAX_JOINT_POINTS = 4096
 
 
-class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
-    r"""A subspace for every class; a row belongs to the class whose subspace is nearest.
+class SubspaceClassifier(KnownLabelsMixin, Wrapper):
+    r"""Subspace classifier: predicts the class whose principal subspace is nearest.
 
-    CLAFIC, and kernel CLAFIC where the model is a `KernelPCA`. Principal component analysis of
-    the rows of class i alone gives a mean :math:`\mu_i` and components, and with :math:`P_i` the
-    projector on these a row x is taken for the class
+    CLAFIC, or kernel CLAFIC if `estimator` is a `KernelPCA`. PCA of the samples of class i alone
+    gives a mean :math:`\mu_i` and components; with :math:`P_i` the projector onto these, the
+    predicted class of a sample x is
 
     .. math:: \arg\min_i \|(I-P_i)(\Phi(x)-\mu_i)\|^2,
 
-    with :math:`\mu_i = 0` where the model does not centre. (The largest
-    :math:`\|P_i\Phi(x)\|^2` is the same only then; washizawa (48) prints the largest residual,
-    which is a slip.)
+    with :math:`\mu_i = 0` if the estimator does not center. (Only then is it also the class of
+    the largest :math:`\|P_i\Phi(x)\|^2`; Washizawa (48) prints the largest residual by mistake.)
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        The model of every class. A number of components that a class has too few rows for, or too
-        small a basis, is lowered for that class, with a warning; a basis may be a share of its
-        rows, `Subset(0.1)`. None: ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
+        The model of every class. If a class has too few rows, or too small a basis, for
+        `n_components`, its number of components is reduced, with a warning. A basis may be a
+        fraction of the rows of a class: `Subset(0.1)`. None is
+        ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (c,)
-        The classes, sorted; those whose rows have no weight are not among them.
+        Class labels, sorted; without classes whose samples all have weight zero.
     estimators_ : list of PCA or KernelPCA
-        A fitted model for each of them.
+        The fitted model of each class.
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where X has names.
+        Only if X has feature names.
 
     Notes
     -----
-    Distances are compared, so all must be taken in one space: `gamma="median"` and `"scale"` are
-    found from all rows, random features are the same for every class, and ``PCA(scale=True)``,
-    which would divide every class by deviations of its own, is refused. Put a
-    `~sklearn.preprocessing.StandardScaler` in front. Components that span all columns are refused
-    too: nothing is far from them; where those of a kernel hold the other classes, a warning says
-    so.
+    Distances to different classes are compared, so they are computed in one space:
+    `gamma="median"` and `"scale"` use all rows, random features are the same for every class, and
+    ``PCA(scale=True)``, which would scale every class differently, is an error: use a
+    `~sklearn.preprocessing.StandardScaler` before. Components that span the whole space are an
+    error too, because every distance would be zero; if the components of a kernel explain the
+    other classes too, there is a warning.
 
-    Distances are no probabilities: `sklearn.calibration.CalibratedClassifierCV` makes such of
-    them.
+    Distances are not probabilities: use `sklearn.calibration.CalibratedClassifierCV` for these.
 
     References
     ----------
@@ -105,7 +111,7 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
     [18, 19, 17]
     """
 
-    classes_: np.ndarray[Any, Any]
+    classes_: Numbers
     estimators_: list[Model]
     n_features_in_: int
     fingerprint_: str
@@ -116,17 +122,17 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the subspace of every class.
+        """Fit the subspace of every class.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a file or Source
-            Rows; with kernels of strings a list of str.
+            Training samples; for kernels of strings a list of str.
         y : array-like of shape (n,)
-            The class of each.
+            Class labels.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice. Shares, such as those of boosting, do as
-            well: weights below one on the average are scaled up, class by class.
+            Counts: a weight of two is the sample twice. Weights with a mean below one, such as
+            those of boosting, are scaled up, class by class.
 
         Examples
         --------
@@ -137,31 +143,29 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
         [2, 2, 2]
         """
         with self._session():
-            require_present(y, "y")
-            y = np.asarray(validate_data(self, X="no_validation", y=y))
-            check_classification_targets(y)
+            y = self._check_labels(y)
             source = self._rows(X, reset=True)
             if len(y) != source.shape[0]:
                 raise ValueError(
                     f"X has {source.shape[0]} rows and y {len(y)} labels: inconsistent numbers of "
-                    f"samples. Pass one label a row."
+                    f"samples. Pass one label per row."
                 )
-            weights = as_counts(check_weights(sample_weight, source, least=0.0))
+            weights = _as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
             self.fingerprint_ = fingerprint(source)
             check_same(self, rows=identify(source, self.fingerprint_))
-            self.classes_, rows = rows_of_classes(y, source)
-            model = shared_model(self.estimator, source)
-            self.estimators_ = fitted_models(model, source, self.classes_, rows)
+            self.classes_, rows = _split_classes(y, source)
+            model = _shared_model(self._inner(), source)
+            self.estimators_ = _fit_models(model, source, self.classes_, rows)
         return self
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance from the subspace of every class.
+        """Return the squared distance of each sample to the subspace of every class.
 
         Returns
         -------
         array of shape (n, c)
-            A column for each of `classes_`, in feature space where there is a kernel.
+            A column for each of `classes_`; with a kernel, distances in feature space.
 
         Examples
         --------
@@ -174,29 +178,28 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
-        found = residuals_of(self.estimators_, source)
-        which, parts = [i for each, _ in found for i in each], [part for _, part in found]
-        xp, order = namespace(source.reference), np.argsort(which)
-        order = like(order, source.reference, order.dtype)
+        order, parts = _residuals(self.estimators_, source)
+        xp, columns = namespace(source.reference), np.argsort(order)
+        columns = like(columns, source.reference, columns.dtype)
 
-        def beside(block: Block) -> Array:
-            left = xp.concat([part.read(block.start, block.stop) for part in parts], axis=1)
-            return xp.take(left, order, axis=1)
+        def distances(block: Block) -> Array:
+            residuals = [part.read(block.start, block.stop) for part in parts]
+            return xp.take(xp.concat(residuals, axis=1), columns, axis=1)
 
-        kind = np.result_type(*(part.dtype for part in parts))
+        dtype = np.result_type(*(part.dtype for part in parts))
         extra = max(part.row_bytes for part in parts) - source.row_bytes
-        with progress.session():  # every class while a block is there: one pass over the rows
-            rows = source.map(beside, len(which), kind, extra)
+        with progress.session():  # all classes of a block before the next: one pass
+            rows = source.map(distances, len(order), dtype, extra)
             return at_home(rows).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
-        """Return minus the squared distances, so that the nearest class has the most.
+        """Return the negative squared distances: the nearest class has the largest value.
 
         Returns
         -------
         array of shape (n, c), or (n,)
-            A column for each of `classes_`. Of two classes the second's less the first's, which
-            is above zero for rows of the second.
+            A column for each of `classes_`. With two classes the value of the second minus that
+            of the first, which is positive for samples of the second.
 
         Examples
         --------
@@ -206,11 +209,11 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
         >>> SubspaceClassifier(PCA(1)).fit(X, y == 2).decision_function(X[[0, 149]]).round(2)
         array([-8.36,  0.22])
         """
-        left = self.reconstruction_error(X)
-        return left[:, 0] - left[:, 1] if len(self.classes_) == 2 else -left
+        distances = self.reconstruction_error(X)
+        return distances[:, 0] - distances[:, 1] if len(self.classes_) == 2 else -distances
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the class whose subspace is nearest; of equals the first.
+    def predict(self, X: Any) -> Numbers:
+        """Return the class whose subspace is nearest; the first of equals.
 
         Examples
         --------
@@ -221,22 +224,195 @@ class SubspaceClassifier(Labelled, Sessions, BaseEstimator):
         array([0, 1, 2])
         """
         nearest = to_numpy(self.reconstruction_error(X)).argmin(axis=1)
-        found: np.ndarray[Any, Any] = self.classes_[nearest]
-        return found
+        labels: Numbers = self.classes_[nearest]
+        return labels
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
-        """Return rows; strings where the kernel takes them, as those of the fit were."""
-        words = not reset and isinstance(getattr(self.estimators_[0], "X_fit_", None), list)
-        if words or (reset and isinstance(self.estimator, KernelPCA)):
+        """Return samples as a source: strings if the kernel takes them, as in the fit."""
+        fitted = not reset and isinstance(getattr(self.estimators_[0], "X_fit_", None), list)
+        if fitted or (reset and isinstance(self.estimator, KernelPCA)):
             strings = check_strings(self, X, reset=reset, least=1)
             if strings is not None:
                 return strings
-        if words:
+        if fitted:
             raise ValueError("X holds no strings, and SubspaceClassifier was fitted to strings.")
-        return check_rows(self, no_images(self, X), reset=reset)
+        return check_rows(self, refuse_images(self, X), reset=reset)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        model = KernelPCA() if self.estimator is None else self.estimator
-        tags.input_tags.sparse = get_tags(model).input_tags.sparse
-        return tags
+    def _default(self) -> Any:
+        return KernelPCA(0.9, kernel="rbf", gamma="scale")
+
+
+def _split_classes(y: Numbers, source: Source) -> tuple[Numbers, list[Numbers]]:
+    """Return the classes, and the row numbers of each; rows of weight zero are left out."""
+    rows = np.arange(len(y)) if source.weights is None else np.flatnonzero(source.weights > 0)
+    classes, codes = np.unique(y[rows], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"2 classes or more are needed, and y holds 1 class with weight, {_name(classes[0])}."
+        )
+    return classes, [rows[codes == i] for i in range(len(classes))]
+
+
+def _shared_model(model: Model, source: Source) -> Model:
+    """Return the model with everything that all classes must share: the kernel and the seed."""
+    if not isinstance(source, StringSource):  # the error names rows of X, not of a class
+        require_finite_entries(source)
+    if not isinstance(model.random_state, Integral):
+        model.random_state = draw_seed(model.random_state)
+    if isinstance(model, PCA):
+        if model.scale:
+            raise ValueError(
+                "PCA(scale=True) scales the rows of every class differently: their distances "
+                "cannot be compared. Use a StandardScaler before instead."
+            )
+        return model
+    if isinstance(model.kernel, str) and model.kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' does not contain k(x, x) of new rows, which their distance to a "
+            "subspace needs. Use the kernel itself."
+        )
+    rule = model.method.rule if isinstance(model.method, OnBasis) else None
+    if isinstance(rule, Given) and _are_indices(rule.points):
+        raise ValueError(
+            f"method={model.method!r} selects rows by number, and every class has rows of its own. "
+            f"Pass the points themselves, or a rule to select them."
+        )
+    _, gamma = resolve_kernel(model, source)
+    if isinstance(model.gamma, str):
+        model.gamma = gamma
+    return model
+
+
+def _are_indices(points: Any) -> bool:
+    """Return whether the points of a basis are given by row numbers."""
+    strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
+    return not strings and len(getattr(points, "shape", np.shape(points))) == 1
+
+
+def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbers]) -> list[Model]:
+    """Fit a copy of the model to each class; warn if classes have too few rows for it."""
+    for label, own in zip(classes, rows, strict=True):
+        if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
+            raise ValueError(
+                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
+                f"that class, or leave it out."
+            )
+    models: list[Model] = []
+    small: list[str] = []
+    for label, own in zip(classes, rows, strict=True):
+        part = _class_rows(source, own)  # one class at a time: rows of a file are then in memory
+        name = f"class {_name(label)} ({counted(part.shape[0], 'row')})"
+        try:
+            models.append(_fit_class(model, part, name, small))
+        except CheckpointError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"In {name}: {error}") from error
+    if small:
+        more = f" and {len(small) - 3} more" if len(small) > 3 else ""
+        warn(
+            f"n_components={model.n_components}, but {', '.join(small[:3])}{more} cannot have as "
+            f"many components: the largest possible number is used."
+        )
+    _warn_if_indistinct(source, classes, rows, models)
+    return models
+
+
+def _fit_class(model: Model, part: Source, name: str, small: list[str]) -> Model:
+    """Fit a copy of the model to the rows of a class; note its name if the rows are too few."""
+    own: Model = clone(model)
+    k = model.n_components
+    most = part.shape[0] - own.center  # the mean takes one degree of freedom
+    if isinstance(own, KernelPCA) and isinstance(own.method, OnBasis):
+        most = min(most, own.method.points(part.shape[0], most))
+    if isinstance(k, Integral) and max(1, most) < k:
+        own.n_components = max(1, most)
+        small.append(name)
+    own.fit(part)
+    if isinstance(own, PCA):
+        _drop_null_components(own)
+    linear = isinstance(own, PCA) or isinstance(own.kernel_, Linear)
+    if linear and own.n_components_ >= own.n_features_in_:
+        k = own.n_components_
+        raise ValueError(
+            f"{counted(k, 'component')} {'spans' if k == 1 else 'span'} the whole space of "
+            f"n_features={own.n_features_in_}, and every distance would be 0. Use fewer "
+            f"components, a smaller share of the variance, or a kernel."
+        )
+    return own
+
+
+def _class_rows(source: Source, rows: Numbers) -> Source:
+    """Return the rows of a class, at least two."""
+    if len(rows) > 1:
+        part = there(source, rows)
+        return part.weighted(_as_counts(part.weights))
+    # One row of weight w is two rows of weight w/2.
+    part = some(source, rows.repeat(2))
+    return part.weighted(np.asarray(part.weights) / 2)
+
+
+def _as_counts(weights: Numbers | None) -> Numbers | None:
+    """Return weights with a mean of one or more: components do not depend on their scale."""
+    if weights is None:
+        return None
+    return np.asarray(weights * max(1.0, np.count_nonzero(weights) / weights.sum()))
+
+
+def _drop_null_components(model: PCA) -> None:
+    """Remove components without variance: they are arbitrary, and so would be distances."""
+    values = to_numpy(model.explained_variance_).astype(np.float64)
+    dtype = to_numpy(model.components_[:0, :]).dtype
+    eps = float(np.finfo(dtype).eps) * max(model.n_samples_, model.n_features_in_)
+    k = int((values > eps**2 * np.max(values, initial=0.0)).sum())
+    model.components_ = model.components_[:k, :]
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        setattr(model, name, getattr(model, name)[:k])
+    model.n_components_ = k
+
+
+def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list[Source]]:
+    """Return sources of the distances to all models, and the model of each of their columns.
+
+    Small bases of one kernel are joined: one matrix product serves many classes.
+    """
+    joint: dict[int, KernelProjection] = {}
+    for i, model in enumerate(models):
+        projection = model.projection_
+        basis = getattr(projection, "basis", None)
+        dense = hasattr(basis, "shape") and not hasattr(basis, "tocsr") and not is_dask(basis)
+        if isinstance(projection, KernelProjection) and dense and projection.shift is None:
+            joint[i] = projection
+    if sum(len(projection.mean) for projection in joint.values()) > _MAX_JOINT_POINTS:
+        joint = {}
+    order = [i for i in range(len(models)) if i not in joint]
+    parts = [models[i]._residuals(source) for i in order]
+    if joint:
+        parts.append(joint_residuals([*joint.values()], source))
+    return [*order, *joint], parts
+
+
+def _warn_if_indistinct(
+    source: Source, classes: Numbers, rows: list[Numbers], models: Sequence[Model]
+) -> None:
+    """Warn of subspaces that contain the other classes too, judging from some rows of each."""
+    most = max(1, _SAMPLE // len(rows))
+    samples = [own[:: -(-len(own) // most)] for own in rows]
+    codes = np.repeat(range(len(samples)), [*map(len, samples)])
+    sample = some(source, np.concatenate(samples))
+    names = []
+    for i, model in enumerate(models):
+        distances = to_numpy(model._residuals(sample).collect(label="residuals"))[codes != i]
+        if distances.max() <= _ROUNDING * model.projection_.total_variance:
+            names.append(_name(classes[i]))
+    if names:
+        warn(
+            f"Other classes lie in the subspace of class {', '.join(names[:3])}, to rounding "
+            f"error: their rows cannot be told from its own. Use fewer components, or another "
+            f"kernel."
+        )
+
+
+def _name(label: Any) -> str:
+    """Return a label as Python writes it."""
+    return repr(label.item() if isinstance(label, np.generic) else label)

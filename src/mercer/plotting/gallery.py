@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
+from mercer.estimators.images import image_sides
 from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
@@ -270,7 +271,7 @@ def _as_images(rows: Values, image_shape: Any) -> Values:
         return rows
     if rows.ndim != 2:
         raise ValueError(f"images have shape {rows.shape}: pass rows of numbers, or images.")
-    return rows.reshape(len(rows), *inspection.image_sides(image_shape, rows.shape[1]))
+    return rows.reshape(len(rows), *image_sides(image_shape, rows.shape[1]))
 
 
 def _model_shape(model: Any, image_shape: Any) -> Any:

@@ -79,32 +79,20 @@ class Ridge(Preimage):
         products: Matrix | None = None,
         weights: Vector | None = None,
     ) -> Learnt:
-        import scipy.linalg
-
         self.check()
         products = feature_components(self, projection, products).products
         S = check_scores(self, scores, products.shape[1] - 1)
         rows = _dense_rows(self, X, len(S))
         mean = np.average(rows, axis=0, weights=weights)
-        n, budget = len(S), get_config().budget
-        if 8 * n * n > budget:
-            raise MemoryError(
-                f"{self!r} needs {format_bytes(8 * n * n)} for the kernel of {n} scores, more than "
-                f'the memory budget of {format_bytes(budget)}. Use "gradient" or "distances", or '
-                f"raise it with {format_parameter('memory')}."
-            )
+        require_gram_fits(repr(self), len(S))
         kernel = self._kernel(S, projection)
-        K = np.asarray(kernel(S))
-        # A row of weight two is two equations: its penalty is half.
-        K[np.diag_indices(n)] += self.alpha / (1.0 if weights is None else weights)
         try:
-            factor = scipy.linalg.cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+            dual = solve_ridge(np.asarray(kernel(S)), rows - mean, self.alpha, weights)
         except np.linalg.LinAlgError:
             raise ValueError(
                 f"{self!r}: {kernel!r} of the scores is not positive definite with alpha="
                 f"{self.alpha!r}. Raise alpha, or choose a kernel that is."
             ) from None
-        dual = scipy.linalg.cho_solve(factor, rows - mean, check_finite=False)
         shift = 0.0 if projection.shift is None else projection.shift
         return Learnt(products, kernel, S, dual, mean - shift)
 
@@ -131,6 +119,29 @@ class Ridge(Preimage):
         largest = max(float(np.abs(S).max(initial=0.0)), np.finfo(float).tiny)
         _, first = np.unique(np.round(S / largest, 9), axis=0, return_index=True)
         return RBF.from_median(S[np.sort(first)]) if len(first) > 1 else RBF()
+
+
+def require_gram_fits(name: str, n: int) -> None:
+    """Raise unless the kernel matrix of n scores fits the memory budget."""
+    budget = get_config().budget
+    if 8 * n * n > budget:
+        raise MemoryError(
+            f"{name} needs {format_bytes(8 * n * n)} for the kernel matrix of {n} scores, more "
+            f"than the memory budget of {format_bytes(budget)}. Raise it with "
+            f"{format_parameter('memory')}, or use {format_parameter('preimage', 'gradient')}."
+        )
+
+
+def solve_ridge(K: Matrix, targets: Matrix, alpha: float, weights: Vector | None) -> Matrix:
+    """Return the dual coefficients (K + αW⁻¹)⁻¹T of kernel ridge regression; K is overwritten.
+
+    A sample of weight two is two equations: its penalty is half.
+    """
+    import scipy.linalg
+
+    K[np.diag_indices_from(K)] += alpha / (1.0 if weights is None else weights)
+    dual: Matrix = scipy.linalg.solve(K, targets, assume_a="pos", lower=True, overwrite_a=True)
+    return dual
 
 
 def _dense_rows(owner: Any, X: Any, n: int) -> Matrix:

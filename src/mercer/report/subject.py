@@ -11,12 +11,11 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import Projecting
-from mercer.estimators.denoiser import Denoiser
-from mercer.estimators.inner import Around
 from mercer.estimators.inspection import FittedSpectrum, fitted_feature_names
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pipeline import parts
 from mercer.estimators.subspace import SubspaceClassifier
+from mercer.estimators.wrapper import Wrapper
 from mercer.projection import LinearProjection
 from mercer.rules import MLE, BrokenStick, Fraction, GavishDonoho, Kaiser, ParallelAnalysis, Rule
 
@@ -139,7 +138,7 @@ def find_subject(model: Any) -> Subject:
             "A SubspaceClassifier has components for every class, and a report describes one set "
             "of components: pass one of its estimators_ and the rows of that class."
         )
-    if isinstance(last, (Around, Denoiser)):
+    if isinstance(last, Wrapper):
         check_is_fitted(last)
         outer, last = last, last.estimator_
     if not isinstance(last, Projecting):

@@ -11,8 +11,8 @@ from typing import Any
 from mercer.atomic_write import whole
 from mercer.data import collected
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
-from mercer.estimators.images import as_rows
-from mercer.estimators.inspection import evaluated_rows, image_sides
+from mercer.estimators.images import flatten_images, image_sides
+from mercer.estimators.inspection import evaluated_rows
 from mercer.estimators.validation import default_ids, from_file
 from mercer.report import html, tables
 from mercer.report.charts import chart_data
@@ -91,7 +91,7 @@ def write_report(
     shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
         X = from_file(subject.first, collected(X))
-        images = X if shape is None else as_rows(X, image_shape)
+        images = X if shape is None else flatten_images(X, image_shape)
         rows = evaluated_rows(subject.steps, subject.model, images)
         n = rows.raw.shape[0]
         names = default_ids(X) if ids is None else ids

@@ -1,4 +1,4 @@
-"""The way back from a kernel's feature space to rows."""
+"""Base class of kernel PCA: what a fitted kernel projection can do, pre-images included."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
 from mercer.arrays import Array, Matrix, like, moved, to_numpy
-from mercer.config import format_bytes, get_config
 from mercer.data import Source, at_home
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import Found, Preimage, as_preimage, suited_to
+from mercer.preimage.ridge import require_gram_fits, solve_ridge
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 
 
-class _IfWayBack:
-    """A method that exists only where the estimator has a way back to rows.
+class _IfInvertible:
+    """A method that exists only if the estimator can map scores back to samples.
 
-    Like scikit-learn's `available_if`, but the error keeps its type and its remedy.
+    Like scikit-learn's `available_if`, but the error stays a NotFittedError, as in scikit-learn's
+    KernelPCA, and names every remedy.
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -38,27 +39,22 @@ class _IfWayBack:
     def __get__(self, estimator: Any, owner: Any = None) -> Callable[..., Any]:
         if estimator is None:
             return self.method
-        asked = estimator.preimage is not None or estimator.fit_inverse_transform
-        if not asked and not _learnt(estimator):
-            raise _no_way_back()  # an AttributeError too: hasattr is False
+        requested = estimator.preimage is not None or estimator.fit_inverse_transform
+        if not requested and not estimator._is_invertible:
+            raise _not_invertible()  # an AttributeError too: hasattr is False
         return MethodType(self.method, estimator)
 
 
-def _learnt(estimator: Any) -> bool:
-    """Tell whether the last fit learnt a way back."""
-    return hasattr(estimator, "preimage_") or hasattr(estimator, "dual_coef_")
-
-
-def _no_way_back() -> NotFittedError:
+def _not_invertible() -> NotFittedError:
     return NotFittedError(
-        "The fit_inverse_transform parameter was not set to True when instantiating and "
-        'hence the inverse transform is not available; nor is preimage="auto", '
-        '"fixed_point", "gradient", "ridge" or "distances" set.'
+        "The fit_inverse_transform parameter was not set to True when instantiating and hence the "
+        'inverse transform is not available. Set it, or preimage="auto", "fixed_point", '
+        '"gradient", "ridge" or "distances", and fit again.'
     )
 
 
-class Back(Projecting):
-    """Pre-images: rows whose images are near what the components keep of others."""
+class KernelModel(Projecting):
+    """Base of estimators whose fit ends in a kernel projection."""
 
     projection_: KernelProjection
     kernel_: Kernel | None
@@ -70,9 +66,9 @@ class Back(Projecting):
     alpha: float
     fit_inverse_transform: bool
 
-    @_IfWayBack
+    @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:
-        """Return rows that scores stand for.
+        """Return samples whose scores are given.
 
         Parameters
         ----------
@@ -82,8 +78,8 @@ class Back(Projecting):
         Returns
         -------
         array of shape (n, d)
-            Pre-images by the method `preimage`; where that is None, scikit-learn's kernel ridge
-            regression, which takes fit_inverse_transform=True.
+            Pre-images computed by the method `preimage`. With preimage=None, the result of
+            scikit-learn's kernel ridge regression, which needs fit_inverse_transform=True.
 
         Examples
         --------
@@ -97,17 +93,17 @@ class Back(Projecting):
         check_is_fitted(self)
         if hasattr(self, "preimage_"):
             return like(self.preimages(X).rows, self._check_scores(X).home)
-        if not _learnt(self):  # set after the fit
-            raise _no_way_back()
-        scores, basis, back = self._check_scores(X), self.X_transformed_fit_, self.dual_coef_
-        kernel = self.kernel_
+        if not self._is_invertible:  # the parameters were set after the fit
+            raise _not_invertible()
+        scores, kernel = self._check_scores(X), self.kernel_
         assert kernel is not None
-        basis, back = (moved(part, scores.reference) for part in (basis, back))
-        rows = scores.map(lambda block: kernel(block.rows, basis) @ back, int(back.shape[1]))
+        basis = moved(self.X_transformed_fit_, scores.reference)
+        dual = moved(self.dual_coef_, scores.reference)
+        rows = scores.map(lambda block: kernel(block.rows, basis) @ dual, int(dual.shape[1]))
         return self._handed(X, rows)
 
     def preimages(self, scores: Any) -> Found:
-        """Return the rows that scores stand for, with a report of how near each came.
+        """Return pre-images of scores, and how well each one converged.
 
         Examples
         --------
@@ -127,18 +123,18 @@ class Back(Projecting):
         source = self._check_scores(scores)
         with progress.session():
             rows = to_numpy(source.collect())
-            found: Found = self.preimage_.find(self.projection_, self._way, rows)
-        lost = int((~found.converged).sum())
-        if lost:
+            result: Found = self.preimage_.find(self.projection_, self._way, rows)
+        failed = int((~result.converged).sum())
+        if failed:
             warn(
-                f"{lost} of {len(found.rows)} pre-images did not converge; preimages(scores) tells "
-                f"which. Let {self.preimage_!r} run longer, or use another method.",
+                f"{failed} of {len(result.rows)} pre-images did not converge; preimages(scores) "
+                f"tells which. Let {self.preimage_!r} run longer, or use another method.",
                 ConvergenceWarning,
             )
-        return found
+        return result
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the components keep of rows: pre-images of their projections.
+        """Return pre-images of the projections of samples onto the components.
 
         Examples
         --------
@@ -151,7 +147,7 @@ class Back(Projecting):
         return self.inverse_transform(self.transform(X))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return each row's squared distance from its reconstruction, in feature space.
+        """Return the squared distance of each sample to the components, in feature space.
 
         Examples
         --------
@@ -169,21 +165,26 @@ class Back(Projecting):
     def _residuals(self, source: Source) -> Source:
         return self.projection_.residuals(source)
 
-    def _refuse_preimage(self) -> None:
-        """Refuse to look for rows whose images are near what features keep of others."""
+    @property
+    def _is_invertible(self) -> bool:
+        """Whether the last fit learned to map scores back to samples."""
+        return hasattr(self, "preimage_") or hasattr(self, "dual_coef_")
+
+    def _require_feature_space(self) -> None:
+        """Raise if pre-images are requested of random features, which approximate the kernel."""
         if self.preimage not in (None, "auto"):
             raise ParameterError(
                 "preimage",
                 self.preimage,
-                f"needs components in the kernel's space, and random features have none. Use "
-                f"fit_inverse_transform=True, which learns from scores, or "
+                f"needs components in the kernel's feature space, and random features have none. "
+                f"Use fit_inverse_transform=True, which learns from scores, or "
                 f"{format_parameter('method', 'subset')}.",
             )
 
-    def _fit_back(self, problem: KernelProblem) -> None:
-        """Learn what the way back needs, of rows and their scores."""
-        for leftover in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
-            self.__dict__.pop(leftover, None)
+    def _fit_inverse(self, problem: KernelProblem) -> None:
+        """Learn the inverse transform from the samples and their scores."""
+        for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(name, None)
         preimage, ridge = self.preimage, self.fit_inverse_transform
         if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
             preimage, ridge = None, True  # there are no components in the kernel's space
@@ -191,48 +192,41 @@ class Back(Projecting):
             preimage = suited_to(self.kernel_)
         if preimage is None and not ridge:
             return
-        scores = self._own_scores(problem.source).whole()
+        source = problem.source
+        scores = self._own_scores(source).whole()
         if preimage is not None:
-            known = None
-            if isinstance(self.plan_.method, Exact):
-                known = _products(problem, self.projection_)
+            exact = isinstance(self.plan_.method, Exact)
             self.preimage_ = clone(as_preimage(preimage))
-            rows, weights = problem.source.whole(), problem.source.weights
-            given = {"products": known, "weights": weights}
-            self._way = self.preimage_.begin(self.projection_, rows, to_numpy(scores), **given)
+            self._way = self.preimage_.begin(
+                self.projection_,
+                source.whole(),
+                to_numpy(scores),
+                products=_products(problem, self.projection_) if exact else None,
+                weights=source.weights,
+            )
         if ridge:
-            self._fit_ridge(problem.source, scores)
+            self._fit_ridge(source, scores)
 
     def _fit_ridge(self, source: Source, scores: Array) -> None:
-        """Regress the rows on their scores, as scikit-learn does."""
-        import scipy.linalg
-
+        """Regress the samples on their scores with the kernel itself, as scikit-learn does."""
         rows, kernel = source.whole(), self.kernel_
         if isinstance(rows, list):
-            raise ValueError("fit_inverse_transform: strings cannot be made of scores.")
+            raise ValueError("fit_inverse_transform: strings cannot be computed from scores.")
         if hasattr(rows, "tocsr"):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        n, room = source.shape[0], get_config().budget
-        if 8 * n * n > room:
-            raise MemoryError(
-                f"fit_inverse_transform needs {format_bytes(8 * n * n)} for the kernel of {n} "
-                f"scores, more than the memory budget of {format_bytes(room)}. Raise it with "
-                f'config_context(memory=...), or use preimage="gradient".'
-            )
         assert kernel is not None
+        require_gram_fits("fit_inverse_transform", source.shape[0])
         self.X_transformed_fit_ = scores
         K = to_numpy(kernel(scores)).astype(np.float64)
-        # A row of weight two is two equations: its penalty is half.
-        weights = 1.0 if source.weights is None else source.weights
-        K[np.diag_indices_from(K)] += self.alpha / weights
-        back = scipy.linalg.solve(K, to_numpy(rows), assume_a="pos", overwrite_a=True)
-        self.dual_coef_ = like(back, source.reference, source.dtype)
+        dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
+        self.dual_coef_ = like(dual, source.reference, source.dtype)
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
-    """Return the kernel matrix times the components and the mean, which the fit has found already.
+    """Return the kernel matrix times the components and the mean, without evaluating the kernel.
 
-    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the shares is h̄.
+    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the mean's
+    coefficients is h̄.
     """
     weights = problem.source.weights
     w = np.ones(problem.shape[0]) if weights is None else weights

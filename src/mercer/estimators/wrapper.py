@@ -1,0 +1,133 @@
+"""Base classes of estimators that are built around a PCA or a KernelPCA."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_y, check_is_fitted
+
+from mercer import session
+from mercer.arrays import Array, to_numpy
+from mercer.data import require_present
+from mercer.estimators.session import Sessions
+
+
+class Wrapper(Sessions, BaseEstimator):
+    """Base of estimators that fit copies of another one, `estimator`."""
+
+    estimator: Any
+
+    @abstractmethod
+    def _default(self) -> Any:
+        """Return the estimator that estimator=None stands for."""
+
+    def _inner(self, *methods: str) -> Any:
+        """Return an unfitted copy of the inner estimator; raise if it lacks a method."""
+        inner = self._default() if self.estimator is None else self.estimator
+        missing = [name for name in ("fit", "get_params", *methods) if not hasattr(inner, name)]
+        if missing or isinstance(inner, type):
+            what = "is a class" if isinstance(inner, type) else f"has no {', no '.join(missing)}"
+            raise TypeError(
+                f"estimator={inner!r} {what}. {type(self).__name__} takes a mercer.PCA or a "
+                f"mercer.KernelPCA, such as {self._default()!r}."
+            )
+        return clone(inner)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self) or "estimators_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = self._default() if self.estimator is None else self.estimator
+        if hasattr(inner, "__sklearn_tags__") and not isinstance(inner, type):
+            inputs = get_tags(inner).input_tags
+            tags.input_tags.sparse, tags.input_tags.string = inputs.sparse, inputs.string
+            tags.input_tags.pairwise = inputs.pairwise
+        return tags
+
+
+class DelegatingWrapper(Wrapper):
+    """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
+
+    estimator_: Any
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the training data."""
+        return int(self._attribute("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features, if the training data has names."""
+        return self._attribute("feature_names_in_")
+
+    @property
+    def fingerprint_(self) -> str:
+        """Fingerprint of the training data."""
+        return str(self._attribute("fingerprint_"))
+
+    def _attribute(self, name: str) -> Any:
+        try:
+            return getattr(vars(self)["estimator_"], name)
+        except (KeyError, AttributeError):
+            raise AttributeError(f"{type(self).__name__} has no {name}.") from None
+
+
+class KnownLabelsMixin(ClassifierMixin):
+    """Classifiers that check labels early, and score only labels that were in the fit."""
+
+    classes_: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on test data.
+
+        Labels that were not in the training data are an error: no prediction could be right, and
+        they are more often a mistake than a test. `sklearn.metrics.accuracy_score` counts them.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA, NearestProjection
+        >>> X, y = load_iris(return_X_y=True)
+        >>> round(NearestProjection(PCA(2)).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
+        0.973
+        """
+        check_is_fitted(self)
+        if isinstance(self.classes_, np.ndarray) and not hasattr(y, "tocsr"):
+            known = set(self.classes_.tolist())
+            unknown = set(np.asarray(to_numpy(y)).ravel().tolist()) - known
+            if unknown:
+                raise ValueError(
+                    f"y holds {_join(unknown)}, which the fit of {type(self).__name__} has not "
+                    f"seen; it knows {_join(known)}. Leave such rows out, or fit with rows of that "
+                    f"class."
+                )
+        return float(super().score(X, y, sample_weight))
+
+    def _check_labels(self, y: Any, *, multi_output: bool = False) -> Array:
+        """Return y as an array of class labels on the host."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        require_present(y, "y")
+        y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
+        labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=self))
+        check_classification_targets(labels)
+        return labels
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
+    return session.seed(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def _join(labels: set[Any]) -> str:
+    """Write some labels, sorted."""
+    more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
+    return ", ".join(map(repr, sorted(labels, key=str)[:10])) + more
