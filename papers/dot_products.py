@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.metrics import dot_product_error
-from mercer.sketches import Drawn, Gaussian, Hashing
+from mercer.sketches import Gaussian, Hashing, SketchMatrix
 from papers.data import Array, load
 from papers.results import Line, Result
 
@@ -62,7 +62,7 @@ def run(quick: bool = False) -> Result:
     return Result(title, lines, picture(sizes, found, expected), text, seeds=seeds)
 
 
-def maps(q: int, d: int, seed: int) -> dict[str, Drawn]:
+def maps(q: int, d: int, seed: int) -> dict[str, SketchMatrix]:
     """Return the maps of one draw; those of 10 q columns may be wider than the rows."""
     wide = HASHES * q
     return {

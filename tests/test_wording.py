@@ -55,7 +55,7 @@ def test_one_of_everything(model):
 def test_one_column_of_a_file(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,a,b\n1,2,3\n4,5,6\n")
-    with pytest.raises(ValueError, match="1 column name is there more than once: 'a'") as refused:
+    with pytest.raises(ValueError, match="1 column name occurs more than once: 'a'") as refused:
         PCA(1).fit(path)
     assert wrong(str(refused.value)) == []
     pd.DataFrame({"a": X[:, 0], "t": "x"}).to_csv(path, index=False)

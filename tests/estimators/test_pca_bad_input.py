@@ -412,9 +412,10 @@ def test_a_file_that_is_not_an_array(tmp_path):
 
 
 def test_a_file_of_another_kind(tmp_path):
-    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "there is no file", ".parquet")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx", error=FileNotFoundError)
     (tmp_path / "x.xlsx").touch()
-    refused(str(tmp_path / "x.xlsx"), "x.xlsx", "Save the sheet as CSV")
+    refused(str(tmp_path / "x.xlsx"), "x.xlsx could not be read as a spreadsheet")
+    refused(str(tmp_path / "x.abc"), "x.abc", "there is no file", ".parquet")
     (tmp_path / "x.abc").touch()
     refused(str(tmp_path / "x.abc"), "x.abc", "not known. What can be read:", ".parquet")
 

@@ -50,7 +50,7 @@ from mercer.sketches import (
 class ImagesOfAnyWidth:
     """The checks make rows of several widths; an image map takes those of one shape only."""
 
-    def drawn(self, d, rng=None):
+    def matrix_for(self, d, rng=None):
         return type(self).map_of(d).matrix_for(d, rng)
 
 

@@ -238,7 +238,7 @@ def test_too_small_a_sketch():
         (Sketch(Gaussian(40), polish="no"), "polish='no' must be True or False"),
         (Sketch(Gaussian("many")), "q='many' must be a whole number"),
         (Sketch(Gaussian(-3)), "q=-3"),
-        (Sketch(Resize((5, 5), (2, 2))), "25 pixels, and the rows have 60 columns"),
+        (Sketch(Resize((5, 5), (2, 2))), "25 pixels, but the rows have 60 columns"),
     ],
 )
 def test_bad_parameters(solver, said):

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer import ConvergenceWarning
 from mercer.kernels.points import Points
+from mercer.messages import ParameterError
 from tests.truth import oracle
 from tests.truth.oracle import EPS64, LD
 
@@ -410,7 +411,7 @@ def refusal(error):
     """Return a look at an exception: documented refusals pass."""
     text = " ".join(str(error).split())
     kind = type(error)
-    known = kind is ValueError or issubclass(kind, MemoryError)
+    known = kind in (ValueError, ParameterError) or issubclass(kind, MemoryError)
     documented = known and any(re.search(r, text) for r in _REFUSALS)
     return look("crash", documented, lambda: f"{kind.__name__}: {text[:160]}")
 

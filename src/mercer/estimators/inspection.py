@@ -340,7 +340,7 @@ def rule_name(rule: Rule) -> str:
     '95 % of the variance'
     """
     name = _RULE_NAMES.get(type(rule).__name__)
-    if name is None or type(rule).__module__ != Rule.__module__:
+    if name is None or not type(rule).__module__.startswith("mercer.rules"):
         return repr(rule)
     values = rule.get_params()
     if "p" in values:

@@ -106,7 +106,7 @@ def read_text(
     opener: Opener, paths: Sequence[Path], root: Path, request: Request, tick: Tick
 ) -> Table:
     """Read files of text as one table; text that is not Unicode is taken for Windows-1252."""
-    with file_errors(request.path, "text"):
+    with file_errors(request.path, getattr(opener, "kind", "text")):
         try:
             return _read_files(opener, paths, root, request, tick)
         except UnicodeDecodeError as error:

@@ -368,6 +368,7 @@ class JSONLines(TextReader):
 class Spreadsheet:
     """A sheet of an Excel or OpenDocument file: the first, or the one after ``::``."""
 
+    kind = "a spreadsheet"
     delimiter = ""
 
     def __init__(self, path: Path, name: str, request: Request) -> None:
