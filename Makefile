@@ -1,14 +1,14 @@
 # make help lists the targets.
 #
 #   PYTHON       the Python that makes the environment (3.11 or newer)
-#   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -m 'not slow'"
+#   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -x"
 #   BENCH_ARGS   arguments of the benchmarks
 #   TRUTH_ARGS   arguments of the truth harness, for instance TRUTH_ARGS="--cases 500 --jobs 8"
 #   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
 #   LOWEST_PYTHON, LOWEST_ARGS  the Python and the arguments of pytest for make lowest
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -q -n 2 --dist loadgroup
+PYTEST_ARGS ?= -q -n 2 --dist loadgroup -m "not slow"
 BENCH_ARGS ?=
 TRUTH_ARGS ?= --cases 20000 --seeds 0 1 2 3 4 --jobs 2
 PAPERS ?=
@@ -27,7 +27,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test truth lowest check format bench papers images clean
+.PHONY: help env demo test slow truth lowest check format bench papers images clean
 # Two installs into one environment must not run at once.
 .NOTPARALLEL:
 
@@ -43,17 +43,21 @@ test: $(VENV)/.test ## run the tests and the examples in the docstrings
 	# One BLAS thread a process: two processes share the cores, and small products gain nothing.
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
+slow: $(VENV)/.test ## run the tests that take long, which make test leaves out
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow
+
 truth: $(VENV)/.test ## attack the promises of certificates with random cases
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.truth $(TRUTH_ARGS)
 
 lowest: $(LOWEST)/.test ## run the tests that depend on other packages with their lowest versions
 	OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(LOWEST_ARGS) $(LOWEST_TESTS)
 
-check: $(VENV)/.lint ## lint, format, types and layers
+check: $(VENV)/.lint $(VENV)/.test ## lint, format, types, layers, and the size of the code base
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py
 
 format: $(VENV)/.lint ## format the code and mend what ruff can mend
 	$(BIN)/ruff format

@@ -1,7 +1,7 @@
 """Measure how large the code base is and how far a reader must go to follow a fit.
 
-``python tools/house.py`` prints the figures beside their limits and exits with 1 when one of
-them is exceeded; ``--no-limits`` only prints.
+``python tools/house.py`` prints each figure, its limit and its goal, and exits with 1 when a limit
+is exceeded; ``--no-limits`` only prints. Lower a limit whenever a figure falls.
 """
 
 import argparse
@@ -16,17 +16,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "mercer"
 
+# What must not be exceeded now, and the goal.
 LIMITS = {
-    "lines in src": 33_000,
-    "files in src": 210,
-    "layers of the import contract": 6,
-    "functions called by PCA(10).fit(X)": 100,
-    "files entered by PCA(10).fit(X)": 22,
-    "functions called by a Subset fit of a CSV file": 200,
-    "files entered by a Subset fit of a CSV file": 35,
-    "public names with two meanings": 0,
-    "files that mention a kernel, its test catalogue included": 2,
-    "files that mention a method, its test catalogue included": 3,
+    "lines in src": (43_500, 33_000),
+    "files in src": (252, 210),
+    "layers of the import contract": (6, 6),
+    "functions called by PCA(10).fit(X)": (195, 100),
+    "files entered by PCA(10).fit(X)": (48, 22),
+    "functions called by a Subset fit of a CSV file": (400, 200),
+    "files entered by a Subset fit of a CSV file": (68, 35),
+    "public names with two meanings": (0, 0),
+    "files that mention a kernel, its test catalogue included": (2, 2),
+    "files that mention a method, its test catalogue included": (3, 3),
 }
 
 
@@ -44,8 +45,8 @@ def main():
         *counts(pca),
         *counts(subset),
         len(names),
-        mentions("RationalQuadratic", "tests/kernels/catalogue.py"),
-        mentions("Reduced", "tests/methods/catalogue.py"),
+        mentions("RationalQuadratic", "tests/kernel_catalogue.py"),
+        mentions("Reduced", "tests/catalogue.py"),
     ]
     figures = dict(zip(LIMITS, values, strict=True))
     if options.list:
@@ -151,10 +152,10 @@ def print_details(pca, subset, names):
 def report(figures, *, enforce):
     failed = False
     for name, value in figures.items():
-        limit = LIMITS[name]
-        exceeded = value > limit
-        failed |= exceeded
-        print(f"{name:<58}{value:>8}{limit:>8}{'  exceeded' if exceeded else ''}")
+        limit, goal = LIMITS[name]
+        failed |= value > limit
+        note = "  exceeded" if value > limit else "  above the goal" if value > goal else ""
+        print(f"{name:<58}{value:>8}{limit:>8}{goal:>8}{note}")
     return int(failed and enforce)
 
 

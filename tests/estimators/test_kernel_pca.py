@@ -434,10 +434,8 @@ def test_a_tolerance_is_met_however_the_matrix_is_kept():
         assert (certificate.residuals <= 2e-9 * certificate.eigenvalues).all()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "solver"),
-    [(Matern(), "jacobi"), (Matern(), "krylov"), (RBF(0.3), "dense"), (Linear(), "krylov")],
-)
+@pytest.mark.parametrize("solver", ["dense", "jacobi", "krylov"])
+@pytest.mark.parametrize("kernel", [Matern(), RBF(0.3), Linear()])
 def test_bounds_hold_where_float32_is_kept(kernel, solver):
     rows = np.random.default_rng(3).standard_normal((200, 8))
     K = kernel(rows)

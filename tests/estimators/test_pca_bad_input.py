@@ -417,7 +417,7 @@ def test_a_file_of_another_kind(tmp_path):
     refused(str(tmp_path / "x.xlsx"), "x.xlsx could not be read as a spreadsheet")
     refused(str(tmp_path / "x.abc"), "x.abc", "there is no file", ".parquet")
     (tmp_path / "x.abc").touch()
-    refused(str(tmp_path / "x.abc"), "x.abc", "not known. What can be read:", ".parquet")
+    refused(str(tmp_path / "x.abc"), "x.abc", "is not known. Formats that are read", ".parquet")
 
 
 def test_a_truncated_file(tmp_path):

@@ -186,14 +186,14 @@ def _set_gamma(estimator: Any, source: Any) -> None:
 def _warm_up(name: str, source: Any, options: CompareOptions) -> None:
     import numpy as np
 
-    from mercer.estimators.validation import some
+    from mercer.estimators.validation import load_rows
 
     few = min(source.shape[0], _WARM_UP_ROWS)
     estimator = _estimator(name, replace(options, basis=None, components="2"), few // 2)
     if isinstance(getattr(estimator, "gamma", None), str):
         estimator.set_params(gamma=1.0)
     with contextlib.suppress(ValueError, MemoryError):  # the fit itself fails too, and says why
-        estimator.fit(some(source, np.arange(few)))
+        estimator.fit(load_rows(source, np.arange(few)))
 
 
 def _timed_fit(name: str, estimator: Any, source: Any) -> Run:

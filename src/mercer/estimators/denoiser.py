@@ -32,7 +32,7 @@ from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import Risk, make_risk
 from mercer.estimators.pca import PCA
 from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, some
+from mercer.estimators.validation import check_rows, load_rows
 from mercer.estimators.wrapper import Wrapper, draw_seed
 from mercer.rules import GavishDonoho
 
@@ -289,14 +289,14 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         rng = self._rng()
         out, rest = split_rows(self.validation, weights, source.shape[0], rng)
         risk = self._risk(
-            some(source, out),
-            None if clean is None else some(clean, out),
+            load_rows(source, out),
+            None if clean is None else load_rows(clean, out),
             None if weights is None else weights[out],
             rng,
         )
         self.validation_error_ = table = candidate_errors(
             model,
-            some(source if clean is None else clean, rest),
+            load_rows(source if clean is None else clean, rest),
             None if weights is None else weights[rest],
             candidates,
             lambda denoise: risk.error(lambda rows: self._clip(denoise(rows))),

@@ -22,8 +22,8 @@ from mercer.estimators.validation import (
     check_matrix,
     check_rows,
     check_strings,
-    counted,
-    held,
+    drop_zero_weights,
+    rows_of_model,
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
@@ -341,7 +341,7 @@ class KernelPCA(KernelModel):
             self.__dict__.pop(name, None)
         # Landmarks may be given as row numbers: rows of weight zero must keep their places.
         whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
-        problem = self._problem(source if whole else counted(source))
+        problem = self._problem(source if whole else drop_zero_weights(source))
         plan = make_kernel_plan(problem, self._solver(), self.method)
         n, k = problem.shape[0], self.n_components
         if isinstance(k, Integral):
@@ -355,7 +355,7 @@ class KernelPCA(KernelModel):
         if not plan.method.keeps_rows or (on_cluster and plan.method.pairwise):
             return problem
         copy_rows = self.copy_X and self.kernel != "precomputed"
-        return replace(problem, source=held(problem.source, copy_rows=copy_rows))
+        return replace(problem, source=rows_of_model(problem.source, copy_rows=copy_rows))
 
     def _solver(self) -> Any:
         if self.eigen_solver == "randomized":

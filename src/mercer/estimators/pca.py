@@ -16,7 +16,7 @@ from mercer.estimators.axes import LinearModel
 from mercer.estimators.home import wide_enough
 from mercer.estimators.session import fit_context
 from mercer.estimators.stream import stream_method
-from mercer.estimators.validation import tamed
+from mercer.estimators.validation import rescale_rows
 from mercer.linalg.solvers import Randomized
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Method
@@ -223,7 +223,7 @@ class PCA(LinearModel):
         return problem, plan
 
     def _readied(self, problem: Problem, plan: Plan) -> Problem:
-        source, exponent = tamed(problem.source, center=problem.center)
+        source, exponent = rescale_rows(problem.source, center=problem.center)
         return replace(problem, source=source, exponent=exponent)
 
     def _problem(self, source: Source) -> Problem:

@@ -27,7 +27,7 @@ from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, check_strings, some, there
+from mercer.estimators.validation import check_rows, check_strings, load_rows, select_rows
 from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper, draw_seed
 from mercer.kernels import Linear
 from mercer.landmarks import Given
@@ -345,10 +345,10 @@ def _fit_class(model: Model, part: Source, name: str, small: list[str]) -> Model
 def _class_rows(source: Source, rows: Numbers) -> Source:
     """Return the rows of a class, at least two."""
     if len(rows) > 1:
-        part = there(source, rows)
+        part = select_rows(source, rows)
         return part.weighted(_as_counts(part.weights))
     # One row of weight w is two rows of weight w/2.
-    part = some(source, rows.repeat(2))
+    part = load_rows(source, rows.repeat(2))
     return part.weighted(np.asarray(part.weights) / 2)
 
 
@@ -399,7 +399,7 @@ def _warn_if_indistinct(
     most = max(1, _SAMPLE // len(rows))
     samples = [own[:: -(-len(own) // most)] for own in rows]
     codes = np.repeat(range(len(samples)), [*map(len, samples)])
-    sample = some(source, np.concatenate(samples))
+    sample = load_rows(source, np.concatenate(samples))
     names = []
     for i, model in enumerate(models):
         distances = to_numpy(model._residuals(sample).collect(label="residuals"))[codes != i]

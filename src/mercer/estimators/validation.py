@@ -119,7 +119,7 @@ def default_ids(X: Any) -> Any:
     return next(iter(named.values())) if len(named) == 1 else None
 
 
-def held(source: Source, *, copy_rows: bool) -> Source:
+def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
     """Return rows in memory that do not change when X does."""
     if isinstance(source, StringSource):
         return source
@@ -137,23 +137,23 @@ def held(source: Source, *, copy_rows: bool) -> Source:
     return ArraySource(copied, source.names).weighted(source.weights)
 
 
-def counted(source: Source) -> Source:
+def drop_zero_weights(source: Source) -> Source:
     """Return the rows whose weight is not zero."""
     if source.weights is None or np.all(source.weights > 0):
         return source
-    return there(source, np.flatnonzero(source.weights > 0))
+    return select_rows(source, np.flatnonzero(source.weights > 0))
 
 
-def there(source: Source, at: np.ndarray[Any, Any]) -> Source:
+def select_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return the named rows with their weights: where they lie, or in memory."""
     if source.remote is None:
-        return some(source, at)
+        return load_rows(source, at)
     named = as_source(lazily(source.weighted(None))[at])
     named.names = source.names
     return named.weighted(None if source.weights is None else source.weights[at])
 
 
-def some(source: Source, at: np.ndarray[Any, Any]) -> Source:
+def load_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return the named rows, in memory, with their weights."""
     weights = None if source.weights is None else source.weights[at]
     if source.sparse:  # rows that are taken would be dense
@@ -242,7 +242,7 @@ class Mirrored(Fold):
         pass
 
 
-def tamed(source: Source, *, center: bool) -> tuple[Source, int]:
+def rescale_rows(source: Source, *, center: bool) -> tuple[Source, int]:
     """Return rows whose squares are safe, and the exponent they were divided by 2 to.
 
     Judged by a few rows spread over the data, by all where those are extreme; almost always it is

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import isabstract
 from typing import Any
 
+from mercer import methods
 from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
 from mercer.messages import counted, format_parameter
 from mercer.methods import (
     Adaptive,
-    Cholesky,
     Exact,
-    Greedy,
-    Hebbian,
-    Improved,
     Method,
-    Nystrom,
     RandomFeatures,
-    Reduced,
     Size,
-    Sketch,
-    Sparse,
-    SparseL1,
     Subset,
 )
 from mercer.methods.base import largest
@@ -33,20 +26,9 @@ from mercer.problem import KernelProblem, Problem
 
 _NAMED: dict[str, type[Method]] = {
     method.name: method
-    for method in (
-        Subset,
-        Reduced,
-        Improved,
-        Nystrom,
-        Cholesky,
-        Greedy,
-        Adaptive,
-        Sketch,
-        Hebbian,
-        RandomFeatures,
-        Sparse,
-        SparseL1,
-    )
+    for method in (getattr(methods, name) for name in methods.__all__)
+    if issubclass(method, Method) and not isabstract(method)
+    if method.for_kernels and method is not Exact
 }
 METHODS = ("auto", "exact", *_NAMED)
 """What `method` may be called."""
