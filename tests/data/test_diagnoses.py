@@ -79,7 +79,9 @@ def test_sheets(tmp_path):
     with pd.ExcelWriter(path) as file:
         frame = pd.DataFrame({"a": [1, 3, 4], "name": list("xyz"), "b": [2.0, 5.0, 4.0]})
         frame.to_excel(file, sheet_name="one", index=False)
-        pd.DataFrame([[0.5, None], [1.5, 7.0]]).to_excel(file, "two", index=False, header=False)
+        pd.DataFrame([[0.5, None], [1.5, 7.0]]).to_excel(
+            file, sheet_name="two", index=False, header=False
+        )
     table = read_table(path, label="name")
     assert_array_equal(table.source.collect(), ROWS)
     assert (table.source.names, table.extra["name"].tolist()) == (["a", "b"], ["x", "y", "z"])
