@@ -30,7 +30,11 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--components", "1.5"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "nan"], 2, "nan"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "-1"], 2, "whole number"),
-        (["fit", "{iris}", "-o", "m.mercer", "--components", "9"], 1, "--components 9 must be"),
+        (
+            ["fit", "{iris}", "-o", "m.mercer", "--components", "9"],
+            1,
+            "must be between 1 and 4, because the table has 150 rows and 4 columns",
+        ),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "0"], 2, "whole number, 1 or more"),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"], 2, "Write 2 for that many"),
         (["fit", "{iris}", "-o", "m.mercer", "--gap", "2"], 2, "between 0 and 1"),

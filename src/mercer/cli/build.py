@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from mercer import methods, rules
-from mercer.cli.errors import UsageError, as_option, reject
+from mercer.cli.errors import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Model
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
@@ -42,6 +42,19 @@ def build_estimator(options: Model, components: Any = _FEW) -> Any:
         preimage=options.preimage,
         **shared,
     )
+
+
+def check_components(estimator: Any, source: Any) -> None:
+    """Refuse more components of linear PCA than the rows can have."""
+    count = estimator.n_components
+    if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
+        return
+    n, d = source.shape
+    if count > min(n, d):
+        raise WorkError(
+            f"--components {count} must be between 1 and {min(n, d)}, because the table has "
+            f"{n} rows and {d} columns."
+        )
 
 
 def needs_scaler(options: Model) -> bool:

@@ -112,6 +112,7 @@ def plan(options: PlanOptions, reporter: Reporter) -> Result:
     table = rows.read_training(options, reporter)
     if getattr(estimator, "gamma", None) is not None:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and to compute it takes time
+    build.check_components(estimator, table.source)
     chosen = estimator.plan(table.source)
     candidates = [
         {
@@ -195,6 +196,7 @@ def fit_pipeline(estimator: Any, table: Any, options: FitOptions | Any) -> Any:
     from mercer.cli import build, preprocessing
     from mercer.data import fingerprint
 
+    build.check_components(getattr(estimator, "estimator", estimator), table.source)
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
         known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights
