@@ -151,7 +151,8 @@ class Kernel:
         Q = orthonormal(U - unit * (unit.T @ U))
         product = self.A @ Q
         largest = norms(product).max(initial=0)
-        return _held(Q.T @ product, product, 64 * EPS * largest, 64 * EPS * largest)
+        error = 64 * EPS * largest
+        return _held(Q.T @ product, product, error, error, self.total + self.error)
 
     def quotients(self, U):
         """tr UᵀAU of the orthonormalised columns: what an indefinite matrix has along them."""
@@ -203,7 +204,7 @@ class Axes:
     def held(self):
         """Variance in the span of the components, and the slack of it."""
         G = self.overlaps / np.outer(self.lengths, self.lengths)
-        return _held(G, self.weighed, self.lost, self.off)
+        return _held(G, self.weighed, self.lost, self.off, self.truth.total + self.truth.error)
 
     def residuals(self, values):
         """‖Cv − λv‖ in feature space of each component v, made of length one; and the slack.
@@ -245,11 +246,12 @@ def _same(X, basis):
     return bool(np.abs(X - basis).max(initial=0) <= 4 * EPS64 * np.abs(X).max(initial=0))
 
 
-def _held(G, Y, lost, off):
+def _held(G, Y, lost, off, most):
     """tr G†YᵀY of overlaps G and scores Y, and its slack, by pivoted Cholesky in longdouble.
 
     The scores are eliminated themselves, not their products, which would square their range.
-    `lost` and `off` bound the errors of the entries of G and of the columns of Y.
+    `lost` and `off` bound the errors of the entries of G and of the columns of Y. Directions that
+    longdouble cannot tell from rounding hold at most what the others leave of `most`, the total.
     """
     G, Y = G.copy(), Y.copy()
     total = slack = LD(0)
@@ -257,9 +259,9 @@ def _held(G, Y, lost, off):
     for _ in range(len(G)):
         i = int(np.argmax(np.diag(G)))
         pivot = G[i, i]
-        if not pivot > 1e-15 * start:  # a direction that longdouble cannot tell from rounding
-            left = (norms(Y) + off).max(initial=0) ** 2
-            slack += len(G) * left / max(lost, LD(1e-15) * start) if left > 0 else 0
+        if not pivot > 1e-15 * start:
+            if (norms(Y) + off).max(initial=0) > 0:
+                slack += max(most - total, LD(0))
             break
         g = G[:, i] / pivot
         s = (Y[:, i] ** 2).sum() / pivot
