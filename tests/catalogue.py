@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from allpairspy import AllPairs
 
 from mercer import methods
 from mercer.estimators import pca
@@ -16,6 +17,16 @@ from mercer.linalg import solvers
 def rows(table, *names):
     """The rows of a table, or those named, as parameters of a test."""
     return [pytest.param(row, id=row.name) for row in table if not names or row.name in names]
+
+
+def pairwise(**factors):
+    """Parametrize a test so that every pair of values of two factors occurs, not every product."""
+    names = sorted(factors, key=lambda name: -len(list(factors[name])))
+    cases = AllPairs([list(factors[name]) for name in names])
+    params = [
+        pytest.param(*case, id="-".join(str(getattr(x, "name", x)) for x in case)) for case in cases
+    ]
+    return pytest.mark.parametrize(names, params)
 
 
 # Eigensolvers of mercer.linalg.solvers.

@@ -57,6 +57,7 @@ def test_applications():
     assert len(report.table(rows).splitlines()) == len(rows) + 1
 
 
+@pytest.mark.slow
 def test_files():
     from benchmarks import files, report
 
@@ -66,6 +67,7 @@ def test_files():
     assert "polars.read_csv" in report.table(rows)
 
 
+@pytest.mark.slow
 def test_beyond():
     from benchmarks import beyond, report
 

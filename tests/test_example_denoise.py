@@ -7,6 +7,7 @@ pytest.importorskip("matplotlib", reason="the pictures need matplotlib: mercer[p
 from denoise import main
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*above rounding error")
 def test_kernel_pca_removes_more_noise_than_pca(tmp_path, capsys):
     picture = tmp_path / "out.png"

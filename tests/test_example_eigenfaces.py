@@ -32,6 +32,7 @@ def test_digits_where_there_are_no_faces(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_faces(tmp_path, monkeypatch, capsys, rng):
     people = np.repeat(np.arange(40), 10)
     rows = rng.uniform(0, 160, (40, 112 * 92))[people] + rng.normal(0, 20, (400, 112 * 92))

@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib", reason="the picture needs matplotlib: mercer[p
 from features import curves, main, searches
 
 
+@pytest.mark.slow
 def test_kernel_features_of_digits(tmp_path, capsys):
     picture = tmp_path / "out.png"
     main(["--rows", "300", "-o", str(picture)])

@@ -49,6 +49,7 @@ def kept(documents, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_axes_find_what_the_words_do_not(folder, capsys):
     picture = folder / "out.png"
     lsa.main(["--axes", "2", "--queries", "60", "-o", str(picture)])

@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib", reason="the picture needs matplotlib: mercer[p
 from novelty import main
 
 
+@pytest.mark.slow
 def test_it_runs(tmp_path, capsys):
     main(["--points", "300", "-o", str(tmp_path / "out.png")])
     out = capsys.readouterr().out

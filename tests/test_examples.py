@@ -22,6 +22,7 @@ def rows(tmp_path, rng):
     return path
 
 
+@pytest.mark.slow
 def test_compare_methods_of_a_table_with_text(plane, tmp_path, capsys):
     lines = plane.read_text().splitlines()
     rows = ["id,kind," + lines[0], *(f"{i},k{i % 3},{row}" for i, row in enumerate(lines[1:]))]
@@ -30,6 +31,7 @@ def test_compare_methods_of_a_table_with_text(plane, tmp_path, capsys):
     assert "60 rows of 2 columns" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_compare_methods_of_a_plane(plane, tmp_path, capsys):
     picture = tmp_path / "out.png"
     compare([str(plane), *FEW, "--rules", "uniform", "kmeans", "-o", str(picture)])
@@ -63,6 +65,7 @@ def test_compare_methods_by_their_times(tmp_path, rng, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_no_timing_pays_for_a_first_fit(plane, tmp_path, monkeypatch):
     fits, fit = [], KernelPCA.fit
 

@@ -41,6 +41,7 @@ def figures(name):
 PLAIN = ("cassini", "clusters", "ellipse", "genotypes", "moons", "portraits", "power", "rings")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PLAIN, "relative_error"])
 def test_figures_without_numbers_show_what_their_text_says(name):
     lines = quick(name).values()
@@ -86,6 +87,7 @@ def test_the_iterates_are_those_of_the_library():
     np.testing.assert_allclose(theirs[:30], errors[:30], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_novelty():
     found = figures("novelty")
     linear = max(area for what, area in found.items() if what.startswith("linear PCA"))
@@ -93,6 +95,7 @@ def test_novelty():
         assert found[what] >= max(0.98, linear)
 
 
+@pytest.mark.slow
 def test_eigenfaces():
     found = figures("eigenfaces")
     assert found["linear PCA, 40 axes"] > found["linear PCA, 10 axes"] > 80
@@ -100,6 +103,7 @@ def test_eigenfaces():
     assert found["kernel PCA, k chosen"] > 85
 
 
+@pytest.mark.slow
 def test_lsa():
     found = quick("lsa")
     assert found["tf-idf of key words: variance, percent"].met
@@ -125,6 +129,7 @@ def test_the_picture_of_documents_has_curves_of_both_weights():
     assert words[3:] == ["tf-idf", "relative frequencies"]
 
 
+@pytest.mark.slow
 def test_segmentation():
     errors = figures("segmentation")
     assert errors["linear, all 14 axes"] < 0.08
@@ -133,6 +138,7 @@ def test_segmentation():
     assert errors["RBF, 50 axes"] > 0.4
 
 
+@pytest.mark.slow
 def test_segmentation_of_all_rows():
     """Two lines of Table I that take no time, and rows that are tested with and not learned."""
     try:
@@ -165,6 +171,7 @@ def test_plane():
         assert improved == pytest.approx(found[f"{name}, forward: IKp, E / full's"].ours, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_basis_size():
     found = figures("basis_size")
     for name in ("concrete", "housing"):
@@ -203,6 +210,7 @@ def test_a_crossing_is_interpolated():
     assert "do not cross" in basis_size.crossing("x", timed | {"full, dsyevx": [(100, 9.0)]})
 
 
+@pytest.mark.slow
 def test_runtimes():
     found = figures("runtimes")
     for name in ("concrete", "housing"):
@@ -515,6 +523,7 @@ def test_what_has_no_file_comes_from_openml(monkeypatch, tmp_path, capsys):
     load.cache_clear()
 
 
+@pytest.mark.slow
 def test_cifar_from_openml_is_its_training_images(monkeypatch, tmp_path):
     """60 000 are stored, the last 10 000 to test with; a quick run does not fetch them."""
     monkeypatch.setenv("MERCER_DATA", str(tmp_path))

@@ -22,6 +22,7 @@ def test_table_2_of_the_tables_that_are_always_at_hand():
         assert all(line.met for line in spectra.counts(Case(name, *rows), same=True))
 
 
+@pytest.mark.slow
 def test_spectra():
     found = quick("spectra")
     assert found["Iris: axes for 99 %"].met
@@ -74,6 +75,7 @@ def test_the_dot_and_what_is_dark():
     assert outlier.steepest(image) > outlier.steepest((image + np.roll(image, 1, axis=1)) / 2)
 
 
+@pytest.mark.slow
 def test_small_samples():
     found = quick("small_samples")
     assert all(line.met for line in found.values() if line.met is not None)
@@ -113,6 +115,7 @@ def test_a_bound_that_is_reached():
         assert line.met
 
 
+@pytest.mark.slow
 def test_dot_products():
     found = quick("dot_products")
     for q in (100, 400):
@@ -133,6 +136,7 @@ def test_predicted_errors_are_those_of_gaussian_maps():
     assert np.mean(found) == pytest.approx(expected[0], rel=0.1)
 
 
+@pytest.mark.slow
 def test_approximate():
     found = quick("approximate")
     raw, better = (found[f"{name}: mean Diff of 10 eigenvalues"] for name in ("sketch", "polished"))

@@ -19,7 +19,7 @@ from mercer.linalg.bounds import (
     unseen_frobenius,
 )
 from mercer.linalg.solvers import unseen_norm
-from tests.catalogue import DATA, EXACT, WAYS, rows, separated, with_spectrum
+from tests.catalogue import DATA, EXACT, WAYS, pairwise, rows, separated, with_spectrum
 from tests.laws import truth
 
 SPECTRA = {
@@ -205,9 +205,7 @@ def fitted(X, way, k):
         return PCA(k, svd_solver=way.solver, random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("way", rows(WAYS))
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("data", rows(DATA))
+@pairwise(data=DATA, dtype=["float64", "float32"], way=WAYS)
 def test_certificate_holds(data, dtype, way):
     """captured ≤ what the axes hold ≤ optimum ≤ optimum_upper."""
     X, shares = case(data, dtype)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercer import PCA, KernelPCA, config_context
 from mercer.methods import Exact, Subset
-from tests.catalogue import EXACT, rows
+from tests.catalogue import EXACT, pairwise, rows
 from tests.laws import truth
 
 SHAPES = {"tall": (300, 5), "wide": (20, 120)}
@@ -60,10 +60,7 @@ def fitted(X, solver="auto", weights=None, **how):
         return PCA(2, svd_solver=solver, random_state=0, **how).fit(X, sample_weight=weights)
 
 
-@pytest.mark.parametrize("way", rows(EXACT))
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pairwise(shape=SHAPES, column=COLUMNS, scale=[False, True], way=EXACT)
 def test_a_column_of_any_mean(shape, column, scale, way):
     X = table(shape, column)
     values = spectrum(X, scale=scale)

@@ -89,7 +89,7 @@ def test_the_kernel_of_features_is_unbiased(kernel, orthogonal):
     rng = np.random.default_rng(1)
     rows = 0.8 * rng.standard_normal((6, 4))
     K, found = kernel(rows), []
-    for _ in range(1500):
+    for _ in range(500):
         Z = FourierMap(kernel.spectrum(4, 6, rng, orthogonal=orthogonal))(rows, np.float64)
         found.append(Z @ Z.T)
     error = np.std(found, axis=0) / np.sqrt(len(found))

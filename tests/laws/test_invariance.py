@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from mercer import PCA, config_context
 from mercer.arrays import to_numpy
 from mercer.methods import SVD, Covariance
-from tests.catalogue import DATA, EXACT, SOURCES, STREAMS, STRINGS, WAYS, rows, separated
+from tests.catalogue import DATA, EXACT, SOURCES, STREAMS, STRINGS, WAYS, pairwise, rows, separated
 from tests.laws import truth
 
 SHAPES = {"tall": (150, 12), "wide": (12, 150)}
@@ -397,9 +397,7 @@ def test_any_table(X, block):
     assert np.abs(V @ V.T - np.eye(len(V))).max() <= 40 * eps
 
 
-@pytest.mark.parametrize("way", rows(EXACT))
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("nasty", rows(DATA))
+@pairwise(nasty=DATA, dtype=["float64", "float32"], way=EXACT)
 def test_nasty_data_every_way(nasty, dtype, way):
     """Variances to the working precision of the largest; axes orthonormal; nothing invented."""
     X = nasty(dtype)

@@ -74,15 +74,15 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize(
     ("shape", "order", "solver"),
     [
-        ("tall", "C", "auto"),
-        ("tall", "C", "full"),
-        ("tall", "C", "covariance_eigh"),
         ("tall", "C", "krylov"),
-        ("tall", "F", "auto"),
-        ("wide", "C", "auto"),
         ("wide", "F", "auto"),
-        ("float32", "C", "full"),
         ("float32", "C", "covariance_eigh"),
+        pytest.param("tall", "C", "auto", marks=pytest.mark.slow),
+        pytest.param("tall", "C", "full", marks=pytest.mark.slow),
+        pytest.param("tall", "C", "covariance_eigh", marks=pytest.mark.slow),
+        pytest.param("tall", "F", "auto", marks=pytest.mark.slow),
+        pytest.param("wide", "C", "auto", marks=pytest.mark.slow),
+        pytest.param("float32", "C", "full", marks=pytest.mark.slow),
     ],
 )
 def test_a_file_larger_than_the_budget(files, shape, order, solver):

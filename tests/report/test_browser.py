@@ -300,6 +300,7 @@ def test_a_phone_at_night(open_page, groups):
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
+@pytest.mark.slow
 def test_many_components_and_long_numbers_as_names(open_page, tmp_path):
     rows = np.random.default_rng(0).standard_normal(size=(150, 60))
     ids = [10**17 + i for i in range(150)]
@@ -350,6 +351,7 @@ def test_nasty_texts_stay_text(open_page, tmp_path):
     assert page.title().startswith(NASTY[0])
 
 
+@pytest.mark.slow
 def test_strings_along_one_component(open_page, tmp_path):
     words = ["abba", "abab", "baba", "bbbb", "aaaa", "abc", "<i>cab</i>"]
     write_report(KernelPCA(1, kernel=Substring(2)).fit(words), words, tmp_path / "w.html")
@@ -358,6 +360,7 @@ def test_strings_along_one_component(open_page, tmp_path):
     assert "Distance" in page.evaluate("scatter.layout.yaxis.title.text")
 
 
+@pytest.mark.slow
 def test_images_in_the_tooltip(open_page, tmp_path):
     digits = load_digits()
     pca = PCA(4).fit(digits.data)
@@ -384,6 +387,7 @@ def many(tmp_path_factory):
     return path, time.perf_counter() - start
 
 
+@pytest.mark.slow
 def test_many_rows(open_page, many, record_property):
     path, written = many
     start = time.perf_counter()
@@ -408,6 +412,7 @@ def test_many_rows(open_page, many, record_property):
         print(name, round(value, 3))
 
 
+@pytest.mark.slow
 def test_without_webgl_and_without_other_scripts(browser, many):
     page = browser.new_page()
     page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
