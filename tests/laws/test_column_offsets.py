@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercer import PCA, KernelPCA, config_context
 from mercer.methods import Exact, Subset
-from tests.catalogue import EXACT, pairwise, rows
+from tests.catalogue import EXACT, pairwise
 from tests.laws import truth
 
 SHAPES = {"tall": (300, 5), "wide": (20, 120)}
