@@ -12,8 +12,7 @@ from mercer.arrays import Array, eigh, like, namespace, on_accelerator, to_numpy
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.kernels.base import Kernel
-from mercer.kernels.gram_block import dot_error
-from mercer.kernels.pair import DiagonalPair, Pair, require_dense
+from mercer.kernels.pair import DiagonalPair, Pair, dot_error, require_dense
 from mercer.kernels.points import Points, slice_rows, take_rows
 
 __all__ = ["Fisher", "FromFunction", "Precomputed", "Separable"]

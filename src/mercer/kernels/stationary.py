@@ -17,8 +17,7 @@ from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.data import Search, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel
-from mercer.kernels.gram_block import sqdist_errors
-from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, ones
+from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, ones, sqdist_errors
 from mercer.kernels.points import Points
 
 __all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
