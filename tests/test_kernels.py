@@ -306,7 +306,7 @@ def test_a_grid_search_reaches_every_parameter():
 def test_fisher_scores_of_a_mixture_are_derivatives(kind):
     """Against finite differences of the log density by every parameter."""
     model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X[:, :2])
-    found = Fisher(model)._features(X[:, :2])
+    found = Fisher(model).features(X[:, :2])
     columns = []
     h = 1e-6
 
@@ -356,7 +356,7 @@ def test_fisher_scores_of_a_mixture_are_derivatives(kind):
 def test_fisher_with_the_information_matrix():
     model = GaussianMixture(2, random_state=0).fit(X)
     kernel = Fisher.from_rows(model, X)
-    U = Fisher(model)._features(X)
+    U = Fisher(model).features(X)
     expected = U @ np.linalg.pinv(U.T @ U / len(X), rcond=1e-10) @ U.T
     assert np.abs(kernel(X) - expected).max() <= 1e-8 * np.abs(expected).max()
     with pytest.raises(ValueError, match=r"information has shape \(2, 2\)"):
@@ -505,7 +505,7 @@ def test_torch_rows():
 
 def test_fisher_of_what_is_no_information():
     model = GaussianMixture(1, covariance_type="spherical", random_state=0).fit(X)
-    p = Fisher(model)._features(X).shape[1]
+    p = Fisher(model).features(X).shape[1]
     with pytest.raises(ValueError, match=r"eigenvalues from -1 to -1.*semi-definite"):
         Fisher(model, -np.eye(p))(X)
     with pytest.raises(ValueError, match="needs dense rows"):
