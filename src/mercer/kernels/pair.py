@@ -203,8 +203,10 @@ class TilePair(Pair):
 
     @lazy_property
     def sqdist(self) -> Array:
-        shift = self.groups[1].shift
-        x, y = (points.shifted(shift) for points in self.groups)
+        x, y = self.groups
+        shift = y.shift
+        if shift is not None:
+            x, y = x.shifted(shift), y.shifted(shift)
         left, right = x.norms[self.rows], y.norms[self.columns]
         if on_accelerator(x.rows):
             return self._device_sqdist(x, y, left, right)
@@ -266,7 +268,7 @@ class TilePair(Pair):
         if not count:
             return sqdist
         # Of the rows before the shift: it rounds every row, by more than close rows may differ.
-        x, y = slice_rows(self.groups[0].rows, self.rows), slice_rows(self.groups[1].rows, columns)
+        x, y = self.groups[0].rows[self.rows, :], self.groups[1].rows[columns, :]
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and count > _MANY:
             from mercer.kernels.loops import sqdist_where
 
@@ -278,7 +280,8 @@ class TilePair(Pair):
             at = flat[start : min(start + step, count)]
             i, j = at // close.shape[1], at % close.shape[1]
             a, b = take_rows(x, i), take_rows(y, j)
-            a, b = (rows.toarray() if hasattr(rows, "tocsr") else rows for rows in (a, b))
+            a = a.toarray() if hasattr(a, "tocsr") else a
+            b = b.toarray() if hasattr(b, "tocsr") else b
             sqdist = put(sqdist, i, j, xp.sum((a - b) ** 2, axis=1))
         return sqdist
 
@@ -332,7 +335,10 @@ class DiagonalPair(Pair):
 
     @property
     def sqdist(self) -> Array:
-        return ones(self.points.norms) - 1.0
+        """Zero, also where the norm overflows; NaN where it is NaN."""
+        norms = self.points.norms
+        xp = namespace(norms)
+        return xp.where(norms == norms, xp.zeros_like(norms), norms)
 
     @property
     def norms(self) -> tuple[Array, Array]:
@@ -353,12 +359,6 @@ class DiagonalPair(Pair):
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> DiagonalPair:
         return DiagonalPair(self.points.mapped(key, f))
-
-
-def ones(norms: Array) -> Array:
-    """Return 1 for every squared norm, also where it overflows; NaN where it is NaN."""
-    xp = namespace(norms)
-    return xp.where(norms == norms, xp.ones_like(norms), norms)
 
 
 def require_dense(kernel: Any, rows: Any) -> None:
@@ -401,12 +401,12 @@ def sqdist_errors(x: Points, y: Points, dtype: Any) -> tuple[float, Vector]:
     D: the dot product and the squared norms that make a distance are at most ‖x‖² + ‖y‖². C: a
     squared distance below the fraction `_CLOSE` of that sum is summed from the differences.
     """
-    per_norm = 2.0 * dot_error(x, dtype)
-    shift = y.shift
+    per_norm, shift = 2.0 * dot_error(x, dtype), y.shift
+    if shift is not None:
+        x, y = x.shifted(shift), y.shifted(shift)
     with np.errstate(over="ignore", invalid="ignore"):
-        left, right = x.shifted(shift).norms, y.shifted(shift).norms
-        largest = float(namespace(right).max(right)) if len(y) else 0.0
-        norms = to_numpy(left).astype(np.float64) + largest
+        largest = float(namespace(y.norms).max(y.norms)) if len(y) else 0.0
+        norms = to_numpy(x.norms).astype(np.float64) + largest
     norms = np.where(np.isnan(norms), np.inf, norms)
     return per_norm / _CLOSE[np.dtype(dtype)], per_norm * norms
 

@@ -104,9 +104,9 @@ class Points:
             offset = median @ median
         return like(median, self.rows, numpy_dtype(self.rows)) if offset > 0.9 * typical else None
 
-    def shifted(self, shift: Array | None) -> Points:
+    def shifted(self, shift: Array) -> Points:
         """Return the rows minus a shift."""
-        return self if shift is None else self.mapped(("shift", id(shift)), lambda x: x - shift)
+        return self.mapped(("shift", id(shift)), lambda rows: rows - shift)
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return f of the rows as points; computed once per key."""

@@ -15,7 +15,7 @@ from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.data import Search, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel
-from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, ones, sqdist_errors
+from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
 from mercer.kernels.points import Points
 
 __all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
@@ -135,7 +135,10 @@ class Stationary(Kernel):
     shift_invariant = True
 
     def on_diagonal(self, points: Points) -> Array:
-        return ones(points.norms)
+        """Return 1, also where the norm overflows; NaN where it is NaN."""
+        norms = points.norms
+        xp = namespace(norms)
+        return xp.where(norms == norms, xp.ones_like(norms), norms)
 
     def value_at_zero(self, d: int) -> float:
         return 1.0
