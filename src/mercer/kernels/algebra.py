@@ -325,8 +325,8 @@ class Scaled(Combination):
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-        return replace(drawn, amplitude=drawn.amplitude * math.sqrt(self.scale))
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        return replace(frequencies, amplitude=frequencies.amplitude * math.sqrt(self.scale))
 
     def __repr__(self) -> str:
         return f"{float(self.scale)!r} * {parenthesized(self.kernel, Sum, Product, Scaled)}"
@@ -363,11 +363,11 @@ class Power(Combination):
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         for _ in range(int(self.power) - 1):
             other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-            drawn = _product_spectrum(drawn, other, rng)
-        return drawn
+            frequencies = _product_spectrum(frequencies, other, rng)
+        return frequencies
 
     def __repr__(self) -> str:
         return f"{as_operand(self.kernel)} ** {int(self.power)}"

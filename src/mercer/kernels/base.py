@@ -33,8 +33,8 @@ class Frequencies:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> drawn = RBF(0.5).spectrum(1, 10_000, np.random.default_rng(0))
-    >>> float(np.sum(drawn.amplitude**2 * np.cos(drawn.omega[0] * 1.0)).round(1))
+    >>> f = RBF(0.5).spectrum(1, 10_000, np.random.default_rng(0))
+    >>> float(np.sum(f.amplitude**2 * np.cos(f.omega[0] * 1.0)).round(1))
     0.6
     """
 
@@ -237,12 +237,7 @@ class Kernel(Params, ABC):
         >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
         array([[5.]])
         """
-
-        def formula(pair: TilePair) -> Any:
-            squares = self.sqdist(pair)
-            return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
-
-        return gram_matrix(formula, *self._sides(X, Y))
+        return gram_matrix(lambda pair: self.sqdist(pair) ** 0.5, *self._sides(X, Y))
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
@@ -277,8 +272,8 @@ class Kernel(Params, ABC):
         total = 0.0 * x.rows
         for part in slopes:
             dot, sqdist, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
-            own = 2.0 * xp.sum(sqdist + norm, axis=1)[:, None] * x.rows
-            gradient = own + (dot - 2.0 * sqdist) @ y.rows
+            gradient = 2.0 * xp.sum(sqdist + norm, axis=1)[:, None] * x.rows
+            gradient = gradient + (dot - 2.0 * sqdist) @ y.rows
             if part.columns is not None:
                 mask = np.isin(np.arange(x.width), part.columns)
                 gradient = gradient * like(mask, x.rows, dtype)

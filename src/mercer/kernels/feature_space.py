@@ -56,9 +56,9 @@ class Normalized(Combination):
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         scale = math.sqrt(self.kernel.value_at_zero(d) or 1.0)
-        return replace(drawn, amplitude=drawn.amplitude / scale)
+        return replace(frequencies, amplitude=frequencies.amplitude / scale)
 
     def __repr__(self) -> str:
         return f"{as_operand(self.kernel)}.normalized()"
@@ -177,10 +177,10 @@ class OnColumns(Combination):
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
         self._check_width(d)
-        drawn = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
         omega = np.zeros((d, q))
-        omega[self._numbers] = drawn.omega
-        return replace(drawn, omega=omega)
+        omega[self._numbers] = frequencies.omega
+        return replace(frequencies, omega=omega)
 
     @property
     def _numbers(self) -> list[int]:

@@ -114,12 +114,12 @@ class _Reader:
             make = self._class(node.func)
         else:
             self._refuse(node, "is not a kernel")
-        known, keywords = tuple(inspect.signature(make).parameters), {}
+        valid, keywords = tuple(inspect.signature(make).parameters), {}
         for word in node.keywords:
             if word.arg is None:
                 self._refuse(word.value, "is not an argument")
-            if word.arg not in known:
-                self._unknown(word.col_offset, word.arg, known)
+            if word.arg not in valid:
+                self._unknown(word.col_offset, word.arg, valid)
             if word.arg in keywords:
                 self._refuse(node, "names an argument twice")
             keywords[word.arg] = self._value(word.value)
@@ -152,11 +152,11 @@ class _Reader:
         self._refuse(node, "is not a number, a string or a list")
 
     def _unknown(
-        self, offset: int, name: str, known: tuple[str, ...], options: Sequence[str] = ()
+        self, offset: int, name: str, valid: tuple[str, ...], options: Sequence[str] = ()
     ) -> NoReturn:
-        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        listed = ", ".join(options or sorted(known)) or "no arguments"
-        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {listed}."
+        similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+        names = ", ".join(options or sorted(valid)) or "no arguments"
+        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {names}."
         raise ValueError(
             f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
         )

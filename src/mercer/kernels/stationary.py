@@ -362,13 +362,13 @@ class Matern(Stationary):
 
     def input_sqdist(self, sqdist: Any) -> Any:
         """By bisection, on the host: the profile decreases with the distance."""
-        wanted = 1.0 - 0.5 * to_numpy(sqdist).astype(np.float64)
-        low, high = np.zeros_like(wanted), np.full_like(wanted, _FAR * (1.0 + self.nu))
+        target = 1.0 - 0.5 * to_numpy(sqdist).astype(np.float64)
+        low, high = np.zeros_like(target), np.full_like(target, _FAR * (1.0 + self.nu))
         for _ in range(_HALVINGS):
             z = 0.5 * (low + high)
-            above = _matern_profile(z, self.nu) > wanted
+            above = _matern_profile(z, self.nu) > target
             low, high = np.where(above, z, low), np.where(above, high, z)
-        z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
+        z = np.where(target >= 1, 0.0, np.where(target > 0, high, np.inf))
         return like((z * self.length / math.sqrt(2.0 * self.nu)) ** 2, sqdist)
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
@@ -491,8 +491,8 @@ def _bessel_profile(z: Vector, nu: float) -> Vector:
 
     log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(z) - z
     values: Vector = np.exp(log) * kve(nu, z)
-    lost = ~np.isfinite(values) & np.isfinite(z)
-    values[lost] = 1.0 - z[lost] ** 2 / (4.0 * max(nu - 1.0, 1.0))
+    overflow = ~np.isfinite(values) & np.isfinite(z)
+    values[overflow] = 1.0 - z[overflow] ** 2 / (4.0 * max(nu - 1.0, 1.0))
     return values
 
 
