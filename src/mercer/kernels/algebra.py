@@ -210,7 +210,9 @@ class Sum(Combination):
     def __repr__(self) -> str:
         first, *rest = self._chain
         texts = [
-            repr(float(kernel.value)) if isinstance(kernel, Constant) else parenthesized(kernel, Sum)
+            repr(float(kernel.value))
+            if isinstance(kernel, Constant)
+            else parenthesized(kernel, Sum)
             for kernel in rest
         ]
         return " + ".join([repr(first), *texts])

@@ -18,6 +18,7 @@ from mercer.kernels.pair import DiagonalPair, Pair, Slopes, TilePair, dot_error,
 from mercer.kernels.points import Points
 from mercer.params import Params
 
+
 @dataclass(frozen=True)
 class Frequencies:
     r"""Fourier features of a kernel: :math:`k(x,y) \approx \sum_i a_i^2\cos(\omega_i^T(x-y))`.
@@ -287,16 +288,14 @@ class Kernel(Params, ABC):
             other = _OPERATIONS["constant"](_as_float(other))
         return _OPERATIONS["sum"](self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __radd__(self, other: float) -> Kernel:
-        return self + other
+    __radd__ = __add__
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return _OPERATIONS["product"](self, other)
         return _OPERATIONS["scaled"](_as_float(other), self) if is_real(other) else NotImplemented
 
-    def __rmul__(self, other: float) -> Kernel:
-        return self * other
+    __rmul__ = __mul__
 
     def __pow__(self, power: int) -> Kernel:
         return _OPERATIONS["power"](self, power) if is_real(power) else NotImplemented

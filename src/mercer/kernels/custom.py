@@ -310,9 +310,7 @@ def _score_vectors(model: Any, X: Array) -> HostArray:
 def _mixture_scores(model: Any, X: HostArray) -> HostArray:
     """Return the scores of a Gaussian mixture by weights, means and covariances.
 
-    By the weights on the simplex, whose last is one minus the others; by every entry of a mean;
-    by the covariances as they are parameterised: the entries on and below the diagonal for
-    "full" and "tied", the variances for "diag" and "spherical".
+    The last weight is one minus the others; covariances have the parameters of their type.
     """
     nameless = copy.copy(model)
     vars(nameless).pop("feature_names_in_", None)  # rows without names would raise a warning

@@ -131,21 +131,14 @@ def check_magnitude(kernel: str, largest: float) -> None:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """The kernel between rows and a basis, h(x) = k(Y, x).
-
-    Attributes
-    ----------
-    kernel : Kernel or None
-        The kernel; None if the rows are h(x) already.
-    basis : rows or None
-        The points Y.
-    shift : ndarray of shape (d,) or None
-        What is subtracted from rows first; the basis is shifted already.
-    """
+    """The kernel between rows and a basis, h(x) = k(Y, x)."""
 
     kernel: Kernel | None
+    """None if the rows are h(x) already."""
     basis: Any
+    """The points Y."""
     shift: Vector | None = None
+    """Subtracted from rows first; the basis is shifted already."""
 
     def on(self, source: Source, dtype: Any = None) -> KernelFeatures:
         """Return the map for rows of a source, on their device."""
@@ -204,10 +197,8 @@ class KernelFeatures:
 
 
 def rounded_mean(mean: Vector, reference: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return a mean rounded to a precision, and the rest, to be subtracted after it.
-
-    A mean of 1e4 loses 5e-4 in float32; float32 rows near it do not.
-    """
+    """Return a mean rounded to a precision, and the rest, to be subtracted after it."""
+    # A mean of 1e4 loses 5e-4 in float32; float32 rows near it do not.
     rounded = like(mean, reference, dtype)
     rest = like(mean - to_numpy(rounded).astype(np.float64), reference, dtype)
     return rounded, rest

@@ -58,22 +58,26 @@ class _Reader:
             at = self.text.index("#") + 1
             raise ValueError(f"{self.text!r}: '#' at character {at} is not known.")
         try:
-            with warnings.catch_warnings():  # about odd escapes and numbers
-                warnings.simplefilter("ignore")
-                tree = ast.parse(self.line, mode="eval").body
-        except (SyntaxError, ValueError) as error:
-            at = self.lead + (getattr(error, "offset", None) or len(self.line))
-            raise ValueError(f"{self.text!r} is not a kernel, from character {at} on.") from None
-        except (RecursionError, MemoryError):
-            self._refuse_depth()
-        try:
+            tree = self._parse()
             kernel = self._read(tree)
             if not isinstance(kernel, Kernel):
                 self._refuse(tree, "is a number, not a kernel")
             kernel.check()
-        except RecursionError:
-            self._refuse_depth()
+        except (RecursionError, MemoryError):
+            raise ValueError(
+                f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
+                f"build it with sums and products in Python."
+            ) from None
         return kernel
+
+    def _parse(self) -> ast.expr:
+        try:
+            with warnings.catch_warnings():  # about odd escapes and numbers
+                warnings.simplefilter("ignore")
+                return ast.parse(self.line, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            at = self.lead + (getattr(error, "offset", None) or len(self.line))
+            raise ValueError(f"{self.text!r} is not a kernel, from character {at} on.") from None
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -169,12 +173,6 @@ class _Reader:
     def _character(self, offset: int) -> int:
         """Return the position in the text, from 1, of an offset in bytes."""
         return self.lead + len(self.line.encode()[:offset].decode()) + 1
-
-    def _refuse_depth(self) -> NoReturn:
-        raise ValueError(
-            f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
-            f"build it with sums and products in Python."
-        )
 
 
 def as_kernel(

@@ -231,11 +231,12 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Refuse rows with negative entries, and say where the first is."""
 
     def check(points: Points) -> bool:
-        xp, rows = namespace(points.rows), points.rows
+        rows = points.rows
         negative = rows < 0
-        if negative.nnz if points.sparse else bool(xp.any(negative)):
-            places = (negative if points.sparse else to_numpy(negative)).nonzero()
-            i, j = (int(at[0]) for at in places)
+        if negative.nnz if points.sparse else bool(namespace(rows).any(negative)):
+            i, j = (
+                int(at[0]) for at in (negative if points.sparse else to_numpy(negative)).nonzero()
+            )
             raise ValueError(
                 f"{kernel!r} takes histograms, and there is a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "

@@ -10,6 +10,7 @@ the rounding errors of both, in unit roundoffs, for `Kernel.roundings`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -47,19 +48,12 @@ _ALIGNMENT = 8
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """A sum over columns, Σ_l f(x_l, y_l), that is not a matrix product.
-
-    Attributes
-    ----------
-    term : callable
-        f(xp, x, y) for arrays of the namespace xp that broadcast.
-    loop : str or None
-        Name of the compiled loop in `mercer.kernels.loops` that sums NumPy rows; None to sum
-        them column by column.
-    """
+    """A sum over columns, Σ_l f(x_l, y_l), that is not a matrix product."""
 
     term: Callable[[Any, Array, Array], Array]
+    """f(xp, x, y) for arrays of the namespace xp that broadcast."""
     loop: str | None = None
+    """The compiled loop of `loops.py` for NumPy rows; None to sum column by column."""
 
 
 @dataclass(frozen=True)
@@ -91,30 +85,20 @@ class Slopes:
 
 
 class Pair:
-    """Rows x and y, given by what kernels need to know of them.
-
-    Attributes
-    ----------
-    groups : tuple of Points
-        The points that the rows are taken from, where they are in memory.
-    sides : tuple
-        The rows x and the rows y themselves.
-    dot : array
-        Dot products xᵀy; must not be written to.
-    sqdist : array
-        Squared distances: never negative, zero between equal rows, accurate for close rows.
-    norms : tuple of array
-        Squared norms of x and of y, which broadcast to the shape of the values.
-    diagonal : Pair
-        Every row x paired with itself.
-    """
+    """Rows x and y, given by what kernels need to know of them."""
 
     groups: tuple[Points, ...] = ()
+    """The points that the rows are taken from, where they are in memory."""
     sides: Any
+    """The rows x and the rows y themselves."""
     dot: Any
+    """Dot products xᵀy; must not be written to."""
     sqdist: Any
+    """Squared distances: never negative, zero between equal rows, accurate for close rows."""
     norms: Any
+    """Squared norms of x and of y, which broadcast to the shape of the values."""
     diagonal: Any
+    """Every row x paired with itself: a pair."""
 
     def column_sum(self, f: ColumnSum, owner: Any) -> Any:
         """Return Σ_l f(x_l, y_l) over the columns l, for the kernel `owner`."""
@@ -130,18 +114,10 @@ class Pair:
 
 
 class TilePair(Pair):
-    """Some rows of x against some rows of y; all of them by default.
+    """Some rows of x against some rows of y, which are the columns of the tile.
 
-    Tiles of the same x and y share their matrix products, which are those of all rows.
-
-    Parameters
-    ----------
-    x, y : Points
-    rows, columns : slice
-        The rows of x and the rows of y.
-    shared : dict
-        The products by name, and the dictionaries of mapped rows; "out" lists at most one array
-        that the first product is written to.
+    Tiles of the same x and y share the matrix products of all rows: `shared` has them by name,
+    and the dictionaries of mapped rows. Its "out" lists at most one array, for the first product.
     """
 
     def __init__(
@@ -223,14 +199,15 @@ class TilePair(Pair):
         return self._repair(sqdist, left, right, self.columns)
 
     def _device_sqdist(self, x: Points, y: Points, left: Array, right: Array) -> Array:
-        """Return squared distances on a device.
+        """Return squared distances on a device: one product of rows extended by squared norms.
 
-        They are one product of rows extended by their squared norms: a pass over the result would
-        cost more than two columns. Only parts with close rows are read again.
+        A pass over the result would cost more than two columns. Parts without close rows are read
+        once.
         """
         if "device" not in self.shared:
-            extended = x.mapped("left", _extend_left).rows, y.mapped("right", _extend_right).rows
-            self.shared["device"] = extended[0] @ extended[1].T
+            a = x.mapped("left", functools.partial(_extend, left=True)).rows
+            b = y.mapped("right", functools.partial(_extend, left=False)).rows
+            self.shared["device"] = a @ b.T
         sqdist = self.shared["device"][self.rows, self.columns]
         (n, m), xp = sqdist.shape, namespace(sqdist)
         width = max(1, _DEVICE_TILE // max(1, n))
@@ -367,23 +344,17 @@ def require_dense(kernel: Any, rows: Any) -> None:
         raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
 
 
-def _extend_left(rows: Array) -> Array:
-    """Return (x, ‖x‖², 1): one factor of all squared distances."""
-    norms = namespace(rows).sum(rows * rows, axis=1)[:, None]
-    return _concatenate([rows, norms, 0.0 * norms + 1.0])
+def _extend(rows: Array, *, left: bool) -> Array:
+    """Return (x, ‖x‖², 1), or (−2y, 1, ‖y‖²): the factors of all squared distances.
 
-
-def _extend_right(rows: Array) -> Array:
-    """Return (−2y, 1, ‖y‖²): the other factor."""
-    norms = namespace(rows).sum(rows * rows, axis=1)[:, None]
-    return _concatenate([-2.0 * rows, 0.0 * norms + 1.0, norms])
-
-
-def _concatenate(parts: list[Array]) -> Array:
-    """Concatenate columns, padded with zeros to an aligned width."""
-    width = sum(int(part.shape[1]) for part in parts)
-    parts += [0.0 * parts[-1]] * (-width % _ALIGNMENT)
-    return namespace(parts[0]).concat(parts, axis=1)
+    Columns are padded with zeros to an aligned width.
+    """
+    xp = namespace(rows)
+    norms = xp.sum(rows * rows, axis=1)[:, None]
+    one = 0.0 * norms + 1.0
+    parts = [rows, norms, one] if left else [-2.0 * rows, one, norms]
+    parts += [0.0 * norms] * (-(int(rows.shape[1]) + 2) % _ALIGNMENT)
+    return xp.concat(parts, axis=1)
 
 
 # Error bounds in unit roundoffs u of a dtype, for `Kernel.roundings`.

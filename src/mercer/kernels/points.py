@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 
 class lazy_property(Generic[T]):  # noqa: N801 (a decorator)
-    """A property that is computed once per object.
-
-    Unlike `functools.cached_property` it takes no lock: before Python 3.12 that lock is shared
-    by all objects, and threads would wait for each other.
-    """
+    """A `functools.cached_property` without a lock, which all threads share before Python 3.12."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute = compute
@@ -38,15 +34,10 @@ class Points:
 
     Distances do not change when both sides are shifted, but their rounding errors do. Rows whose
     median is far from zero for their spread are shifted by it before they are squared.
-
-    Parameters
-    ----------
-    rows : array, sparse matrix or list of str
-    start : int
-        Number of the first row, for error messages.
     """
 
     def __init__(self, rows: Any, start: int = 0) -> None:
+        # An array, a sparse matrix or a list of str; the number of the first row, for errors.
         self.rows, self.start = rows, start
         self.sparse = hasattr(rows, "tocsr")
         # Strings have one column.
