@@ -52,7 +52,7 @@ class Exponential(Kernel):
 
 
 class DistanceDecay(Exponential):
-    """A decreasing function of γδ(x,y), exp(−γδ) by default; the median of δ can set γ."""
+    """A kernel that decays with a distance δ(x,y), exp(−γδ) by default; its median can set γ."""
 
     gamma: float
 
