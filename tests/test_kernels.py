@@ -1,5 +1,8 @@
 """Kernels as users meet them: text, errors, grids, scikit-learn's own."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,6 +43,7 @@ from mercer.kernels import (
     parse,
 )
 from mercer.kernels.base import KERNELS
+from tests.kernel_catalogue import Bell
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((20, 4)), RNG.standard_normal((15, 4))
@@ -90,11 +94,17 @@ def test_a_kernel_from_anything():
             RBF(1).on_columns([0, 3]) * Tanh(0.1, -1),
         ),
         ("matern(2, nu=0.5)", Matern(2, 0.5)),
+        ("rbf(1)\r\n\t+ linear", RBF(1) + Linear()),
         ("subsequence(5, decay=0.8)", Subsequence(5, 0.8)),
     ],
 )
 def test_parse(text, kernel):
     assert parse(text) == kernel
+
+
+def test_parse_reads_constants_back():
+    for kernel in (Constant(2.0) + RBF(1.0), 2 * Constant(1.0), RBF(1.0) * Constant(3.0)):
+        assert parse(repr(kernel)) == kernel
 
 
 @pytest.mark.parametrize(
@@ -275,7 +285,10 @@ def test_psd_through_the_algebra():
     assert (Tanh() ** 2).psd is None
     assert Polynomial(2).rbf(0.1).normalized().psd is True
     assert FromFunction(np.dot).psd is None
+    assert AdditiveChi2().rbf(0.5).psd is None
     assert check_psd(RBF(), X)
+    assert check_psd("rbf(2) + 1", X)
+    assert check_psd(Linear(), X.astype(np.float32))
     assert not check_psd(Tanh(1.0, -1.0), X)
 
 
@@ -306,7 +319,7 @@ def test_a_grid_search_reaches_every_parameter():
 def test_fisher_scores_of_a_mixture_are_derivatives(kind):
     """Against finite differences of the log density by every parameter."""
     model = GaussianMixture(2, covariance_type=kind, random_state=0).fit(X[:, :2])
-    found = Fisher(model)._features(X[:, :2])
+    found = Fisher(model).features(X[:, :2])
     columns = []
     h = 1e-6
 
@@ -356,7 +369,7 @@ def test_fisher_scores_of_a_mixture_are_derivatives(kind):
 def test_fisher_with_the_information_matrix():
     model = GaussianMixture(2, random_state=0).fit(X)
     kernel = Fisher.from_rows(model, X)
-    U = Fisher(model)._features(X)
+    U = Fisher(model).features(X)
     expected = U @ np.linalg.pinv(U.T @ U / len(X), rcond=1e-10) @ U.T
     assert np.abs(kernel(X) - expected).max() <= 1e-8 * np.abs(expected).max()
     with pytest.raises(ValueError, match=r"information has shape \(2, 2\)"):
@@ -374,22 +387,28 @@ def test_constants_are_kernels():
         Linear() + "a"
 
 
-def test_what_a_review_found():
+def test_fisher_is_cloned_with_its_model():
     model = GaussianMixture(2, random_state=0).fit(X)
     kernel = sklearn.base.clone(2 * Fisher(model))
     assert np.isfinite(kernel(X)).all()
-    for text in (Constant(2.0) + RBF(1.0), 2 * Constant(1.0), RBF(1.0) * Constant(3.0)):
-        assert parse(repr(text)) == text
+
+
+def test_columns_are_a_list_of_numbers():
     with pytest.raises(ValueError, match="each once"):
         RBF().on_columns([0, 0])(X)
     with pytest.raises(ValueError, match="no mask"):
         RBF().on_columns([True, False])(X)
     assert RBF().on_columns(np.array([0, 2])) == RBF().on_columns((0, 2))
+
+
+def test_values_at_the_limits():
     assert Separable(lambda rows: np.full(len(rows), 200, np.uint8))(X)[0, 0] == 40000.0
     assert Matern(1.0, 1000)([[0.0]], [[1.0]])[0, 0] == pytest.approx(0.6063, abs=1e-4)
     assert RationalQuadratic(1.0, 1e17)([[0.0]], [[1.3]])[0, 0] == pytest.approx(np.exp(-0.845))
-    assert check_psd(Linear(), X.astype(np.float32))
-    assert AdditiveChi2().rbf(0.5).psd is None
+    assert Cosine()(np.empty((3, 0))).shape == (3, 3)
+
+
+def test_sums_of_sums_have_spectra_if_all_terms_do():
     with pytest.raises(ValueError, match="has no Fourier features"):
         (Linear() + Linear()).spectrum(3, 10, np.random.default_rng(0))
     sums = (0.01 * RBF(1.0) + 0.01 * RBF(2.0)) + 100 * RBF(3.0)
@@ -505,7 +524,7 @@ def test_torch_rows():
 
 def test_fisher_of_what_is_no_information():
     model = GaussianMixture(1, covariance_type="spherical", random_state=0).fit(X)
-    p = Fisher(model)._features(X).shape[1]
+    p = Fisher(model).features(X).shape[1]
     with pytest.raises(ValueError, match=r"eigenvalues from -1 to -1.*semi-definite"):
         Fisher(model, -np.eye(p))(X)
     with pytest.raises(ValueError, match="needs dense rows"):
@@ -521,3 +540,53 @@ def test_a_function_that_cannot_be_hashed():
             return rows.sum(axis=1)
 
     assert np.allclose(Separable(Sums())(X), np.outer(X.sum(axis=1), X.sum(axis=1)))
+
+
+ROWS = [[0.2, 0.8], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ChiSquare().diag(scipy.sparse.csr_array(ROWS)), r"ChiSquare\(\) needs dense"),
+        (lambda: RBF().on_columns([0, np.nan])(ROWS), "columns=.* must be a list of column"),
+        (lambda: RBF().on_columns([0.5])(ROWS), "columns=.* must be a list of column"),
+        (lambda: Separable(None)(ROWS), "f=None must be a function"),
+        (lambda: Fisher(Bell(), np.full((2, 2), np.nan))(ROWS), "contains NaN"),
+        (lambda: Fisher.from_rows(Bell(), scipy.sparse.csr_array(ROWS)), "needs dense rows"),
+        (lambda: check_psd(RBF(), ROWS, size=0), "size=0 must be"),
+        (lambda: check_psd("rbf", [[np.nan]]), "contains NaN"),
+        (lambda: check_psd("rfb", ROWS), "did you mean 'rbf'"),
+        (lambda: Substring()([1, 2]), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()(np.array([["a", "b"]])), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()(np.array("abc")), r"^Substring\(\).* Pass a list of str"),
+        (lambda: Substring()("abc"), r"^Substring\(\).* Pass a list of str"),
+        (lambda: 10**400 * RBF(), "too large for a float"),
+        (lambda: RBF() + 10**400, "too large for a float"),
+        (lambda: parse("9" * 400 + "*rbf"), "too large for a float"),
+        (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
+        (lambda: parse("rbf # (2)"), "'#' at character 5"),
+        (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is not known; did you mean 'gamma'"),
+        (lambda: parse("linear().rbf(gama=2)"), "'gama' at character 14 .* mean 'gamma'"),
+        (lambda: parse("linear(gamma=2)"), "'gamma' at character 8"),
+        (lambda: parse("rbf(**2)"), "is not an argument"),
+        (lambda: parse('laplacian(1, "\\d")'), "norm="),
+        (lambda: as_kernel(RBF(0.1), gamma=5), "gamma=5"),
+        (lambda: as_kernel(lambda x, y: 1.0, gamma=5), "gamma=5"),
+    ],
+)
+def test_what_is_refused_says_why(call, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_rows_of_strings_from_tables():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"name": ["abcd", "bcde"]})
+    with pytest.raises(ValueError, match=r'^Substring\(\).* Pass a list of str.* df\["name"\]'):
+        Substring()(table)
+    assert Substring()(table["name"])[0, 1] == 1
+    assert Substring()(table["name"][:0]).shape == (0, 0)
+    assert Substring()(table["name"], table["name"][:0]).shape == (2, 0)

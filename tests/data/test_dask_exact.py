@@ -76,7 +76,7 @@ def counting(gamma):
 
     class Counting(RBF):
         def on(self, pair):
-            tiles.append((len(pair.block.x), len(pair.block.y)))
+            tiles.append(tuple(len(points) for points in pair.groups))
             return super().on(pair)
 
     return Counting(gamma), tiles

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,8 +14,7 @@ from numpy.random import Generator
 from mercer.arrays import to_numpy
 from mercer.checks import check_nonnegative, check_positive, check_whole, require
 from mercer.kernels.base import Frequencies, Kernel
-from mercer.kernels.gram_block import power_error
-from mercer.kernels.pair import Pair, Slopes
+from mercer.kernels.pair import Pair, Slopes, power_error
 from mercer.kernels.points import Points
 
 __all__ = ["Constant", "Power", "Product", "Scaled", "Sum"]
@@ -55,9 +53,6 @@ class Constant(Kernel):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return ()
 
-    def value_at_zero(self, d: int) -> float:
-        return float(self.value)
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
         return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
@@ -70,9 +65,9 @@ class Combination(Kernel):
     """The parameters that are kernels."""
 
     @property
-    def parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> list[Kernel]:
         """The kernels it is made of."""
-        return tuple(getattr(self, name) for name in self.operand_names)
+        return [getattr(self, name) for name in self.operand_names]
 
     def check(self) -> None:
         self._check_operands()
@@ -84,14 +79,19 @@ class Combination(Kernel):
             valid = isinstance(getattr(self, name), Kernel)
             require(self, name, valid, "a kernel, such as RBF() or Constant(1)")
 
+    def require_spectrum(self) -> None:
+        super().require_spectrum()
+        for part in self.parts:
+            part.require_spectrum()
+
     @property
     def takes(self) -> str:
-        kinds = {part.takes for part in self.parts} - {"anything"}
-        if len(kinds) > 1:
+        takes = {part.takes for part in self.parts} - {"anything"}
+        if len(takes) > 1:
             raise ValueError(
                 f"{self!r} joins kernels of strings and of vectors: rows are one or the other."
             )
-        return kinds.pop() if kinds else "anything"
+        return takes.pop() if takes else "anything"
 
     @property
     def psd(self) -> bool | None:
@@ -132,12 +132,12 @@ class Sum(Combination):
         return terms
 
     @property
-    def parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> list[Kernel]:
         """The kernels it is made of."""
-        return tuple(self.terms)
+        return self.terms
 
     @property
-    def operands(self) -> list[Kernel]:
+    def _chain(self) -> list[Kernel]:
         """The first kernel of the chain k₁ + k₂ + …, and those added to it, in order."""
         added: list[Kernel] = []
         left: Kernel = self
@@ -146,18 +146,12 @@ class Sum(Combination):
             left = left.k1
         return [left, *reversed(added)]
 
-    @classmethod
-    def of(cls, operands: Sequence[Kernel]) -> Sum:
-        """Return the sum of these `operands`, two or more."""
-        return functools.reduce(cls, operands)  # type: ignore[return-value]
-
-    def check(self) -> None:
-        sums = [self]
-        for node in sums:
-            node._check_operands()
-            sums += [part for part in (node.k1, node.k2) if isinstance(part, Sum)]
-        for term in self.terms:
-            term.check()
+    def _check_operands(self) -> None:
+        sums: list[Combination] = [self]
+        for node in sums:  # which grows
+            Combination._check_operands(node)
+            operands = (getattr(node, name) for name in node.operand_names)
+            sums += [part for part in operands if isinstance(part, Sum)]
 
     def on(self, pair: Pair) -> Any:
         return functools.reduce(operator.add, [term.on(pair) for term in self.terms])
@@ -198,9 +192,6 @@ class Sum(Combination):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return tuple(slope for term in self.terms for slope in term.slopes(pair))
 
-    def value_at_zero(self, d: int) -> float:
-        return sum(term.value_at_zero(d) for term in self.terms)
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         """Draw from each term in proportion to its value at distance zero, at least one."""
         self._check_draw(d, q)
@@ -217,17 +208,17 @@ class Sum(Combination):
         return Frequencies.concat(parts)
 
     def __repr__(self) -> str:
-        first, *rest = self.operands
-        texts = [repr(first)]
-        for kernel in rest:
-            if isinstance(kernel, Constant):
-                texts.append(repr(float(kernel.value)))
-            else:
-                texts.append(parenthesized(kernel, Sum))
-        return " + ".join(texts)
+        first, *rest = self._chain
+        texts = [
+            repr(float(kernel.value))
+            if isinstance(kernel, Constant)
+            else parenthesized(kernel, Sum)
+            for kernel in rest
+        ]
+        return " + ".join([repr(first), *texts])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Sum.of, (self.operands,)
+        return functools.reduce, (Sum, self._chain)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sum):
@@ -275,9 +266,6 @@ class Product(Combination):
             *(slope.times(first) for slope in self.k2.slopes(pair)),
         )
 
-    def value_at_zero(self, d: int) -> float:
-        return self.k1.value_at_zero(d) * self.k2.value_at_zero(d)
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
         first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
@@ -307,7 +295,7 @@ class Scaled(Combination):
         super().check()
 
     @property
-    def psd(self) -> bool | None:
+    def psd(self) -> Any:
         return self.kernel.psd
 
     def on(self, pair: Pair) -> Any:
@@ -323,27 +311,24 @@ class Scaled(Combination):
         return self.kernel.roundings(x, y, dtype) + 1.0
 
     @property
-    def shift_invariant(self) -> bool:
+    def shift_invariant(self) -> Any:
         return self.kernel.shift_invariant
 
     @property
-    def offset_sensitive(self) -> bool:
+    def offset_sensitive(self) -> Any:
         return self.kernel.offset_sensitive
 
     @property
-    def lipschitz(self) -> float:
+    def lipschitz(self) -> Any:
         return self.kernel.lipschitz
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
-    def value_at_zero(self, d: int) -> float:
-        return self.scale * self.kernel.value_at_zero(d)
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-        return replace(drawn, amplitude=drawn.amplitude * math.sqrt(self.scale))
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        return replace(frequencies, amplitude=frequencies.amplitude * math.sqrt(self.scale))
 
     def __repr__(self) -> str:
         return f"{float(self.scale)!r} * {parenthesized(self.kernel, Sum, Product, Scaled)}"
@@ -378,16 +363,13 @@ class Power(Combination):
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
-    def value_at_zero(self, d: int) -> float:
-        return float(self.kernel.value_at_zero(d) ** int(self.power))
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         for _ in range(int(self.power) - 1):
             other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
-            drawn = _product_spectrum(drawn, other, rng)
-        return drawn
+            frequencies = _product_spectrum(frequencies, other, rng)
+        return frequencies
 
     def __repr__(self) -> str:
         return f"{as_operand(self.kernel)} ** {int(self.power)}"

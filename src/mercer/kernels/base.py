@@ -14,15 +14,9 @@ from mercer.arrays import Array, Vector, like, moved, namespace, numpy_dtype, to
 from mercer.checks import is_real
 from mercer.data import Source, StringSource, as_source, at_home, placed
 from mercer.kernels.evaluate import gram_matrix
-from mercer.kernels.gram_block import dot_error
-from mercer.kernels.pair import DiagonalPair, Pair, Slopes, TilePair, require_dense
+from mercer.kernels.pair import DiagonalPair, Pair, Slopes, TilePair, dot_error, require_dense
 from mercer.kernels.points import Points
 from mercer.params import Params
-
-_ROWS = {
-    "vectors": ("numbers", "a kernel of vectors, such as RBF"),
-    "strings": ("strings", "a string kernel, such as Subsequence"),
-}
 
 
 @dataclass(frozen=True)
@@ -40,8 +34,8 @@ class Frequencies:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> drawn = RBF(0.5).spectrum(1, 10_000, np.random.default_rng(0))
-    >>> float(np.sum(drawn.amplitude**2 * np.cos(drawn.omega[0] * 1.0)).round(1))
+    >>> f = RBF(0.5).spectrum(1, 10_000, np.random.default_rng(0))
+    >>> float(np.sum(f.amplitude**2 * np.cos(f.omega[0] * 1.0)).round(1))
     0.6
     """
 
@@ -60,6 +54,7 @@ class Frequencies:
 KERNELS: dict[str, type[Kernel]] = {}
 """The kernels that have a `name`, by every name that text may call them."""
 _OPERATIONS: dict[str, Callable[..., Kernel]] = {}
+_FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
 
 
 class Kernel(Params, ABC):
@@ -87,6 +82,24 @@ class Kernel(Params, ABC):
     operation: ClassVar[str]
     """The operation on kernels that the class is the result of, such as "sum"; optional."""
 
+    # Any: subclasses override these by attributes or, where they depend on others, by properties.
+    takes: Any = "vectors"
+    """What rows must be: "vectors", "strings" or "anything"."""
+    psd: Any = True
+    """Whether all kernel matrices are positive semi-definite; None if unknown."""
+    shift_invariant: Any = False
+    """Whether a shift of all rows leaves the centred kernel matrix unchanged."""
+    offset_sensitive: Any = False
+    """Whether a common offset of the rows costs digits, which a shift would regain.
+
+    Not for functions of the distance: `Pair.sqdist` keeps their digits, and a shift would round
+    close rows.
+    """
+    is_euclidean: Any = False
+    """Whether distances in feature space are those of the rows."""
+    lipschitz: Any = 0.0
+    """Bound on the derivative by the distance of two rows, divided by k(x, x)."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "operation" in vars(cls):
@@ -100,42 +113,6 @@ class Kernel(Params, ABC):
     @abstractmethod
     def on(self, pair: Pair) -> Any:
         """Return the kernel values of a pair: the formula."""
-
-    # Properties that a subclass may override by plain attributes.
-
-    @property
-    def takes(self) -> str:
-        """What rows must be: "vectors", "strings" or "anything"."""
-        return "vectors"
-
-    @property
-    def psd(self) -> bool | None:
-        """Whether all kernel matrices are positive semi-definite; None if unknown."""
-        return True
-
-    @property
-    def shift_invariant(self) -> bool:
-        """Whether a shift of all rows leaves the centred kernel matrix unchanged."""
-        return False
-
-    @property
-    def offset_sensitive(self) -> bool:
-        """Whether a common offset of the rows costs digits, which a shift would regain.
-
-        Not for functions of the distance: `Pair.sqdist` keeps their digits, and a shift would
-        round close rows.
-        """
-        return False
-
-    @property
-    def is_euclidean(self) -> bool:
-        """Whether distances in feature space are those of the rows."""
-        return False
-
-    @property
-    def lipschitz(self) -> float:
-        """Bound on the derivative by the distance of two rows, divided by k(x, x)."""
-        return 0.0
 
     def check(self) -> None:
         """Refuse invalid parameters, also of the kernels that this one is made of."""
@@ -173,18 +150,27 @@ class Kernel(Params, ABC):
         >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
         (3, 100)
         """
-        self._has_no_spectrum()
+        self._has_no("Fourier features", _FOURIER)
+
+    def require_spectrum(self) -> None:
+        """Refuse a kernel without Fourier features, or one that is made of such a kernel."""
+        if type(self).spectrum is Kernel.spectrum:
+            self._has_no("Fourier features", _FOURIER)
 
     def value_at_zero(self, d: int) -> float:
         """Return k(x, x) of a kernel with Fourier features, which is the same for every x."""
-        if type(self).spectrum is Kernel.spectrum:
-            self._has_no_spectrum()
+        self.require_spectrum()
         return float(self.on_diagonal(Points(np.zeros((1, d))))[0])
 
     def on_diagonal(self, points: Points) -> Array:
         """Return k(x, x) of every row."""
         values = self.on(DiagonalPair(points))
-        return points.full(values) if isinstance(values, float) else values
+        if not isinstance(values, float):
+            return values
+        host, rows = np.full(len(points), values), points.rows
+        if points.sparse or isinstance(rows, list):
+            return host
+        return like(host, rows, numpy_dtype(rows))
 
     def sqdist(self, pair: Pair) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in feature space.
@@ -252,12 +238,7 @@ class Kernel(Params, ABC):
         >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
         array([[5.]])
         """
-
-        def formula(pair: TilePair) -> Any:
-            squares = self.sqdist(pair)
-            return squares**0.5 if isinstance(squares, float) else namespace(squares).sqrt(squares)
-
-        return gram_matrix(formula, *self._sides(X, Y))
+        return gram_matrix(lambda pair: self.sqdist(pair) ** 0.5, *self._sides(X, Y))
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
@@ -292,8 +273,8 @@ class Kernel(Params, ABC):
         total = 0.0 * x.rows
         for part in slopes:
             dot, sqdist, norm = (a * slope for slope in (part.dot, part.sqdist, part.norm))
-            own = 2.0 * xp.sum(sqdist + norm, axis=1)[:, None] * x.rows
-            gradient = own + (dot - 2.0 * sqdist) @ y.rows
+            gradient = 2.0 * xp.sum(sqdist + norm, axis=1)[:, None] * x.rows
+            gradient = gradient + (dot - 2.0 * sqdist) @ y.rows
             if part.columns is not None:
                 mask = np.isin(np.arange(x.width), part.columns)
                 gradient = gradient * like(mask, x.rows, dtype)
@@ -307,16 +288,14 @@ class Kernel(Params, ABC):
             other = _OPERATIONS["constant"](_as_float(other))
         return _OPERATIONS["sum"](self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __radd__(self, other: float) -> Kernel:
-        return self + other
+    __radd__ = __add__
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return _OPERATIONS["product"](self, other)
         return _OPERATIONS["scaled"](_as_float(other), self) if is_real(other) else NotImplemented
 
-    def __rmul__(self, other: float) -> Kernel:
-        return self * other
+    __rmul__ = __mul__
 
     def __pow__(self, power: int) -> Kernel:
         return _OPERATIONS["power"](self, power) if is_real(power) else NotImplemented
@@ -358,26 +337,27 @@ class Kernel(Params, ABC):
 
     def source(self, X: Any) -> Source:
         """Return rows as a source of what this kernel takes; refuse others."""
-        source = self._strings(X) if self.takes == "strings" else as_source(X)
-        kind = "strings" if isinstance(source, StringSource) else "vectors"
-        if self.takes not in (kind, "anything"):
-            numbers, remedy = _ROWS[kind]
+        try:
+            # A list without entries would pass for numbers.
+            size = len(X) if hasattr(X, "__len__") and getattr(X, "ndim", 1) == 1 else None
+            empty = self.takes == "strings" and size == 0 and not isinstance(X, str)
+            source = StringSource([]) if empty else as_source(X)
+        except (ValueError, TypeError) as error:
+            if self.takes != "strings":
+                raise
+            table = ', such as the column of a table, df["name"]' if hasattr(X, "columns") else ""
             raise ValueError(
-                f"{self!r} takes rows of {self.takes}, and was given {numbers}. Use {remedy}."
+                f"{self!r} takes rows of strings: {error} Pass a list of str{table}."
+            ) from None
+        strings = isinstance(source, StringSource)
+        if self.takes == ("vectors" if strings else "strings"):
+            rows, remedy = ("numbers", "a kernel of vectors, such as RBF")
+            if strings:
+                rows, remedy = ("strings", "a string kernel, such as Subsequence")
+            raise ValueError(
+                f"{self!r} takes rows of {self.takes}, and was given {rows}. Use {remedy}."
             )
         return placed(source)
-
-    def _strings(self, X: Any) -> Source:
-        is_list = getattr(X, "ndim", 1) == 1 and hasattr(X, "__len__") and not isinstance(X, str)
-        if is_list and len(X) == 0:
-            return StringSource([])
-        try:
-            return as_source(X)
-        except (ValueError, TypeError) as error:
-            remedy = "Pass a list of str"
-            if hasattr(X, "columns"):
-                remedy += ', such as the column of a table, df["name"]'
-            raise ValueError(f"{self!r} takes rows of strings: {error} {remedy}.") from None
 
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
         """Return both groups of rows, checked: of one library and device, and of one width."""
@@ -404,11 +384,7 @@ class Kernel(Params, ABC):
                 raise ValueError(
                     f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
                 )
-        self.value_at_zero(d)  # raises if there are no frequencies
-
-    def _has_no_spectrum(self) -> NoReturn:
-        having = "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
-        self._has_no("Fourier features", having)
+        self.require_spectrum()
 
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")

@@ -12,8 +12,8 @@ from mercer.arrays import Array, eigh, like, namespace, on_accelerator, to_numpy
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.kernels.base import Kernel
-from mercer.kernels.gram_block import dot_error
-from mercer.kernels.pair import DiagonalPair, Pair, require_dense
+from mercer.kernels.dot_product import MappedKernel
+from mercer.kernels.pair import DiagonalPair, Pair, dot_error, require_dense
 from mercer.kernels.points import Points, slice_rows, take_rows
 
 __all__ = ["Fisher", "FromFunction", "Precomputed", "Separable"]
@@ -108,59 +108,62 @@ class FromFunction(Kernel):
         require(self, "f", callable(self.f), "a function of two arguments")
 
     def on(self, pair: Pair) -> Any:
+        x, y = pair.sides
+        rows = x
+        if get_config().device is not None and on_accelerator(rows):
+            # The settings moved the rows to a device; a user's own tensors stay where they are.
+            x, y = to_numpy(x), to_numpy(y)
         if isinstance(pair, DiagonalPair):
-            rows = _as_argument(pair.points.rows)
-            single = [slice_rows(rows, slice(i, i + 1)) for i in range(len(pair.points))]
-            values = np.array([self._between(x, x).item() for x in single])
-            return _on_device(values, pair.points.rows)
-        x, y = (_as_argument(side) for side in pair.sides)
+            single = [slice_rows(x, slice(i, i + 1)) for i in range(len(pair.points))]
+            return _on_device(np.array([self._between(a, a).item() for a in single]), rows)
         values = self._between(x, y)
         self._check_symmetry(x, y, values)
-        return _on_device(values, pair.sides[0])
+        return _on_device(values, rows)
 
     def _between(self, x: Any, y: Any) -> HostArray:
         """Return the matrix between two groups of rows, on the host."""
         n, m = len(Points(x)), len(Points(y))
-        if self.pairwise:
-            left, right = ([slice_rows(r, i) for i in range(k)] for r, k in ((x, n), (y, m)))
-            numbers = [self._number(a, b) for a in left for b in right]
-            return np.array(numbers, np.float64).reshape(n, m)
-        values = to_numpy(self.f(x, y))
-        if values.shape != (n, m) or values.dtype.kind not in "fiub":
-            raise ValueError(
-                f"FromFunction: {_name(self.f)} returned {values.dtype} of shape {values.shape} "
-                f"for {n} and {m} rows; it must return numbers of shape {(n, m)}. "
-                f"For a function of two rows pass pairwise=True."
-            )
-        return values
-
-    def _number(self, x: Any, y: Any) -> float:
-        value = self.f(x, y)
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"FromFunction: {_name(self.f)} returned {value!r} for two rows; it must return "
-                f"a number. For a function of two groups of rows pass pairwise=False."
-            ) from None
+        name = getattr(self.f, "__name__", repr(self.f))
+        if not self.pairwise:
+            values = to_numpy(self.f(x, y))
+            if values.shape != (n, m) or values.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"FromFunction: {name} returned {values.dtype} of shape {values.shape} for "
+                    f"{n} and {m} rows; it must return numbers of shape {(n, m)}. For a function "
+                    f"of two rows pass pairwise=True."
+                )
+            return values
+        out = np.empty((n, m))
+        for i in range(n):
+            for j in range(m):
+                value = self.f(slice_rows(x, i), slice_rows(y, j))
+                try:
+                    out[i, j] = float(value)
+                except (TypeError, ValueError):
+                    raise ValueError(
+                        f"FromFunction: {name} returned {value!r} for two rows; it must return a "
+                        f"number. For a function of two groups of rows pass pairwise=False."
+                    ) from None
+        return out
 
     def _check_symmetry(self, x: Any, y: Any, values: HostArray) -> None:
         """Compare k(x, y) with k(y, x) for rows from all over the tile; NaN is left out."""
-        at, beside = (
+        i, j = (
             np.unique(np.linspace(0, max(size - 1, 0), min(_CHECKED, size)).astype(np.int64))
             for size in values.shape
         )
-        x, y, values = _take(x, at), _take(y, beside), values[np.ix_(at, beside)]
+        x, y, values = _take(x, i), _take(y, j), values[np.ix_(i, j)]
         difference = np.abs(values - self._between(y, x).T)
         tolerance = np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps ** 0.5
         finite = np.where(np.isfinite(difference), difference, 0.0)
         largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
         if (finite > tolerance * largest).any():
-            i, j = np.unravel_index(int(np.argmax(finite)), difference.shape)
+            row, column = np.unravel_index(int(np.argmax(finite)), difference.shape)
             raise ValueError(
-                f"FromFunction: {_name(self.f)} is not symmetric: k(x, y) and k(y, x) are "
-                f"{difference[i, j]:g} apart for x = {slice_rows(x, int(i))!r} and "
-                f"y = {slice_rows(y, int(j))!r}. A kernel must be."
+                f"FromFunction: {getattr(self.f, '__name__', repr(self.f))} is not symmetric: "
+                f"k(x, y) and k(y, x) are {difference[row, column]:g} apart for "
+                f"x = {slice_rows(x, int(row))!r} and y = {slice_rows(y, int(column))!r}. "
+                f"A kernel must be."
             )
 
 
@@ -174,19 +177,7 @@ def _on_device(values: HostArray, rows: Any) -> Any:
     return values if isinstance(rows, list) or hasattr(rows, "tocsr") else like(values, rows)
 
 
-def _as_argument(rows: Any) -> Any:
-    """Return rows as a user's function expects them.
-
-    Rows that the settings moved to a device come back to the host; a user's own tensors stay.
-    """
-    return to_numpy(rows) if get_config().device is not None and on_accelerator(rows) else rows
-
-
-def _name(f: Any) -> str:
-    return getattr(f, "__name__", repr(f))
-
-
-class Separable(Kernel):
+class Separable(MappedKernel):
     """f(x) f(y) for a function of one row.
 
     Source: Schölkopf & Smola (2002), Learning with Kernels.
@@ -209,16 +200,7 @@ class Separable(Kernel):
     def check(self) -> None:
         require(self, "f", callable(self.f), "a function of rows")
 
-    def on(self, pair: Pair) -> Any:
-        return self._mapped(pair).dot
-
-    def sqdist(self, pair: Pair) -> Any:
-        return self._mapped(pair).sqdist
-
-    def _mapped(self, pair: Pair) -> Pair:
-        return pair.mapped(("f", id(self.f)), self._column)
-
-    def _column(self, rows: Any) -> Any:
+    def features(self, rows: Any) -> Any:
         values = self.f(rows)
         n = int(rows.shape[0])
         if namespace(rows) is np:  # small integers would overflow
@@ -231,7 +213,7 @@ class Separable(Kernel):
         return values[:, None]
 
 
-class Fisher(Kernel):
+class Fisher(MappedKernel):
     r"""The dot product :math:`u_x^T I^{-1} u_y` of scores :math:`u_x = \nabla_\theta\log p(x)`.
 
     Source: Jaakkola & Haussler (1999); marukatat App. B.
@@ -278,20 +260,11 @@ class Fisher(Kernel):
         scores = _score_vectors(model, np.asarray(X, np.float64))
         return cls(model, scores.T @ scores / len(scores))
 
-    def on(self, pair: Pair) -> Any:
-        return self._mapped(pair).dot
-
-    def sqdist(self, pair: Pair) -> Any:
-        return self._mapped(pair).sqdist
-
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         """The errors of a dot product over the parameters; the scores count as exact."""
-        return dot_error(x.mapped(("scores", id(self)), self._features), dtype)
+        return dot_error(x.mapped(("features", self), self.features), dtype)
 
-    def _mapped(self, pair: Pair) -> Pair:
-        return pair.mapped(("scores", id(self)), self._features)
-
-    def _features(self, rows: Any) -> Array:
+    def features(self, rows: Any) -> Array:
         """Return L⁺u with I = LLᵀ: their dot products are the kernel."""
         require_dense(self, rows)
         scores = _score_vectors(self.model, to_numpy(rows))
@@ -337,41 +310,24 @@ def _score_vectors(model: Any, X: Array) -> HostArray:
 def _mixture_scores(model: Any, X: HostArray) -> HostArray:
     """Return the scores of a Gaussian mixture by weights, means and covariances.
 
-    By the weights on the simplex, whose last is one minus the others; by every entry of a mean;
-    by the covariances as they are parameterised: the entries on and below the diagonal for
-    "full" and "tied", the variances for "diag" and "spherical".
+    The last weight is one minus the others; covariances have the parameters of their type.
     """
     nameless = copy.copy(model)
     vars(nameless).pop("feature_names_in_", None)  # rows without names would raise a warning
-    shares, weights = nameless.predict_proba(X), model.weights_
+    shares, weights, form = nameless.predict_proba(X), model.weights_, model.covariance_type
     parts = [shares[:, :-1] / weights[:-1] - shares[:, -1:] / weights[-1]]
-    covariances = []
+    slopes = []
     for c, (mean, share) in enumerate(zip(model.means_, shares.T, strict=True)):
-        P = _precision(model, c)
+        P = model.precisions_ if form == "tied" else model.precisions_[c]
+        P = P if np.ndim(P) == 2 else np.diag(np.broadcast_to(P, len(mean)))
         z = (X - mean) @ P
         parts.append(share[:, None] * z)
         # By the covariance: (P d dᵀ P − P)/2 for d = x − mean.
-        covariances.append(share[:, None, None] * (z[:, :, None] * z[:, None, :] - P) / 2)
-    if model.covariance_type == "tied":
-        covariances = [sum(covariances)]
-    parts += [_covariance_scores(slope, model.covariance_type) for slope in covariances]
+        slopes.append(share[:, None, None] * (z[:, :, None] * z[:, None, :] - P) / 2)
+    i, j = np.tril_indices(X.shape[1], -1)
+    for slope in [sum(slopes)] if form == "tied" else slopes:
+        diagonal = np.einsum("nii->ni", slope)
+        parts.append(diagonal.sum(axis=1, keepdims=True) if form == "spherical" else diagonal)
+        if form in ("full", "tied"):
+            parts.append(2 * slope[:, i, j])  # symmetric entries change together
     return np.hstack(parts)
-
-
-def _precision(model: Any, c: int) -> HostArray:
-    if model.covariance_type == "full":
-        return np.asarray(model.precisions_[c])
-    if model.covariance_type == "tied":
-        return np.asarray(model.precisions_)
-    return np.diag(np.broadcast_to(model.precisions_[c], model.means_.shape[1]))
-
-
-def _covariance_scores(slope: HostArray, covariance_type: str) -> HostArray:
-    """Return the derivatives by the parameters that a covariance has."""
-    diagonal: HostArray = np.einsum("nii->ni", slope)
-    if covariance_type == "spherical":
-        return np.asarray(diagonal.sum(axis=1, keepdims=True))
-    if covariance_type == "diag":
-        return diagonal
-    i, j = np.tril_indices(slope.shape[1], -1)
-    return np.hstack([diagonal, 2 * slope[:, i, j]])  # symmetric entries change together

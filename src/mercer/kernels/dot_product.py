@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
-from mercer.arrays import namespace
+import numpy as np
+
+from mercer.arrays import namespace, numpy_dtype
 from mercer.checks import check_finite, check_nonnegative, check_positive, check_whole
 from mercer.kernels.base import Kernel
-from mercer.kernels.gram_block import power_error
-from mercer.kernels.pair import Pair, Slopes
-from mercer.kernels.points import Points, inverse_sqrt, normalize_rows
+from mercer.kernels.pair import Pair, Slopes, power_error
+from mercer.kernels.points import Points, inverse_sqrt
 
 __all__ = ["Cosine", "Linear", "Polynomial", "Tanh"]
 
@@ -122,7 +124,21 @@ class Tanh(Kernel):
         return (Slopes(dot=self.gamma * (1.0 - self.on(pair) ** 2)),)
 
 
-class Cosine(Kernel):
+class MappedKernel(Kernel):
+    """The dot product of mapped rows."""
+
+    @abstractmethod
+    def features(self, rows: Any) -> Any:
+        """Return the mapped rows."""
+
+    def on(self, pair: Pair) -> Any:
+        return pair.mapped(("features", self), self.features).dot
+
+    def sqdist(self, pair: Pair) -> Any:
+        return pair.mapped(("features", self), self.features).sqdist
+
+
+class Cosine(MappedKernel):
     r"""The cosine of the angle, :math:`x^Ty/(\lVert x\rVert\lVert y\rVert)`; 0 for a zero row.
 
     Source: Schölkopf & Smola (2002), Learning with Kernels.
@@ -137,11 +153,23 @@ class Cosine(Kernel):
     name = "cosine"
     ignores_gamma = True
 
-    def on(self, pair: Pair) -> Any:
-        return pair.mapped("normalized", normalize_rows).dot
-
-    def sqdist(self, pair: Pair) -> Any:
-        return pair.mapped("normalized", normalize_rows).sqdist
+    def features(self, rows: Any) -> Any:
+        """Return rows divided by their norms; zero rows stay zero."""
+        if rows.shape[1] == 0:
+            return rows
+        norms = Points(rows).norms
+        xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
+        # Squares may overflow or vanish where the entries do not: divide by the largest first.
+        extreme = ~((norms > tiny**0.75) & (norms < tiny**-0.75))
+        if bool(xp.any(extreme)):
+            if hasattr(rows, "tocsr"):
+                largest = abs(rows).max(axis=1).toarray().reshape(-1)
+            else:
+                largest = xp.max(xp.abs(rows), axis=1)
+            one = 1.0 + 0.0 * largest
+            rows = _scale_rows(rows, 1.0 / xp.where(extreme & (largest > 0), largest, one))
+            norms = Points(rows).norms
+        return _scale_rows(rows, inverse_sqrt(norms))
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         return 2.0 * super().roundings(x, y, dtype)
@@ -160,3 +188,11 @@ def _power(values: Any, p: int) -> Any:
         p >>= 1
         values = values * values if p else values
     return 1.0 if result is None else result
+
+
+def _scale_rows(rows: Any, factors: Any) -> Any:
+    if hasattr(rows, "tocsr"):
+        scaled = rows.tocsr().copy()
+        scaled.data *= np.repeat(factors, np.diff(scaled.indptr))
+        return scaled
+    return rows * factors[:, None]

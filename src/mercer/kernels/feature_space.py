@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from mercer.arrays import to_numpy
+from mercer.arrays import like, namespace, to_numpy
 from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.kernels.algebra import Combination, as_operand
 from mercer.kernels.base import Frequencies, Kernel
-from mercer.kernels.gram_block import sqdist_errors
-from mercer.kernels.pair import DiagonalPair, Pair, Slopes
-from mercer.kernels.points import Points, column_map, inverse_sqrt
+from mercer.kernels.pair import DiagonalPair, Pair, Slopes, sqdist_errors
+from mercer.kernels.points import Points, inverse_sqrt
 from mercer.kernels.stationary import Exponential
 
 __all__ = ["InSpace", "Normalized", "OnColumns"]
@@ -40,10 +39,6 @@ class Normalized(Combination):
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
-    @property
-    def psd(self) -> bool | None:
-        return self.kernel.psd or None
-
     def on(self, pair: Pair) -> Any:
         x, y = (inverse_sqrt(values) for values in pair.diagonals(self.kernel))
         return self.kernel.on(pair) * x * y
@@ -59,14 +54,11 @@ class Normalized(Combination):
             *_diagonal_slopes(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
         )
 
-    def value_at_zero(self, d: int) -> float:
-        return 1.0 if self.kernel.value_at_zero(d) > 0 else 0.0
-
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
-        drawn = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         scale = math.sqrt(self.kernel.value_at_zero(d) or 1.0)
-        return replace(drawn, amplitude=drawn.amplitude / scale)
+        return replace(frequencies, amplitude=frequencies.amplitude / scale)
 
     def __repr__(self) -> str:
         return f"{as_operand(self.kernel)}.normalized()"
@@ -92,10 +84,6 @@ class InSpace(Exponential, Combination):
     def check(self) -> None:
         check_positive(self, "gamma")
         super().check()
-
-    @property
-    def psd(self) -> bool | None:
-        return self.kernel.psd or None
 
     def log(self, pair: Pair) -> Any:
         return -self.gamma * self.kernel.sqdist(pair)
@@ -156,7 +144,7 @@ class OnColumns(Combination):
             raise ValueError(f"{self!r}: strings have no columns.")
 
     @property
-    def psd(self) -> bool | None:
+    def psd(self) -> Any:
         return self.kernel.psd
 
     def on(self, pair: Pair) -> Any:
@@ -173,40 +161,45 @@ class OnColumns(Combination):
         except ValueError as error:
             if "column" not in str(error):
                 raise
-            columns = [int(column) for column in self.columns]
-            raise ValueError(f"{error} Columns are counted among {columns}.") from None
+            raise ValueError(f"{error} Columns are counted among {self._numbers}.") from None
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         left, right = (self._restricted(DiagonalPair(side)).groups[0] for side in (x, y))
         return self.kernel.roundings(left, right, dtype)
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
-        own = tuple(int(column) for column in self.columns)
-
-        def outer(inner: tuple[Any, ...] | None) -> tuple[Any, ...]:
-            return own if inner is None else tuple(own[i] for i in inner)
-
-        slopes = self.kernel.slopes(self._restricted(pair))
-        return tuple(replace(slope, columns=outer(slope.columns)) for slope in slopes)
-
-    def value_at_zero(self, d: int) -> float:
-        return self.kernel.value_at_zero(len(self.columns))
+        own, slopes = tuple(self._numbers), []
+        for slope in self.kernel.slopes(self._restricted(pair)):
+            columns = own if slope.columns is None else tuple(own[i] for i in slope.columns)
+            slopes.append(replace(slope, columns=columns))
+        return tuple(slopes)
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
         self._check_width(d)
-        drawn = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
         omega = np.zeros((d, q))
-        omega[[int(column) for column in self.columns]] = drawn.omega
-        return replace(drawn, omega=omega)
+        omega[self._numbers] = frequencies.omega
+        return replace(frequencies, omega=omega)
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [int(column) for column in self.columns]
 
     def _restricted(self, pair: Pair) -> Pair:
+        """Return the pair of rows with these columns only."""
+        numbers = self._numbers
+
+        def select(rows: Any) -> Any:
+            xp = namespace(rows)
+            return rows[:, numbers] if xp is np else xp.take(rows, like(numbers, rows), axis=1)
+
         for points in pair.groups:
             self._check_width(points.width)
-        return pair.mapped(*column_map(self.columns))
+        return pair.mapped(("columns", tuple(numbers)), select)
 
     def _check_width(self, d: int) -> None:
-        last = int(max(self.columns))
+        last = max(self._numbers)
         if last >= d:
             raise ValueError(f"{self!r}: column {last} is not one of the {d} columns.")
 

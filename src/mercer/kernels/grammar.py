@@ -49,30 +49,35 @@ class _Reader:
         if not isinstance(text, str):
             raise ValueError(f"{text!r} is not the text of a kernel.")
         self.text = text
-        if "#" in text:
-            raise ValueError(f"{text!r}: '#' at character {text.index('#') + 1} is not known.")
         self.line = "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
-        try:
-            with warnings.catch_warnings():  # about odd escapes and numbers
-                warnings.simplefilter("ignore")
-                self.tree = ast.parse(self.line, mode="eval").body
-        except (SyntaxError, ValueError) as error:
-            at = self.lead + (getattr(error, "offset", None) or len(self.line))
-            raise ValueError(f"{text!r} is not a kernel, from character {at} on.") from None
-        except (RecursionError, MemoryError):
-            self._too_deep()
 
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
+        if "#" in self.text:
+            at = self.text.index("#") + 1
+            raise ValueError(f"{self.text!r}: '#' at character {at} is not known.")
         try:
-            kernel = self._read(self.tree)
+            tree = self._parse()
+            kernel = self._read(tree)
             if not isinstance(kernel, Kernel):
-                self._refuse(self.tree, "is a number, not a kernel")
+                self._refuse(tree, "is a number, not a kernel")
             kernel.check()
-        except RecursionError:
-            self._too_deep()
+        except (RecursionError, MemoryError):
+            raise ValueError(
+                f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
+                f"build it with sums and products in Python."
+            ) from None
         return kernel
+
+    def _parse(self) -> ast.expr:
+        try:
+            with warnings.catch_warnings():  # about odd escapes and numbers
+                warnings.simplefilter("ignore")
+                return ast.parse(self.line, mode="eval").body
+        except (SyntaxError, ValueError) as error:
+            at = self.lead + (getattr(error, "offset", None) or len(self.line))
+            raise ValueError(f"{self.text!r} is not a kernel, from character {at} on.") from None
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -94,17 +99,17 @@ class _Reader:
             first = first.left
         left = self._read(first)
         for step in reversed(chain):
-            left = self._combined(step, left, self._read(step.right))
+            right = self._read(step.right)
+            if isinstance(step.op, ast.Add):
+                left = left + right
+            elif isinstance(step.op, ast.Mult):
+                left = left * right
+            elif isinstance(step.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
+                left = left**right
+            else:
+                why = "uses an operation that kernels are not closed under: use +, * and **"
+                self._refuse(step, why)
         return left
-
-    def _combined(self, node: ast.BinOp, left: Any, right: Any) -> Any:
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Mult):
-            return left * right
-        if isinstance(node.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
-            return left**right
-        self._refuse(node, "uses an operation that kernels are not closed under: use +, * and **")
 
     def _call(self, node: ast.Call) -> Any:
         if isinstance(node.func, ast.Attribute):
@@ -113,19 +118,17 @@ class _Reader:
             make = self._class(node.func)
         else:
             self._refuse(node, "is not a kernel")
-        known = tuple(inspect.signature(make).parameters)
+        valid, keywords = tuple(inspect.signature(make).parameters), {}
         for word in node.keywords:
             if word.arg is None:
                 self._refuse(word.value, "is not an argument")
-            if word.arg not in known:
-                self._unknown(word.col_offset, word.arg, known)
-        positional = [self._value(argument) for argument in node.args]
-        names = [str(word.arg) for word in node.keywords]
-        if len(set(names)) < len(names):
-            self._refuse(node, "names an argument twice")
-        values = (self._value(word.value) for word in node.keywords)
+            if word.arg not in valid:
+                self._unknown(word.col_offset, word.arg, valid)
+            if word.arg in keywords:
+                self._refuse(node, "names an argument twice")
+            keywords[word.arg] = self._value(word.value)
         try:
-            return make(*positional, **dict(zip(names, values, strict=True)))
+            return make(*[self._value(argument) for argument in node.args], **keywords)
         except TypeError as error:
             self._refuse(node, f"has arguments that do not fit ({error})")
 
@@ -138,8 +141,8 @@ class _Reader:
 
     def _class(self, node: ast.Name) -> type[Kernel]:
         if node.id not in KERNELS:
-            listed = sorted({kernel.name for kernel in KERNELS.values()})
-            self._unknown(node.col_offset, node.id, tuple(KERNELS), listed)
+            names = sorted({kernel.name for kernel in KERNELS.values()})
+            self._unknown(node.col_offset, node.id, tuple(KERNELS), names)
         return KERNELS[node.id]
 
     def _value(self, node: ast.expr) -> Any:
@@ -153,11 +156,11 @@ class _Reader:
         self._refuse(node, "is not a number, a string or a list")
 
     def _unknown(
-        self, offset: int, name: str, known: tuple[str, ...], listed: Sequence[str] = ()
+        self, offset: int, name: str, valid: tuple[str, ...], options: Sequence[str] = ()
     ) -> NoReturn:
-        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        options = ", ".join(listed or sorted(known)) or "no arguments"
-        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {options}."
+        similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
+        names = ", ".join(options or sorted(valid)) or "no arguments"
+        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {names}."
         raise ValueError(
             f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
         )
@@ -170,12 +173,6 @@ class _Reader:
     def _character(self, offset: int) -> int:
         """Return the position in the text, from 1, of an offset in bytes."""
         return self.lead + len(self.line.encode()[:offset].decode()) + 1
-
-    def _too_deep(self) -> NoReturn:
-        raise ValueError(
-            f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
-            f"build it with sums and products in Python."
-        )
 
 
 def as_kernel(
@@ -218,20 +215,16 @@ def as_kernel(
         if gamma is not None:
             raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: write gamma in the text.")
         return parse(kernel)
-    return _from_name(kernel, {"gamma": gamma, "degree": degree, "coef0": coef0})
-
-
-def _from_name(name: str, params: dict[str, Any]) -> Kernel:
-    """Return a named kernel with those of scikit-learn's parameters that it has."""
-    cls = KERNELS[name]
-    accepted = inspect.signature(cls).parameters
-    if params["gamma"] is None:
-        del params["gamma"]
-    elif "gamma" not in accepted and not (cls.ignores_gamma and name == cls.name):
+    cls = KERNELS[kernel]
+    accepted, by_name = inspect.signature(cls).parameters, kernel == cls.name
+    if gamma is not None and "gamma" not in accepted and not (cls.ignores_gamma and by_name):
         names = ", ".join(accepted) or "nothing"
-        raise ValueError(f"kernel={name!r} has no gamma; it takes {names}.")
-    options = {key: value for key, value in params.items() if key in accepted}
-    return cls(**options, **(cls.name_params if name == cls.name else {}))
+        raise ValueError(f"kernel={kernel!r} has no gamma; it takes {names}.")
+    params = dict(cls.name_params) if by_name else {}
+    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        if name in accepted and value is not None:
+            params[name] = value
+    return cls(**params)
 
 
 def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) -> bool:
@@ -254,10 +247,10 @@ def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) ->
     if not (is_real(size) and size >= 1):
         raise ValueError(f"check_psd: size={size!r} must be a whole number, 1 or more.")
     source = kernel.source(X)
-    rng = np.random.default_rng(random_state)
-    if source.shape[0] == 0:
+    order = np.random.default_rng(random_state).permutation(source.shape[0])
+    if not len(order):
         return True
-    rows = source.take(np.sort(rng.permutation(source.shape[0])[: int(size)]))
+    rows = source.take(np.sort(order[: int(size)]))
     K = to_numpy(kernel(cast_rows(rows, np.float64)))
     if not np.isfinite(K).all():
         raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")

@@ -9,6 +9,7 @@ from mercer.arrays import namespace, to_numpy
 from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive
 from mercer.kernels.base import Kernel
+from mercer.kernels.dot_product import MappedKernel
 from mercer.kernels.pair import ColumnSum, Pair, require_dense
 from mercer.kernels.points import Points
 from mercer.kernels.stationary import DistanceDecay
@@ -181,7 +182,7 @@ class ExponentialChiSquare(DistanceDecay):
         return (float(x.width) + FEW) / math.e + FEW
 
 
-class Hellinger(Kernel):
+class Hellinger(MappedKernel):
     r"""Bhattacharyya's overlap, :math:`\sum_l \sqrt{x_l y_l}`.
 
     Source: marukatat App. B.
@@ -196,18 +197,15 @@ class Hellinger(Kernel):
     name = "hellinger"
 
     def on(self, pair: Pair) -> Any:
-        return self._roots(pair).dot
+        refuse_negative(self, pair)
+        return super().on(pair)
 
     def sqdist(self, pair: Pair) -> Any:
-        return self._roots(pair).sqdist
-
-    def _roots(self, pair: Pair) -> Pair:
         refuse_negative(self, pair)
-        return pair.mapped("root", _square_roots)
+        return super().sqdist(pair)
 
-
-def _square_roots(rows: Any) -> Any:
-    return rows.sqrt() if hasattr(rows, "tocsr") else namespace(rows).sqrt(rows)
+    def features(self, rows: Any) -> Any:
+        return rows.sqrt() if hasattr(rows, "tocsr") else namespace(rows).sqrt(rows)
 
 
 class JensenShannon(Histogram):
@@ -233,11 +231,12 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Refuse rows with negative entries, and say where the first is."""
 
     def check(points: Points) -> bool:
-        xp, rows = namespace(points.rows), points.rows
+        rows = points.rows
         negative = rows < 0
-        if negative.nnz if points.sparse else bool(xp.any(negative)):
-            places = (negative if points.sparse else to_numpy(negative)).nonzero()
-            i, j = (int(at[0]) for at in places)
+        if negative.nnz if points.sparse else bool(namespace(rows).any(negative)):
+            i, j = (
+                int(at[0]) for at in (negative if points.sparse else to_numpy(negative)).nonzero()
+            )
             raise ValueError(
                 f"{kernel!r} takes histograms, and there is a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "

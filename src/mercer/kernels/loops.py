@@ -60,9 +60,7 @@ def _allocate(x: Matrix, out: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     n, d = x.shape
     width = max(_LANES, min(_WIDTH, (out.shape[1] + _LANES - 1) // _LANES * _LANES))
     left = np.zeros((n, (d + _STEP - 1) // _STEP * _STEP), out.dtype)
-    for i in range(n):
-        for k in range(d):
-            left[i, k] = x[i, k]
+    left[:, :d] = x
     return left, np.zeros((_DEPTH, width), out.dtype), np.empty((n, width), out.dtype)
 
 
@@ -70,15 +68,11 @@ def _allocate(x: Matrix, out: Matrix) -> tuple[Matrix, Matrix, Matrix]:
 def _pack_right(y: Matrix, first: int, start: int, right: Matrix) -> None:
     """Write the columns of y from `start`, of the rows from `first`, to the rows of right."""
     part = y[first : first + right.shape[1], start : start + _DEPTH]
-    width, depth = part.shape
-    for k in range(_DEPTH):
-        packed = right[k]
-        if k < depth:
-            for j in range(width):
-                packed[j] = part[j, k]
-        else:
-            for j in range(width):
-                packed[j] = 0
+    right[part.shape[1] :] = 0
+    for k in range(part.shape[1]):
+        row = right[k]
+        for j in range(part.shape[0]):
+            row[j] = part[j, k]
 
 
 @njit(nogil=True, cache=True)
@@ -90,16 +84,11 @@ def _add(total: Vector, sums: Vector) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _depth(left: Matrix, start: int) -> int:
-    return int(min(_DEPTH, left.shape[1] - start))
-
-
-@njit(nogil=True, cache=True)
 def _simple_terms(left: Matrix, start: int, right: Matrix, absolute: bool, sums: Matrix) -> None:
     """Add |x - y|, or min(x, y)."""
     total = np.zeros(sums.shape[1], sums.dtype)
     for i in range(left.shape[0]):
-        for k in range(0, _depth(left, start), _STEP):
+        for k in range(0, min(_DEPTH, left.shape[1] - start), _STEP):
             a = left[i, start + k : start + k + _STEP]
             p = right[k : k + _STEP]
             a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
@@ -147,7 +136,7 @@ def _moderate(block: Matrix, start: int, depth: int) -> bool:
 @njit(nogil=True, cache=True, error_model="numpy")
 def _quotients(left: Matrix, start: int, right: Matrix, square: bool, sums: Matrix) -> None:
     """Add (x - y)^2 / (x + y), or x y / (x + y)."""
-    depth = _depth(left, start)
+    depth = min(_DEPTH, left.shape[1] - start)
     if _moderate(left, start, depth) and _moderate(right[:depth], 0, right.shape[1]):
         _paired_quotients(left, start, right, square, sums)
     else:
@@ -166,7 +155,7 @@ def _paired_quotients(left: Matrix, start: int, right: Matrix, square: bool, sum
     # Added to a sum of entries this changes zero, which may not divide, and nothing else.
     bump = small * sums.dtype.type(np.finfo(sums.dtype).eps / 4)
     for i in range(left.shape[0]):
-        for k in range(0, _depth(left, start), _STEP):
+        for k in range(0, min(_DEPTH, left.shape[1] - start), _STEP):
             a = left[i, start + k : start + k + _STEP]
             p = right[k : k + _STEP]
             a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
@@ -188,7 +177,7 @@ def _single_quotients(left: Matrix, start: int, right: Matrix, square: bool, sum
     total = np.zeros(sums.shape[1], sums.dtype)
     one, tiny, _ = _limits(sums)
     for i in range(left.shape[0]):
-        for k in range(_depth(left, start)):
+        for k in range(min(_DEPTH, left.shape[1] - start)):
             a, p = left[i, start + k], right[k]
             for j in range(total.size):
                 s = a + p[j]
@@ -218,7 +207,7 @@ def _jensen_shannon(left: Matrix, logs: Matrix, start: int, right: Matrix, sums:
     c4, c5, c6, c7 = dtype(_ARTANH[4]), dtype(_ARTANH[5]), dtype(_ARTANH[6]), dtype(_ARTANH[7])
     c8, c9 = dtype(_ARTANH[8]), dtype(_ARTANH[9])
     for i in range(left.shape[0]):
-        for k in range(_depth(left, start)):
+        for k in range(min(_DEPTH, left.shape[1] - start)):
             a, log_a = left[i, start + k], logs[i, start + k]
             p, log_p = right[k], others[k]
             for j in range(total.size):

@@ -1,39 +1,59 @@
 """Pairs of rows, in which kernels write their formulas.
 
 `Pair` names what kernels of two rows share: dot products, squared distances, sums over columns.
-`TilePair` computes them for a tile of the kernel matrix that fits the cache; the matrix products
-are those of the whole `GramBlock`.
+`TilePair` computes them for a tile of the kernel matrix that fits the cache.
+
+Squared distances are ‖x‖² + ‖y‖² − 2xᵀy, after a shift that makes the norms small; where that
+still cancels, the differences of the rows are squared and summed. The end of the module bounds
+the rounding errors of both, in unit roundoffs, for `Kernel.roundings`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import functools
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, device, namespace
-from mercer.kernels.gram_block import GramBlock
-from mercer.kernels.points import Points, lazy_property, slice_rows
+from mercer.arrays import (
+    Array,
+    Vector,
+    device,
+    namespace,
+    numpy_dtype,
+    on_accelerator,
+    put,
+    to_numpy,
+)
+from mercer.arrays.rounding import FEW, summed
+from mercer.kernels.points import Points, lazy_property, slice_rows, take_rows
+
+# Tiles have at most this many columns, and as many rows as fill this many bytes.
+_TILE_COLUMNS = 1024
+_TILE_BYTES = 2**19
+# Squared distances below this fraction of the squared norms have lost digits to cancellation:
+# they are summed again from the differences.
+_CLOSE = {np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-3}
+# Entries of the differences that are in memory at once, on the host and on a device.
+_CHUNK, _DEVICE_CHUNK = 2**20, 2**26
+# More close pairs in a tile are worth a compiled loop; fewer are not worth importing numba.
+_MANY = 4096
+# Entries of a part of a block, on a device, that is searched for close rows.
+_DEVICE_TILE = 2**25
+# Columns of a matrix product on a device are a multiple of this, for aligned loads.
+_ALIGNMENT = 8
 
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """A sum over columns, Σ_l f(x_l, y_l), that is not a matrix product.
-
-    Attributes
-    ----------
-    term : callable
-        f(xp, x, y) for arrays of the namespace xp that broadcast.
-    loop : str or None
-        Name of the compiled loop in `mercer.kernels.loops` that sums NumPy rows; None to sum
-        them column by column.
-    """
+    """A sum over columns, Σ_l f(x_l, y_l), that is not a matrix product."""
 
     term: Callable[[Any, Array, Array], Array]
+    """f(xp, x, y) for arrays of the namespace xp that broadcast."""
     loop: str | None = None
+    """The compiled loop of `loops.py` for NumPy rows; None to sum column by column."""
 
 
 @dataclass(frozen=True)
@@ -61,73 +81,67 @@ class Slopes:
 
     def times(self, factor: Any) -> Slopes:
         """Return the derivatives multiplied by a factor."""
-        return Slopes(
-            self.dot * factor, self.sqdist * factor, self.norm * factor, columns=self.columns
-        )
+        return Slopes(self.dot * factor, self.sqdist * factor, self.norm * factor, self.columns)
 
 
-class Pair(ABC):
+class Pair:
     """Rows x and y, given by what kernels need to know of them."""
 
     groups: tuple[Points, ...] = ()
     """The points that the rows are taken from, where they are in memory."""
+    sides: Any
+    """The rows x and the rows y themselves."""
+    dot: Any
+    """Dot products xᵀy; must not be written to."""
+    sqdist: Any
+    """Squared distances: never negative, zero between equal rows, accurate for close rows."""
+    norms: Any
+    """Squared norms of x and of y, which broadcast to the shape of the values."""
+    diagonal: Any
+    """Every row x paired with itself: a pair."""
 
-    @property
-    @abstractmethod
-    def sides(self) -> tuple[Any, Any]:
-        """The rows x and the rows y themselves."""
-
-    @property
-    @abstractmethod
-    def dot(self) -> Any:
-        """Dot products xᵀy; must not be written to."""
-
-    @property
-    @abstractmethod
-    def sqdist(self) -> Any:
-        """Squared distances: never negative, zero between equal rows, accurate for close rows."""
-
-    @property
-    @abstractmethod
-    def norms(self) -> tuple[Any, Any]:
-        """Squared norms of x and of y, which broadcast to the shape of the values."""
-
-    @abstractmethod
     def column_sum(self, f: ColumnSum, owner: Any) -> Any:
         """Return Σ_l f(x_l, y_l) over the columns l, for the kernel `owner`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def diagonals(self, kernel: Any) -> tuple[Any, Any]:
         """Return k(x, x) and k(y, y), which broadcast to the shape of the values."""
+        raise NotImplementedError
 
-    @property
-    @abstractmethod
-    def diagonal(self) -> Pair:
-        """Every row x paired with itself."""
-
-    @abstractmethod
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
         """Return the pair of f(x) and f(y), computed once per key."""
+        raise NotImplementedError
 
 
 class TilePair(Pair):
-    """Some rows of a block against some others."""
+    """Some rows of x against some rows of y, which are the columns of the tile.
 
-    def __init__(self, block: GramBlock, rows: slice, columns: slice) -> None:
-        self.block, self.rows, self.columns = block, rows, columns
-        self.groups = block.x, block.y
+    Tiles of the same x and y share the matrix products of all rows: `shared` has them by name,
+    and the dictionaries of mapped rows. Its "out" lists at most one array, for the first product.
+    """
+
+    def __init__(
+        self, x: Points, y: Points, rows: slice, columns: slice, shared: dict[Hashable, Any]
+    ) -> None:
+        self.groups, self.rows, self.columns, self.shared = (x, y), rows, columns, shared
 
     @classmethod
     def between(cls, x: Points, y: Points) -> TilePair:
         """Return the pair of all rows of x and all rows of y."""
-        return cls(GramBlock(x, y), slice(0, len(x)), slice(0, len(y)))
+        return cls(x, y, slice(0, len(x)), slice(0, len(y)), {"out": []})
 
     @classmethod
     def tiles(cls, x: Points, y: Points, out: list[Array] | None = None) -> Iterator[TilePair]:
-        """Yield the tiles of the block of x and y; its first product may be written to `out`."""
-        block = GramBlock(x, y, out)
-        for rows, columns in block.tiles():
-            yield cls(block, rows, columns)
+        """Yield tiles of x and y that fit the cache; the first product may be written to `out`."""
+        n, m = len(x), len(y)
+        shared: dict[Hashable, Any] = {"out": [] if out is None else out}
+        itemsize = 8 if isinstance(x.rows, list) else numpy_dtype(x.rows).itemsize
+        width = max(1, min(m, _TILE_COLUMNS))
+        height = max(1, _TILE_BYTES // (itemsize * width))
+        for i in range(0, n, height):
+            for j in range(0, m, width):
+                rows, columns = slice(i, min(i + height, n)), slice(j, min(j + width, m))
+                yield cls(x, y, rows, columns, shared)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -141,11 +155,112 @@ class TilePair(Pair):
 
     @property
     def dot(self) -> Array:
-        return self.block.dot[self.rows, self.columns]
+        return self._product("dot", *self.groups)[self.rows, self.columns]
+
+    def _product(self, name: str, x: Points, y: Points) -> Array:
+        """Return the dot products of all rows of x and y; computed once for all tiles."""
+        if name in self.shared:
+            return self.shared[name]
+        out = self.shared["out"].pop() if self.shared["out"] else None
+        if x.sparse and y.sparse:
+            from mercer.kernels.loops import sparse_product
+
+            if x.width != y.width:  # the compiled loop would read beyond an end
+                raise ValueError(f"rows of {x.width} and {y.width} columns")
+            if out is None:
+                out = np.empty((len(x), len(y)), np.result_type(x.rows.dtype, y.rows.dtype))
+            sparse_product(x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc()), out)
+        elif x.sparse or y.sparse:
+            out = np.asarray(x.rows @ y.rows.T)
+        else:
+            out = x.rows @ y.rows.T if out is None else np.matmul(x.rows, y.rows.T, out=out)
+        self.shared[name] = out
+        return out
 
     @lazy_property
     def sqdist(self) -> Array:
-        return self.block.sqdist(self.rows, self.columns)
+        x, y = self.groups
+        shift = y.shift
+        if shift is not None:
+            x, y = x.shifted(shift), y.shifted(shift)
+        left, right = x.norms[self.rows], y.norms[self.columns]
+        if on_accelerator(x.rows):
+            return self._device_sqdist(x, y, left, right)
+        product = self._product("dot" if shift is None else "shifted dot", x, y)
+        dot = product[self.rows, self.columns]
+        if x.sparse and y.sparse:
+            from mercer.kernels.loops import sparse_sqdist
+
+            sides = (x.rows, self.rows), (y.rows, self.columns)
+            return sparse_sqdist(dot, (left, right), _CLOSE[dot.dtype], *sides)
+        sqdist = dot * -2.0
+        sqdist += left[:, None]
+        sqdist += right[None, :]
+        return self._repair(sqdist, left, right, self.columns)
+
+    def _device_sqdist(self, x: Points, y: Points, left: Array, right: Array) -> Array:
+        """Return squared distances on a device: one product of rows extended by squared norms.
+
+        A pass over the result would cost more than two columns. Parts without close rows are read
+        once.
+        """
+        if "device" not in self.shared:
+            a = x.mapped("left", functools.partial(_extend, left=True)).rows
+            b = y.mapped("right", functools.partial(_extend, left=False)).rows
+            self.shared["device"] = a @ b.T
+        sqdist = self.shared["device"][self.rows, self.columns]
+        (n, m), xp = sqdist.shape, namespace(sqdist)
+        width = max(1, _DEVICE_TILE // max(1, n))
+        parts = [slice(j, min(j + width, m)) for j in range(0, m if n else 0, width)]
+        if not parts:
+            return sqdist
+        # One synchronisation for all parts.
+        least = to_numpy(xp.stack([xp.min(sqdist[:, part]) for part in parts]))
+        most = to_numpy(xp.stack([xp.max(right[part]) for part in parts]))
+        largest, first = float(xp.max(left)) + most, self.columns.start
+        for i in np.flatnonzero(~(least > _CLOSE[numpy_dtype(sqdist)] * largest)):
+            columns = slice(first + parts[i].start, first + parts[i].stop)
+            self._repair(sqdist[:, parts[i]], left, right[parts[i]], columns)
+        return sqdist
+
+    def _repair(self, sqdist: Array, left: Array, right: Array, columns: slice) -> Array:
+        """Sum the squared distances of close rows again from their differences, in place.
+
+        `left` and `right` are the squared norms of the rows and of these columns.
+        """
+        if 0 in sqdist.shape:
+            return sqdist
+        xp, fraction = namespace(sqdist), _CLOSE[numpy_dtype(sqdist)]
+        # Most tiles have no close rows, and their smallest entry tells.
+        least = float(xp.min(sqdist))
+        if least > fraction * float(xp.max(left) + xp.max(right)):
+            return sqdist
+        both = left[:, None] + right[None, :]
+        close = sqdist <= fraction * both
+        if least != least:  # overflows are summed again; rows with a NaN stay NaN
+            close |= (sqdist != sqdist) & (both == both)
+        # Ten times as fast as nonzero of two axes.
+        (flat,) = xp.nonzero(xp.reshape(close, (-1,)))
+        count = int(flat.shape[0])
+        if not count:
+            return sqdist
+        # Of the rows before the shift: it rounds every row, by more than close rows may differ.
+        x, y = self.groups[0].rows[self.rows, :], self.groups[1].rows[columns, :]
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and count > _MANY:
+            from mercer.kernels.loops import sqdist_where
+
+            sqdist_where(close, x, y, sqdist)
+            return sqdist
+        chunk = _DEVICE_CHUNK if on_accelerator(sqdist) else _CHUNK
+        step = max(1, chunk // max(1, int(x.shape[1])))
+        for start in range(0, count, step):
+            at = flat[start : min(start + step, count)]
+            i, j = at // close.shape[1], at % close.shape[1]
+            a, b = take_rows(x, i), take_rows(y, j)
+            a = a.toarray() if hasattr(a, "tocsr") else a
+            b = b.toarray() if hasattr(b, "tocsr") else b
+            sqdist = put(sqdist, i, j, xp.sum((a - b) ** 2, axis=1))
+        return sqdist
 
     @property
     def norms(self) -> tuple[Array, Array]:
@@ -176,7 +291,9 @@ class TilePair(Pair):
         return DiagonalPair(Points(self.sides[0]))
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> TilePair:
-        return TilePair(self.block.mapped(key, f), self.rows, self.columns)
+        x, y = (points.mapped(key, f) for points in self.groups)
+        shared = self.shared.setdefault(("mapped", key), {"out": self.shared["out"]})
+        return TilePair(x, y, self.rows, self.columns, shared)
 
     def _broadcast(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Return values of all rows as those of this tile: a column and a row."""
@@ -187,11 +304,7 @@ class DiagonalPair(Pair):
     """Every row paired with itself: a formula of it gives the diagonal of the kernel matrix."""
 
     def __init__(self, points: Points) -> None:
-        self.points, self.groups = points, (points,)
-
-    @property
-    def sides(self) -> tuple[Any, Any]:
-        return self.points.rows, self.points.rows
+        self.points, self.groups, self.sides = points, (points,), (points.rows, points.rows)
 
     @property
     def dot(self) -> Array:
@@ -199,7 +312,10 @@ class DiagonalPair(Pair):
 
     @property
     def sqdist(self) -> Array:
-        return ones(self.points.norms) - 1.0
+        """Zero, also where the norm overflows; NaN where it is NaN."""
+        norms = self.points.norms
+        xp = namespace(norms)
+        return xp.where(norms == norms, xp.zeros_like(norms), norms)
 
     @property
     def norms(self) -> tuple[Array, Array]:
@@ -222,13 +338,52 @@ class DiagonalPair(Pair):
         return DiagonalPair(self.points.mapped(key, f))
 
 
-def ones(norms: Array) -> Array:
-    """Return 1 for every squared norm, also where it overflows; NaN where it is NaN."""
-    xp = namespace(norms)
-    return xp.where(norms == norms, xp.ones_like(norms), norms)
-
-
 def require_dense(kernel: Any, rows: Any) -> None:
     """Refuse sparse rows, for kernels that are not functions of dot products."""
     if hasattr(rows, "tocsr"):
         raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
+
+
+def _extend(rows: Array, *, left: bool) -> Array:
+    """Return (x, ‖x‖², 1), or (−2y, 1, ‖y‖²): the factors of all squared distances.
+
+    Columns are padded with zeros to an aligned width.
+    """
+    xp = namespace(rows)
+    norms = xp.sum(rows * rows, axis=1)[:, None]
+    one = 0.0 * norms + 1.0
+    parts = [rows, norms, one] if left else [-2.0 * rows, one, norms]
+    parts += [0.0 * norms] * (-(int(rows.shape[1]) + 2) % _ALIGNMENT)
+    return xp.concat(parts, axis=1)
+
+
+# Error bounds in unit roundoffs u of a dtype, for `Kernel.roundings`.
+
+
+def dot_error(x: Points, dtype: Any) -> float:
+    """Return C with |error of xᵀy| ≤ C u ‖x‖‖y‖."""
+    reference = None if isinstance(x.rows, list) or x.sparse else x.rows
+    return summed(x.width, dtype, reference) + FEW
+
+
+def sqdist_errors(x: Points, y: Points, dtype: Any) -> tuple[float, Vector]:
+    """Return C and, for each row of x, D with |error of ‖x−y‖²| ≤ min(C u ‖x−y‖², D u).
+
+    D: the dot product and the squared norms that make a distance are at most ‖x‖² + ‖y‖². C: a
+    squared distance below the fraction `_CLOSE` of that sum is summed from the differences.
+    """
+    per_norm, shift = 2.0 * dot_error(x, dtype), y.shift
+    if shift is not None:
+        x, y = x.shifted(shift), y.shifted(shift)
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = float(namespace(y.norms).max(y.norms)) if len(y) else 0.0
+        norms = to_numpy(x.norms).astype(np.float64) + largest
+    norms = np.where(np.isnan(norms), np.inf, norms)
+    return per_norm / _CLOSE[np.dtype(dtype)], per_norm * norms
+
+
+def power_error(error: Any, power: int, dtype: Any) -> Any:
+    """Return the relative error of a power, given that of its base."""
+    u = float(np.finfo(dtype).eps) / 2
+    with np.errstate(over="ignore"):
+        return np.expm1(power * np.log1p(error * u)) / u

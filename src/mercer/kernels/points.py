@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 
 class lazy_property(Generic[T]):  # noqa: N801 (a decorator)
-    """A property that is computed once per object.
-
-    Unlike `functools.cached_property` it takes no lock: before Python 3.12 that lock is shared
-    by all objects, which would make threads wait for each other.
-    """
+    """A `functools.cached_property` without a lock, which all threads share before Python 3.12."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self.compute = compute
@@ -38,26 +34,18 @@ class Points:
 
     Distances do not change when both sides are shifted, but their rounding errors do. Rows whose
     median is far from zero for their spread are shifted by it before they are squared.
-
-    Parameters
-    ----------
-    rows : array, sparse matrix or list of str
-    start : int
-        Number of the first row, for error messages.
     """
 
     def __init__(self, rows: Any, start: int = 0) -> None:
+        # An array, a sparse matrix or a list of str; the number of the first row, for errors.
         self.rows, self.start = rows, start
         self.sparse = hasattr(rows, "tocsr")
+        # Strings have one column.
+        self.width = 1 if isinstance(rows, list) else int(rows.shape[1])
         self._cache: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
         return len(self.rows) if isinstance(self.rows, list) else int(self.rows.shape[0])
-
-    @property
-    def width(self) -> int:
-        """Number of columns; 1 for strings."""
-        return 1 if isinstance(self.rows, list) else int(self.rows.shape[1])
 
     @lazy_property
     def norms(self) -> Array:
@@ -93,26 +81,23 @@ class Points:
         """The vector that distances to these rows are shifted by; None where it would not help."""
         if self.sparse or not len(self):
             return None
-        at = np.unique(np.linspace(0, len(self) - 1, _SAMPLE).astype(np.int64))
+        at = np.linspace(0, len(self) - 1, min(_SAMPLE, len(self))).astype(np.int64)
         sample = to_numpy(take_rows(self.rows, like(at, self.rows))).astype(np.float64)
         sample = sample[np.isfinite(sample).all(axis=1)]
         if not len(sample):
             return None
-        median = np.median(sample, axis=0)  # robust to outliers
         with np.errstate(over="ignore"):
-            offset, typical = median @ median, np.median(np.einsum("ij,ij->i", sample, sample))
+            norms = np.sort(np.einsum("ij,ij->i", sample, sample))
+            sample = np.sort(sample, axis=0)
+            # Medians, which are robust to outliers.
+            low, high = (len(sample) - 1) // 2, len(sample) // 2
+            median, typical = 0.5 * (sample[low] + sample[high]), 0.5 * (norms[low] + norms[high])
+            offset = median @ median
         return like(median, self.rows, numpy_dtype(self.rows)) if offset > 0.9 * typical else None
 
-    def shifted(self, shift: Array | None) -> Points:
+    def shifted(self, shift: Array) -> Points:
         """Return the rows minus a shift."""
-        return self if shift is None else self.mapped(("shift", id(shift)), lambda x: x - shift)
-
-    def full(self, value: float) -> Array:
-        """Return an array of one value per row, on the device of the rows."""
-        host = np.full(len(self), value)
-        if self.sparse or isinstance(self.rows, list):
-            return host
-        return like(host, self.rows, numpy_dtype(self.rows))
+        return self.mapped(("shift", id(shift)), lambda rows: rows - shift)
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return f of the rows as points; computed once per key."""
@@ -174,51 +159,8 @@ def take_rows(rows: Any, at: Array) -> Any:
     return namespace(rows).take(rows, at, axis=0)
 
 
-def column_map(columns: Sequence[int]) -> tuple[Hashable, Callable[[Any], Any]]:
-    """Return the key and the function of a map of rows that selects columns."""
-    chosen = [int(column) for column in columns]
-
-    def select(rows: Any) -> Any:
-        xp = namespace(rows)
-        return rows[:, chosen] if xp is np else xp.take(rows, like(chosen, rows), axis=1)
-
-    return ("columns", tuple(chosen)), select
-
-
 def inverse_sqrt(squares: Any) -> Any:
     """Return 1/√s, and 0 where s is not positive."""
     xp = namespace(squares)
     positive = squares > 0
     return xp.where(positive, 1.0 / xp.sqrt(xp.where(positive, squares, 1.0)), 0.0 * squares)
-
-
-def normalize_rows(rows: Any) -> Any:
-    """Return rows divided by their norms; zero rows stay zero."""
-    if rows.shape[1] == 0:
-        return rows
-    norms = Points(rows).norms
-    xp, tiny = namespace(norms), float(np.finfo(numpy_dtype(norms)).tiny)
-    # Squares may overflow or vanish where the entries do not: divide by the largest first.
-    extreme = ~((norms > tiny**0.75) & (norms < tiny**-0.75))
-    if bool(xp.any(extreme)):
-        largest = _largest_entries(rows)
-        one = 1.0 + 0.0 * largest
-        rows = _scale_rows(rows, 1.0 / xp.where(extreme & (largest > 0), largest, one))
-        norms = Points(rows).norms
-    return _scale_rows(rows, inverse_sqrt(norms))
-
-
-def _largest_entries(rows: Any) -> Any:
-    """Return the largest absolute value of every row."""
-    if hasattr(rows, "tocsr"):
-        return abs(rows).max(axis=1).toarray().reshape(-1)
-    xp = namespace(rows)
-    return xp.max(xp.abs(rows), axis=1)
-
-
-def _scale_rows(rows: Any, factors: Any) -> Any:
-    if hasattr(rows, "tocsr"):
-        scaled = rows.tocsr().copy()
-        scaled.data *= np.repeat(factors, np.diff(scaled.indptr))
-        return scaled
-    return rows * factors[:, None]

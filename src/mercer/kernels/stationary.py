@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,20 +15,17 @@ from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.data import Search, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel
-from mercer.kernels.gram_block import sqdist_errors
-from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, ones
+from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
 from mercer.kernels.points import Points
 
 __all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
 
 # The distance, per 1 + ν, at which every Matérn kernel has underflowed; steps of bisection.
-_FAR = 800.0
-_HALVINGS = 70
+_FAR, _HALVINGS = 800.0, 70
 # Unit roundoffs of a Bessel function and the logarithms around it.
 _BESSEL = 4096.0
 # From this order on, this many terms of Debye's expansion are exact to rounding.
-_LARGE_ORDER = 50.0
-_TERMS = 9
+_LARGE_ORDER, _TERMS = 50.0, 9
 
 CITY_BLOCK = ColumnSum(lambda xp, x, y: xp.abs(x - y), loop="city_block")
 
@@ -57,7 +52,7 @@ class Exponential(Kernel):
 
 
 class DistanceDecay(Exponential):
-    """A kernel exp(−γδ(x,y)) of a distance δ, whose median can set the scale γ."""
+    """A kernel that decays with a distance δ(x,y), exp(−γδ) by default; its median can set γ."""
 
     gamma: float
 
@@ -73,7 +68,7 @@ class DistanceDecay(Exponential):
 
     def gamma_from_median(self, X: Any, size: int = 1000, random_state: int = 0) -> float:
         """Return the γ with which the kernel is 1/e at the median distance between rows."""
-        return 1.0 / self._median(self.distance, X, size, random_state)
+        return 1.0 / self._median(X, size, random_state)
 
     @classmethod
     def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> Self:
@@ -95,16 +90,14 @@ class DistanceDecay(Exponential):
         kernel.gamma = kernel.gamma_from_median(X, size, random_state)
         return kernel
 
-    def _median(
-        self, distance: Callable[[Pair], Any], X: Any, size: int, random_state: int
-    ) -> float:
+    def _median(self, X: Any, size: int, random_state: int) -> float:
         """Return the median distance between some rows; of the positive ones if it is 0."""
         source, name = self.source(X), f"{type(self).__name__}.from_median"
         points = Points(source.take(_draw_rows(source, size, np.random.default_rng(random_state))))
         if len(points) < 2:
             raise ValueError(f"{name}: {len(points)} rows have no distance.")
         with np.errstate(invalid="ignore", over="ignore"):
-            distances = to_numpy(distance(TilePair.between(points, points)))
+            distances = to_numpy(self.distance(TilePair.between(points, points)))
             distances = distances[np.triu_indices(len(points), 1)]
             median = float(np.median(distances))
             if median == 0 and np.any(distances > 0):
@@ -121,13 +114,31 @@ class DistanceDecay(Exponential):
         return median
 
 
+def _draw_rows(source: Source, size: int, rng: Generator) -> np.ndarray[Any, Any]:
+    """Return the numbers of some rows, each as often as it counts; all if there are no more."""
+    numbers, weights = np.arange(source.shape[0]), source.weights
+    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
+        return np.repeat(numbers, weights.astype(int))
+    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
+        return np.sort(rng.permutation(numbers)[:size])
+    return np.sort(rng.choice(numbers, size, p=weights / source.count))
+
+
+def _euclidean(pair: Pair) -> Any:
+    """Return the distances ‖x−y‖."""
+    return namespace(pair.sqdist).sqrt(pair.sqdist)
+
+
 class Stationary(Kernel):
     """A kernel of x − y that is 1 at zero."""
 
     shift_invariant = True
 
     def on_diagonal(self, points: Points) -> Array:
-        return ones(points.norms)
+        """Return 1, also where the norm overflows; NaN where it is NaN."""
+        norms = points.norms
+        xp = namespace(norms)
+        return xp.where(norms == norms, xp.ones_like(norms), norms)
 
     def value_at_zero(self, d: int) -> float:
         return 1.0
@@ -178,12 +189,13 @@ class RBF(DistanceDecay, Stationary):
 
     def gamma_from_median(self, X: Any, size: int = 1000, random_state: int = 0) -> float:
         """Return the γ of σ = the median distance between rows."""
-        sigma = self._median(lambda pair: np.sqrt(to_numpy(pair.sqdist)), X, size, random_state)
-        return RBF.from_sigma(sigma).gamma
+        return RBF.from_sigma(self._median(X, size, random_state)).gamma
 
     def distance(self, pair: Pair) -> Any:
-        """Return the squared distances."""
-        return pair.sqdist
+        return _euclidean(pair)
+
+    def log(self, pair: Pair) -> Any:
+        return -self.gamma * pair.sqdist
 
     @property
     def lipschitz(self) -> float:
@@ -257,7 +269,7 @@ class Laplacian(DistanceDecay, Stationary):
     def distance(self, pair: Pair) -> Any:
         if self.norm == "l1":
             return pair.column_sum(CITY_BLOCK, self)
-        return namespace(pair.sqdist).sqrt(pair.sqdist)
+        return _euclidean(pair)
 
     @property
     def lipschitz(self) -> float:
@@ -329,20 +341,10 @@ class Matern(Stationary):
         check_positive(self, "length", "nu")
 
     def on(self, pair: Pair) -> Any:
-        return self._profile(self._z(pair))
+        return _matern_profile(self._z(pair), self.nu)
 
     def _z(self, pair: Pair) -> Any:
-        return namespace(pair.sqdist).sqrt(pair.sqdist) * (math.sqrt(2.0 * self.nu) / self.length)
-
-    def _profile(self, z: Any) -> Any:
-        xp = namespace(z)
-        if self.nu == 0.5:
-            return xp.exp(-z)
-        if self.nu == 1.5:
-            return (1.0 + z) * xp.exp(-z)
-        if self.nu == 2.5:
-            return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
-        return _matern_profile(z, self.nu)
+        return _euclidean(pair) * (math.sqrt(2.0 * self.nu) / self.length)
 
     @property
     def lipschitz(self) -> float:
@@ -360,27 +362,23 @@ class Matern(Stationary):
 
     def input_sqdist(self, sqdist: Any) -> Any:
         """By bisection, on the host: the profile decreases with the distance."""
-        wanted = 1.0 - 0.5 * to_numpy(sqdist).astype(np.float64)
-        low, high = np.zeros_like(wanted), np.full_like(wanted, _FAR * (1.0 + self.nu))
+        target = 1.0 - 0.5 * to_numpy(sqdist).astype(np.float64)
+        low, high = np.zeros_like(target), np.full_like(target, _FAR * (1.0 + self.nu))
         for _ in range(_HALVINGS):
             z = 0.5 * (low + high)
-            above = self._profile(z) > wanted
+            above = _matern_profile(z, self.nu) > target
             low, high = np.where(above, z, low), np.where(above, high, z)
-        z = np.where(wanted >= 1, 0.0, np.where(wanted > 0, high, np.inf))
+        z = np.where(target >= 1, 0.0, np.where(target > 0, high, np.inf))
         return like((z * self.length / math.sqrt(2.0 * self.nu)) ** 2, sqdist)
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         """By the squared distance: −ν/(2ℓ²(ν−1)) times the kernel of ν − 1, for ν > 1."""
         if self.nu == 0.5:
             return Laplacian(1.0 / self.length).slopes(pair)
-        scale, z = -self.nu / self.length / self.length, self._z(pair)
-        if self.nu == 1.5:
-            return (Slopes(sqdist=scale * namespace(z).exp(-z)),)
-        if self.nu == 2.5:
-            return (Slopes(sqdist=scale / 3.0 * (1.0 + z) * namespace(z).exp(-z)),)
         if self.nu <= 1:
             self._has_no("gradient at equal rows for nu ≤ 1", "a larger nu has one")
-        return (Slopes(sqdist=0.5 * scale / (self.nu - 1.0) * _matern_profile(z, self.nu - 1.0)),)
+        scale = -0.5 * self.nu / self.length / self.length / (self.nu - 1.0)
+        return (Slopes(sqdist=scale * _matern_profile(self._z(pair), self.nu - 1.0)),)
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         self._check_draw(d, q)
@@ -448,34 +446,20 @@ class RationalQuadratic(Exponential, Stationary):
         return self._frequencies(deviation * _normal(d, q, rng, orthogonal))
 
 
-def _draw_rows(source: Source, size: int, rng: Generator) -> np.ndarray[Any, Any]:
-    """Return the numbers of some rows, each as often as it counts; all if there are no more."""
-    numbers, weights = np.arange(source.shape[0]), source.weights
-    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
-        return np.repeat(numbers, weights.astype(int))
-    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
-        return np.sort(rng.permutation(numbers)[:size])
-    return np.sort(rng.choice(numbers, size, p=weights / source.count))
-
-
 def _normal(d: int, q: int, rng: Generator, orthogonal: bool) -> Array:
     """Draw q standard normal vectors of d entries: independent, or d at a time orthogonal.
 
     Orthogonal ones are SQ of Yu et al. (2016), Orthogonal random features: Q uniform among the
-    orthogonal matrices, and S the norms of independent normal vectors. Each vector is still
-    normal, so estimates stay unbiased.
+    orthogonal matrices, with signs as in Mezzadri (2007), and S the norms of independent normal
+    vectors. Each vector is still normal: estimates stay unbiased.
     """
     if not orthogonal or d == 0:
         return rng.standard_normal((d, q))
-    blocks = [_uniform_directions(d, min(d, q - first), rng) for first in range(0, q, d)]
+    blocks = []
+    for first in range(0, q, d):
+        Q, R = np.linalg.qr(rng.standard_normal((d, min(d, q - first))))
+        blocks.append(Q * np.where(np.diag(R) < 0.0, -1.0, 1.0))
     return np.hstack(blocks) * np.sqrt(rng.chisquare(d, q))
-
-
-def _uniform_directions(d: int, count: int, rng: Generator) -> Array:
-    """Return uniformly distributed orthonormal columns; signs as in Mezzadri (2007)."""
-    Q, R = np.linalg.qr(rng.standard_normal((d, count)))
-    signs = np.sign(np.diag(R))
-    return np.asarray(Q * np.where(signs == 0.0, 1.0, signs))
 
 
 def _student(d: int, q: int, freedom: float, rng: Generator, orthogonal: bool) -> Array:
@@ -486,7 +470,14 @@ def _student(d: int, q: int, freedom: float, rng: Generator, orthogonal: bool) -
 
 
 def _matern_profile(z: Any, nu: float) -> Any:
-    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), which is 1 at zero; computed on the host."""
+    """Return 2^{1−ν}/Γ(ν) z^ν K_ν(z), which is 1 at zero; without a closed form, on the host."""
+    xp = namespace(z)
+    if nu == 0.5:
+        return xp.exp(-z)
+    if nu == 1.5:
+        return (1.0 + z) * xp.exp(-z)
+    if nu == 2.5:
+        return (1.0 + z * (1.0 + z / 3.0)) * xp.exp(-z)
     host = to_numpy(z).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         values = _debye_profile(host, nu) if nu > _LARGE_ORDER else _bessel_profile(host, nu)
@@ -500,29 +491,23 @@ def _bessel_profile(z: Vector, nu: float) -> Vector:
 
     log = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(z) - z
     values: Vector = np.exp(log) * kve(nu, z)
-    lost = ~np.isfinite(values) & np.isfinite(z)
-    values[lost] = 1.0 - z[lost] ** 2 / (4.0 * max(nu - 1.0, 1.0))
+    overflow = ~np.isfinite(values) & np.isfinite(z)
+    values[overflow] = 1.0 - z[overflow] ** 2 / (4.0 * max(nu - 1.0, 1.0))
     return values
 
 
 def _debye_profile(z: Vector, nu: float) -> Vector:
     """Return the profile by Debye's uniform expansion, in which nothing cancels.
 
-    Source: DLMF 10.41.4; the Gamma function is the same expansion at zero.
+    Source: DLMF 10.41.4 and 10.41.9; the Gamma function is the same expansion at zero.
     """
     x = z / nu
     w = np.hypot(1.0, x)
     y = x * (x / (w + 1.0))  # w − 1
-    total = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_terms())), Series([0.0]))
+    u, t = Series([1.0]), Series([0.0, 1.0])
+    total = u
+    for k in range(1, _TERMS):
+        u = 0.5 * t**2 * (1 - t**2) * u.deriv() + ((1 - 5 * t**2) * u).integ() / 8
+        total += (-1 / nu) ** k * u
     ratio = total(1.0 / w) / total(1.0)
     return np.asarray(np.exp(nu * (np.log1p(0.5 * y) - y)) / np.sqrt(w) * ratio)
-
-
-@functools.cache
-def _debye_terms() -> tuple[Series, ...]:
-    """Return u_0, u_1, ...: DLMF 10.41.9."""
-    terms, t = [Series([1.0])], Series([0.0, 1.0])
-    while len(terms) < _TERMS:
-        u = terms[-1]
-        terms.append(0.5 * t**2 * (1 - t**2) * u.deriv() + ((1 - 5 * t**2) * u).integ() / 8)
-    return tuple(terms)

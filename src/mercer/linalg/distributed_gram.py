@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Array, cast
 from mercer.data import Block, Fold, Source
 from mercer.kernels import Kernel
-from mercer.kernels.pair_fold import KernelPairFold
+from mercer.kernels.evaluate import KernelPairFold
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlocks
 

@@ -30,8 +30,7 @@ from mercer.arrays import (
 )
 from mercer.data import Block, FeatureMap, Fold, Seen, Source, StringSource, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import evaluate, evaluate_into
-from mercer.kernels.feature_map import KernelMap
+from mercer.kernels.evaluate import KernelMap, evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg import Moments
 from mercer.threads import serial_blas

@@ -14,9 +14,7 @@ from mercer.arrays import to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.onnx.graph import Graph, Tensor
-from mercer.onnx.kernels import kernel_values
-from mercer.projection import KernelProjection
+from mercer.onnx.graph import Graph, Tensor, kernel_values
 from mercer.projection.fourier import FourierProjection
 
 __all__ = ["to_onnx"]
@@ -64,8 +62,7 @@ def to_onnx(model: Any) -> Any:
     rows = graph.input(columns)
     for step in steps[:-1]:
         rows = _preprocessed(step, rows)
-    scores = _pca(last, rows) if isinstance(last, PCA) else _kernel_pca(last, rows)
-    return graph.model(scores, columns, last.n_components_, _texts(last))
+    return graph.model(_scores(last, rows), columns, last.n_components_, _texts(last))
 
 
 def _preprocessed(step: Any, rows: Tensor) -> Tensor:
@@ -89,44 +86,32 @@ def _preprocessed(step: Any, rows: Tensor) -> Tensor:
     )
 
 
-def _pca(model: PCA, rows: Tensor) -> Tensor:
-    projection, divisor = model._map, model._whitening()
-    V = to_numpy(projection.components).astype(np.float64) / projection.deviation[:, None]
-    return _projected(rows, projection.mean, V if divisor is None else V / divisor)
-
-
-def _kernel_pca(model: KernelPCA, rows: Tensor) -> Tensor:
-    projection = model.projection_
+def _scores(model: PCA | KernelPCA, rows: Tensor) -> Tensor:
+    """Return (h(x) − mean) V; subtracting the mean first keeps digits."""
+    projection: Any = model._map if isinstance(model, PCA) else model.projection_
     V = to_numpy(projection.components).astype(np.float64)
-    if isinstance(projection, FourierProjection):
-        rows = _fourier_features(projection, rows)
+    if isinstance(model, PCA):
+        divisor = model._whitening()
+        V = V / projection.deviation[:, None]
+        V = V if divisor is None else V / divisor
+    elif isinstance(projection, FourierProjection):
+        features, xp = projection.map, rows.graph.namespace
+        if features.shift is not None:
+            rows = rows - features.shift[None, :]
+        angles = rows @ features.frequencies.omega
+        waves = (angles.apply(operator, angles) for operator in ("Cos", "Sin"))
+        rows = xp.concat([wave * features.frequencies.amplitude[None, :] for wave in waves], axis=1)
     elif projection.kernel is not None:
         if projection.shift is not None:
             rows = rows - projection.shift[None, :]
-        rows = kernel_values(projection.kernel, rows, _basis(projection))
-    return _projected(rows, projection.mean, V)
-
-
-def _projected(rows: Tensor, mean: Any, V: Any) -> Tensor:
-    """Return (x − mean) V; subtracting the mean first keeps digits."""
-    centered: Tensor = rows - np.asarray(mean)[None, :]
+        rows = kernel_values(projection.kernel, rows, _basis(projection.basis))
+    centered: Tensor = rows - np.asarray(projection.mean)[None, :]
     scores: Tensor = centered @ V
     return scores
 
 
-def _fourier_features(projection: FourierProjection, rows: Tensor) -> Tensor:
-    """Return the cosines of the rows' angles, and the sines beside them."""
-    features, xp = projection.map, rows.graph.namespace
-    if features.shift is not None:
-        rows = rows - features.shift[None, :]
-    angles = rows @ features.frequencies.omega
-    waves = (angles.apply(operator, angles) for operator in ("Cos", "Sin"))
-    return xp.concat([wave * features.frequencies.amplitude[None, :] for wave in waves], axis=1)
-
-
-def _basis(projection: KernelProjection) -> np.ndarray[Any, Any]:
-    """Return the points of the basis as a float64 array."""
-    points = projection.basis
+def _basis(points: Any) -> np.ndarray[Any, Any]:
+    """Return the points of a basis as a float64 array."""
     if isinstance(points, list):
         raise ValueError("to_onnx: rows are strings, and a graph takes numbers.")
     if hasattr(points, "tocsr"):

@@ -1,14 +1,22 @@
-"""An ONNX graph under construction, and tensors whose arithmetic builds it."""
+"""An ONNX graph under construction, and tensors whose arithmetic builds it.
+
+A kernel writes its formula once, on a pair of rows: dot products, squared distances, norms. On
+the pair of tensors here the same formula adds nodes to a graph.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer import __version__
+from mercer.arrays import Matrix
 from mercer.extras import extra
+from mercer.kernels import Kernel
+from mercer.kernels.pair import Pair
 
 # Read by onnxruntime since 1.15 and by most other runtimes.
 OPSET, IR_VERSION = 17, 8
@@ -23,8 +31,9 @@ class Graph:
     """
 
     def __init__(self) -> None:
-        self.onnx = onnx_package()
-        self.namespace = Namespace(self)
+        for module in ("onnx.helper", "onnx.numpy_helper", "onnx"):
+            self.onnx: Any = extra(module, "onnx", "to_onnx makes its graph with")
+        self.namespace = Namespace()
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
 
@@ -44,21 +53,16 @@ class Graph:
         """Return the name of a tensor, or of a new constant."""
         if isinstance(value, Tensor):
             return value.name
-        values = np.asarray(value)
-        if values.dtype.kind in "iu" and values.ndim:  # indices and axes
-            return self._constant(values.astype(np.int64))
-        values = values.astype(np.float64)
+        values, name = np.asarray(value), f"constant_{len(self._constants) + 1}"
+        indices = values.dtype.kind in "iu" and values.ndim
+        values = values.astype(np.int64 if indices else np.float64, order="C")
         with np.errstate(over="ignore"):
             short = values.astype(np.float32)
-        if values.size < 16 or not np.array_equal(short.astype(np.float64), values):
-            return self._constant(values)
-        return self.node("Cast", self._constant(short), to=self.onnx.TensorProto.DOUBLE)
-
-    def _constant(self, values: np.ndarray[Any, Any]) -> str:
-        name = f"constant_{len(self._constants) + 1}"
-        packed = np.asarray(values, order="C")
-        self._constants.append(self.onnx.numpy_helper.from_array(packed, name))
-        return name
+        exact = np.array_equal(short.astype(np.float64), values)
+        halve = exact and values.size >= 16 and not indices
+        stored = short if halve else values
+        self._constants.append(self.onnx.numpy_helper.from_array(stored, name))
+        return self.node("Cast", name, to=self.onnx.TensorProto.DOUBLE) if halve else name
 
     def model(self, scores: Tensor, columns: int, components: int, texts: dict[str, str]) -> Any:
         """Return the model: float32 rows named X in, float32 scores out, texts as metadata."""
@@ -137,35 +141,27 @@ class Tensor:
         raise TypeError("a tensor has no values yet")
 
 
+def _unary(operator: str) -> Callable[[Namespace, Tensor], Tensor]:
+    return lambda self, x: x.apply(operator, x)
+
+
 class Namespace:
     """Functions of the array API on tensors."""
 
     __name__ = "mercer.onnx.graph"
     int64, float64 = "int64", "float64"
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    exp, sqrt, tanh = _unary("Exp"), _unary("Sqrt"), _unary("Tanh")
+    isnan = _unary("IsNaN")
 
     def asarray(self, values: Any, **how: Any) -> Any:
         return np.asarray(values)
-
-    def exp(self, x: Tensor) -> Tensor:
-        return x.apply("Exp", x)
 
     def expm1(self, x: Tensor) -> Tensor:
         return self.exp(x) - 1.0
 
     def log1p(self, x: Tensor) -> Tensor:
         return x.apply("Log", 1.0 + x)
-
-    def sqrt(self, x: Tensor) -> Tensor:
-        return x.apply("Sqrt", x)
-
-    def tanh(self, x: Tensor) -> Tensor:
-        return x.apply("Tanh", x)
-
-    def isnan(self, x: Tensor) -> Tensor:
-        return x.apply("IsNaN", x)
 
     def maximum(self, x: Tensor, y: Any) -> Tensor:
         return x.apply("Max", x, y)
@@ -181,16 +177,71 @@ class Namespace:
         return x.apply("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))
 
     def take(self, x: Tensor, indices: Any, axis: int) -> Tensor:
-        taken = x.apply("Gather", x, indices, axis=axis)
-        taken.shape = (None, len(indices))
-        return taken
+        columns = x.apply("Gather", x, indices, axis=axis)
+        columns.shape = (None, len(indices))
+        return columns
 
     def concat(self, tensors: list[Tensor], axis: int) -> Tensor:
         return tensors[0].apply("Concat", *tensors, axis=axis)
 
 
-def onnx_package() -> Any:
-    """Return the onnx package, or say how to install it."""
-    for module in ("onnx.helper", "onnx.numpy_helper"):
-        extra(module, "onnx", "to_onnx makes its graph with")
-    return extra("onnx", "onnx", "to_onnx makes its graph with")
+def kernel_values(kernel: Kernel, rows: Tensor, points: Matrix) -> Tensor:
+    """Return the tensor k(x, y) of rows x and points y."""
+    pair = GraphPair(rows, points)
+    try:
+        values = kernel.on(pair)
+    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"to_onnx: {kernel!r} cannot be written as a graph. Kernels of dot products and "
+            f"Euclidean distances can, such as Linear, Polynomial, RBF, Laplacian with norm='l2', "
+            f"Matern with nu 0.5, 1.5 or 2.5, and what is made of them."
+        ) from error
+    return values if isinstance(values, Tensor) else 0.0 * pair.dot + values
+
+
+class GraphPair(Pair):
+    """Rows, a tensor, and points, an array; without points, every row paired with itself."""
+
+    def __init__(self, rows: Tensor, points: Matrix | None = None) -> None:
+        self.rows, self.points = rows, points
+
+    @cached_property
+    def dot(self) -> Tensor:
+        return _squared_norms(self.rows) if self.points is None else self.rows @ self.points.T
+
+    @cached_property
+    def sqdist(self) -> Tensor:
+        """Squared distances, after the mean of the points is subtracted from both sides.
+
+        A large common offset costs no digits.
+        """
+        if self.points is None:
+            return 0.0 * self.dot
+        mean = self.points.mean(axis=0)
+        rows, points = self.rows - mean, self.points - mean
+        norms = _squared_norms(rows) + (points * points).sum(axis=1)[None, :]
+        return self.rows.graph.namespace.maximum(rows @ (-2.0 * points.T) + norms, 0.0)
+
+    @property
+    def norms(self) -> tuple[Any, Any]:
+        if self.points is None:
+            return self.dot, self.dot
+        return _squared_norms(self.rows), (self.points * self.points).sum(axis=1)[None, :]
+
+    def diagonals(self, kernel: Kernel) -> tuple[Any, Any]:
+        values = kernel.on(self.diagonal)
+        if self.points is None:
+            return values, values
+        return values, np.asarray(kernel.diag(self.points), np.float64)[None, :]
+
+    @property
+    def diagonal(self) -> GraphPair:
+        return self if self.points is None else GraphPair(self.rows)
+
+    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> GraphPair:
+        return GraphPair(f(self.rows), None if self.points is None else f(self.points))
+
+
+def _squared_norms(rows: Tensor) -> Tensor:
+    """Return the squared norm of every row, as a column."""
+    return rows.graph.namespace.sum(rows * rows, axis=1, keepdims=True)

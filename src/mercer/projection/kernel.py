@@ -23,7 +23,7 @@ from mercer.arrays import (
 )
 from mercer.data import Block, Source, require_finite_rows
 from mercer.kernels.base import Kernel
-from mercer.kernels.feature_map import KernelMap, kernel_sums
+from mercer.kernels.evaluate import KernelMap, kernel_sums
 from mercer.projection.base import Projection
 
 

@@ -1,0 +1,63 @@
+"""Kernels of a matrix, a function or a model."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.mixture import GaussianMixture
+
+from mercer.kernels import (
+    Fisher,
+    FromFunction,
+    Precomputed,
+)
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_rows_of_other_libraries(library):
+    xp = pytest.importorskip(library)
+    host = np.array([[2.0], [0.0], [1.0]])
+    K = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 1.0]])
+    for kernel in (
+        Precomputed(K),
+        FromFunction(lambda X, Y: X @ Y.T),
+        FromFunction(lambda x, y: float(x[0]) * float(y[0]), pairwise=True),
+    ):
+        for call in (kernel, kernel.diag, kernel.distances):
+            assert np.asarray(call(xp.asarray(host))) == pytest.approx(call(host))
+
+
+def test_asymmetry_anywhere_in_a_tile():
+    X = np.arange(200.0)[:, None]
+
+    def late(X, Y):
+        K = X @ Y.T
+        K[(X[:, :1] > 100) & (Y[:, 0] < 90)] += 1e5
+        return K
+
+    def hidden(X, Y):
+        K = late(X, Y)
+        K[(X[:, :1] == 0) | (Y[:, 0] == 0)] = np.nan
+        return K
+
+    for f in (late, hidden):
+        with pytest.raises(ValueError, match="not symmetric"):
+            FromFunction(f)(X)
+
+
+def test_a_mixture_of_named_columns_is_silent():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 2)), columns=["a", "b"])
+    model = GaussianMixture(2, random_state=0).fit(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Fisher.from_rows(model, table)(table).shape == (30, 30)
+    assert list(model.feature_names_in_) == ["a", "b"]
+
+
+def test_sparse_precomputed():
+    K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    for form in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
+        assert np.array_equal(Precomputed(form(K))([[1], [0]]), K[::-1, ::-1])
+        assert np.array_equal(Precomputed(form(K)).diag([[1], [0]]), [3.0, 2.0])
