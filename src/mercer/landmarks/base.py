@@ -1,4 +1,4 @@
-"""What a landmark rule is, and how rules draw rows."""
+"""What a landmark rule is, how rules draw rows, and the default rule."""
 
 from __future__ import annotations
 
@@ -21,17 +21,7 @@ Rows = Any
 
 
 class SelectionCost(NamedTuple):
-    """Cost of choosing m landmarks among n rows of d columns, for the plan.
-
-    Attributes
-    ----------
-    passes : int
-        Passes over the rows; the fewest if their number depends on the data.
-    work : float
-        Floating-point operations.
-    memory : float
-        Bytes.
-    """
+    """Cost of choosing landmarks: passes over the rows (the fewest), operations, bytes."""
 
     passes: int = 0
     work: float = 0.0
@@ -74,13 +64,36 @@ class Landmarks(Params, ABC):
     def check(self, problem: KernelProblem) -> None:
         """Refuse rows that the rule does not accept."""
         strings = isinstance(problem.source, StringSource)
-        if self.takes == "anything" or not (strings or problem.kernel is None):
-            return
-        rows = "strings" if strings else "a precomputed kernel matrix"
-        raise ValueError(
-            f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for any "
-            f"kind of rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
-        )
+        if self.takes == "vectors" and (strings or problem.kernel is None):
+            rows = "strings" if strings else "a precomputed kernel matrix"
+            raise ValueError(
+                f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for "
+                f"any rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
+            )
+
+
+class Uniform(Landmarks):
+    """Rows drawn with equal probability, or in proportion to their weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.Uniform())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
+    (30, 4)
+    """
+
+    name = "uniform"
+
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        source = problem.source
+        if source.weights is not None:
+            return sample_basis(problem, source.weights, m)
+        # No array of n numbers: there may be more rows than memory.
+        rows = np.sort(problem.rng.choice(source.shape[0], m, replace=False, shuffle=False))
+        points = None if problem.kernel is None else source.take(rows)
+        return Basis(points, rows, np.full(m, source.shape[0] / m))
 
 
 class CandidateLandmarks(Landmarks):
@@ -101,8 +114,8 @@ class CandidateLandmarks(Landmarks):
         """Return the number of candidates for m landmarks among n rows."""
         if self.candidates is not None:
             return min(n, max(m, int(self.candidates)))
-        default = max(self.fewest, self.per_landmark * m)
-        return min(n, max(m, min(default, self._most_candidates(n, get_config().budget // 4))))
+        fitting = self._most_candidates(n, get_config().budget // 4)
+        return min(n, max(m, min(max(self.fewest, self.per_landmark * m), fitting)))
 
     def _most_candidates(self, n: int, nbytes: int) -> int:
         """Return the number of candidates whose kernel with n rows fits so many bytes."""
@@ -117,14 +130,18 @@ class CandidateLandmarks(Landmarks):
 def row_basis(problem: KernelProblem, rows: Rows, counts: Vector | None = None) -> Basis:
     """Return the basis of these rows."""
     rows = np.asarray(rows, dtype=np.intp)
-    points = None if problem.kernel is None else problem.source.take(rows)
-    return Basis(points, rows, counts)
+    return Basis(None if problem.kernel is None else problem.source.take(rows), rows, counts)
+
+
+def row_weights(problem: KernelProblem) -> Vector:
+    """Return the weight of every row: 1 if none were passed."""
+    weights = problem.source.weights
+    return np.ones(problem.source.shape[0]) if weights is None else weights
 
 
 def weighted_row_indices(problem: KernelProblem) -> np.ndarray[Any, Any]:
     """Return the rows of positive weight."""
-    weights = problem.source.weights
-    return np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    return np.flatnonzero(row_weights(problem) > 0)
 
 
 def draw_rows(problem: KernelProblem, size: int) -> np.ndarray[Any, Any]:
@@ -139,8 +156,7 @@ def sample_basis(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
     A row drawn with probability p counts as 1/p rows (Horvitz & Thompson 1952).
     """
     rows, probability = systematic_sample(problem.rng, sizes, m)
-    weights = problem.source.weights
-    return row_basis(problem, rows, (1.0 if weights is None else weights[rows]) / probability)
+    return row_basis(problem, rows, row_weights(problem)[rows] / probability)
 
 
 def systematic_sample(

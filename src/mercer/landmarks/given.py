@@ -24,9 +24,8 @@ class Given(Landmarks):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(select=landmarks.Given(range(0, 150, 5)))
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(select=landmarks.Given(range(0, 150, 5)))
     >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """

@@ -13,8 +13,7 @@ from mercer.landmarks.base import (
     Landmarks,
     Rows,
     SelectionCost,
-    require_enough_rows,
-    row_basis,
+    row_weights,
     sample_basis,
     systematic_sample,
     weighted_row_indices,
@@ -26,30 +25,6 @@ from mercer.problem import KernelProblem
 
 # The smallest probability of a row, as a share of the largest.
 _LEAST = 1e-6
-
-
-class Uniform(Landmarks):
-    """Rows drawn with equal probability, or in proportion to their weights.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.Uniform())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
-    (30, 4)
-    """
-
-    name = "uniform"
-
-    def select(self, problem: KernelProblem, m: int) -> Basis:
-        n, weights = problem.source.shape[0], problem.source.weights
-        if weights is not None:
-            return sample_basis(problem, weights, m)
-        # No array of n numbers: there may be more rows than memory.
-        rows = np.sort(problem.rng.choice(n, m, replace=False, shuffle=False))
-        return row_basis(problem, rows, np.full(m, n / m))
 
 
 class Diagonal(Landmarks):
@@ -65,20 +40,17 @@ class Diagonal(Landmarks):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.Diagonal())
-    >>> kpca = KernelPCA(2, kernel="poly", method=method, random_state=0).fit(load_iris().data)
-    >>> kpca.X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.Diagonal())
+    >>> KernelPCA(2, kernel="poly", method=method).fit(load_iris().data).X_fit_.shape
     (10, 4)
     """
 
     name = "diagonal"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        sizes = KernelColumns(problem).diag ** 2
-        weights = problem.source.weights
-        return sample_basis(problem, sizes if weights is None else sizes * weights, m)
+        sizes = row_weights(problem) * KernelColumns(problem).diag ** 2
+        return sample_basis(problem, sizes, m)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         return SelectionCost(1, work=2.0 * n * d, memory=24.0 * n)
@@ -98,10 +70,9 @@ class ColumnNorm(Landmarks):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.ColumnNorm())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.ColumnNorm())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
@@ -114,7 +85,7 @@ class ColumnNorm(Landmarks):
             if kernel is None
             else UpperBlocks(kernel, source, source.dtype, keep=False)
         )
-        weights = np.ones(source.shape[0]) if source.weights is None else source.weights
+        weights = row_weights(problem)
         return sample_basis(problem, weights * blocks.fold(SquaredSums(weights)).sums, m)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
@@ -173,30 +144,25 @@ class Leverage(Landmarks):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.Leverage())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.Leverage())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
     name = "leverage"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        require_enough_rows(problem, m)
         order = problem.rng.permutation(weighted_row_indices(problem))
         halves = [len(order)]
         while halves[-1] > m:
             halves.append(-(-halves[-1] // 2))
         rows = sample = np.sort(order[: halves.pop()])
-        columns, scores, probability = (
-            KernelColumns(problem),
-            np.ones(len(rows)),
-            np.ones(len(rows)),
-        )
+        scores = probability = np.ones(len(rows))
+        columns, weights = KernelColumns(problem), row_weights(problem)
         while halves:
             rows = np.sort(order[: halves.pop()])
-            scores = leverage_scores(columns, rows, sample, probability)
+            scores = leverage_scores(columns, weights, rows, sample, probability)
             if halves:
                 drawn, probability = systematic_sample(problem.rng, scores, m)
                 sample = rows[drawn]
@@ -209,11 +175,10 @@ class Leverage(Landmarks):
 
 
 def leverage_scores(
-    columns: KernelColumns, rows: Rows, sample: Rows, probability: Vector
+    columns: KernelColumns, w: Vector, rows: Rows, sample: Rows, probability: Vector
 ) -> Vector:
     """Estimate the leverage scores of some rows from a sample drawn with these probabilities."""
     source = columns.source
-    w = np.ones(source.shape[0]) if source.weights is None else source.weights
     root = np.sqrt(w[sample] / probability)
     beta, U = eigh(root[:, None] * columns.submatrix(sample) * root)
     beta = np.maximum(beta, 0.0)
