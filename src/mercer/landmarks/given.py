@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
+from mercer.arrays import cast, is_foreign, like, namespace, to_numpy
 from mercer.data import StringSource, as_source
 from mercer.landmarks.base import Landmarks, row_basis
 from mercer.linalg.span import Basis
@@ -40,11 +40,14 @@ class Given(Landmarks):
         return len(self.points) if shape is None else int(shape[0])
 
     def select(self, problem: KernelProblem, m: int | None = None) -> Basis:
-        rows = self._rows(problem.source.shape[0])
+        rows, weights, counts = self._rows(problem.source.shape[0]), problem.source.weights, None
         if rows is None:
             basis = Basis(self._points(problem))
         else:
-            basis = row_basis(problem, rows, _counts(problem, rows))
+            # Each represents a share of all rows, in proportion to its weight.
+            if weights is not None and weights[rows].sum() > 0:
+                counts = np.asarray(weights[rows] * (weights.sum() / weights[rows].sum()))
+            basis = row_basis(problem, rows, counts)
         if m is not None and len(basis) != m:
             raise ValueError(f"n_basis={m}, but {len(basis)} points were given. Leave n_basis out.")
         return basis
@@ -90,11 +93,3 @@ class Given(Landmarks):
         if namespace(rows) is not namespace(source.reference):
             rows = like(to_numpy(rows), source.reference, source.dtype)
         return rows if problem.shift is None else rows - like(problem.shift, rows, source.dtype)
-
-
-def _counts(problem: KernelProblem, rows: Any) -> Vector | None:
-    """Return the number of rows that each represents: all, in proportion to the weights."""
-    weights = problem.source.weights
-    if weights is None or not weights[rows].sum() > 0:
-        return None
-    return np.asarray(weights[rows] * (weights.sum() / weights[rows].sum()))

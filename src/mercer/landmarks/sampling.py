@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import ceil, log
-from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, to_numpy
-from mercer.data import Block, Fold, Source
+from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
+from mercer.data import Block, Source
 from mercer.landmarks.base import (
     Landmarks,
     Rows,
@@ -20,7 +19,7 @@ from mercer.landmarks.base import (
 )
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg.span import Basis
-from mercer.linalg.upper_blocks import PrecomputedBlocks, UpperBlocks
+from mercer.linalg.upper_blocks import PrecomputedBlocks, SymmetricProduct, UpperBlocks
 from mercer.problem import KernelProblem
 
 # The smallest probability of a row, as a share of the largest.
@@ -86,39 +85,18 @@ class ColumnNorm(Landmarks):
             else UpperBlocks(kernel, source, source.dtype, keep=False)
         )
         weights = row_weights(problem)
-        return sample_basis(problem, weights * blocks.fold(SquaredSums(weights)).sums, m)
+        product = SquaredProduct(like(weights[:, None], blocks.reference), source.dtype)
+        return sample_basis(problem, weights * to_numpy(blocks.fold(product).result)[:, 0], m)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         return SelectionCost(1, work=float(n) * n * d, memory=24.0 * n + 2.0 * 2**26)
 
 
-class SquaredSums(Fold):
-    """Σ_j w_j K_ij² of a symmetric matrix, from the blocks of its upper triangle."""
-
-    label = "kernel matrix"
-
-    def __init__(self, weights: Vector) -> None:
-        self.weights, self.sums = weights, np.zeros(len(weights))
-        self.nbytes = self.sums.nbytes
+class SquaredProduct(SymmetricProduct):
+    """The product of the squared entries of a symmetric matrix with the columns of V."""
 
     def add(self, block: Block) -> None:
-        squares = to_numpy(block.rows) ** 2
-        rows = slice(block.start, block.stop)
-        self.sums[rows] += squares @ self.weights[block.start :].astype(squares.dtype)
-        mirrored = self.weights[rows].astype(squares.dtype) @ squares[:, block.length :]
-        self.sums[block.stop :] += mirrored
-
-    def merge(self, other: Self) -> None:
-        self.sums += other.sums
-
-    def spawn(self) -> Self:
-        return type(self)(self.weights)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"sums": self.sums}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.sums = arrays["sums"]
+        super().add(Block(block.start, block.rows**2, None))
 
 
 class Leverage(Landmarks):

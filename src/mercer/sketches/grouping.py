@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -66,9 +67,7 @@ class FeatureGrouping(SketchMap):
     def __init__(
         self, q: int | None = None, bound: float | None = None, *, center: bool = True
     ) -> None:
-        self.q = q
-        self.bound = bound
-        self.center = center
+        self.q, self.bound, self.center = q, bound, center
 
     def check(self) -> None:
         sized = self.q is not None or self.bound is not None
@@ -157,10 +156,7 @@ class FeatureGrouping(SketchMap):
             )
         fewest = 1 if self.q is None else int(self.q)
         most = np.inf if self.bound is None else self.bound * trace
-        merging = Merging(_norms(C))
-        while merging.left > fewest and merging.step(most):
-            pass
-        return GroupingMatrix(d, merging.groups(), float(merging.cost.sum()))
+        return GroupingMatrix(d, *_merge(_norms(C), fewest, most))
 
 
 class GroupingMatrix(FixedMatrix):
@@ -173,51 +169,35 @@ class GroupingMatrix(FixedMatrix):
         super().__init__(sp.csr_array((weight, (first, np.arange(len(first)))), (d, len(first))))
 
 
-class Merging:
-    """Groups of features, and what they cost: the norms between members and what stands for them.
+def _merge(norms: Matrix, fewest: int, most: float) -> tuple[Groups, float]:
+    """Merge groups until `fewest` are left, or the next would cost more than `most` in all.
 
-    Group i is named by the feature that stands for it. Row i of `norms` holds the sums over its
-    members of the norm to every feature: what it would cost to have that feature stand for it.
+    Return the groups and their cost. Group i is represented by feature i. Row i of `norms` holds,
+    for every feature, the sum of its norms to the members: the cost of having it represent them.
     """
-
-    def __init__(self, norms: Matrix) -> None:
-        self.norms = norms
-        d = len(norms)
-        self.left = d
-        self.cost = np.zeros(d)
-        self.members = [[i] for i in range(d)]
-        self.absent = np.zeros(d)  # infinite for groups that are no more
-        self.nearest = np.zeros(d, np.int64)
-        self.increase = np.zeros(d)
-        for i in range(d):
-            self._seek(i)
-
-    def step(self, most: float) -> bool:
-        """Merge the two groups that cost least; False where the sum would exceed `most`."""
-        a = int(np.argmin(self.increase))
-        if self.cost.sum() + self.increase[a] > most:
-            return False
-        b = int(self.nearest[a])
-        self.cost[b] += self.cost[a] + self.increase[a]
-        self.norms[b] += self.norms[a]
-        self.members[b] += self.members[a]
-        self.members[a] = []
-        self.cost[a], self.absent[a], self.increase[a] = 0.0, np.inf, np.inf
-        self.left -= 1
-        # Only b's own row has changed, and those that would have joined a.
-        for i in {b, *np.flatnonzero((self.nearest == a) & (self.absent == 0.0)).tolist()}:
-            self._seek(i)
-        return True
-
-    def groups(self) -> Groups:
-        """Return the members of every group, what stands for it first."""
-        return [np.array(members) for members in self.members if members]
-
-    def _seek(self, i: int) -> None:
-        row: Vector = self.norms[i] + self.absent
-        row[i] = np.inf
-        self.nearest[i] = np.argmin(row)
-        self.increase[i] = row[self.nearest[i]] - self.cost[i]
+    d = len(norms)
+    members, nearest = [[i] for i in range(d)], np.zeros(d, np.int64)
+    cost, increase = np.zeros(d), np.zeros(d)
+    absent = np.zeros(d)  # infinite for groups that were merged into others
+    changed: Iterable[int] = range(d)
+    for _ in range(d - fewest):
+        for i in changed:
+            row: Vector = norms[i] + absent
+            row[i] = np.inf
+            nearest[i] = np.argmin(row)
+            increase[i] = row[nearest[i]] - cost[i]
+        a = int(np.argmin(increase))
+        if cost.sum() + increase[a] > most:
+            break
+        b = int(nearest[a])
+        cost[b] += cost[a] + increase[a]
+        norms[b] += norms[a]
+        members[b] += members[a]
+        members[a] = []
+        cost[a], absent[a], increase[a] = 0.0, np.inf, np.inf
+        # Only the row of b has changed, and the groups nearest to a need another.
+        changed = {b, *np.flatnonzero((nearest == a) & (absent == 0.0)).tolist()}
+    return [np.array(group) for group in members if group], float(cost.sum())
 
 
 def _norms(C: Matrix) -> Matrix:
@@ -228,8 +208,8 @@ def _norms(C: Matrix) -> Matrix:
     norms = np.empty_like(C)
     for i, row in enumerate(C):
         row = row / unit
-        apart = own[i] - own
-        # (A+B)² − 4C² as a sum of what cannot be negative but for rounding.
-        root = np.sqrt(apart**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
-        norms[i] = unit * ((np.abs(apart) + root) / 2)
+        difference = own[i] - own
+        # (A+B)² − 4C² as a sum of terms that only rounding makes negative.
+        root = np.sqrt(difference**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
+        norms[i] = unit * ((np.abs(difference) + root) / 2)
     return norms

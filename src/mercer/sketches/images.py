@@ -14,8 +14,6 @@ from mercer.sketches.base import SketchMap
 from mercer.sketches.matrix import SketchMatrix
 from mercer.sketches.sparse import FixedMatrix
 
-_CHANNELS = ("last", "first")
-
 
 class ImageMap(SketchMap):
     """A map of the pixels of an image, the same for every channel."""
@@ -28,13 +26,9 @@ class ImageMap(SketchMap):
         """Return the sparse matrix of one channel, pixels to pixels."""
 
     def check(self) -> None:
-        require(
-            self,
-            "shape",
-            _sizes(self.shape, (2, 3)),
-            "(height, width), or with the number of channels (height, width, channels)",
-        )
-        require(self, "channels", self.channels in _CHANNELS, 'one of "last" and "first"')
+        expected = "(height, width), or with the number of channels (height, width, channels)"
+        require(self, "shape", _sizes(self.shape, (2, 3)), expected)
+        require(self, "channels", self.channels in ("last", "first"), 'one of "last" and "first"')
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
@@ -45,10 +39,8 @@ class ImageMap(SketchMap):
                 f"{self!r}: images of shape {product} have {height * width * channels} pixels, "
                 f"but the rows have {d} columns. Pass the shape of the images."
             )
-        every = sp.eye_array(channels)
-        pixels = self.axes(height, width)
-        last = self.channels == "last"
-        return FixedMatrix(sp.kron(pixels, every) if last else sp.kron(every, pixels))
+        factors = self.axes(height, width), sp.eye_array(channels)
+        return FixedMatrix(sp.kron(*(factors if self.channels == "last" else factors[::-1])))
 
 
 class Resize(ImageMap):
@@ -81,9 +73,7 @@ class Resize(ImageMap):
     """
 
     def __init__(self, shape: Any, to: Any, *, channels: str = "last") -> None:
-        self.shape = shape
-        self.to = to
-        self.channels = channels
+        self.shape, self.to, self.channels = shape, to, channels
 
     def check(self) -> None:
         super().check()
@@ -129,10 +119,7 @@ class PixelGrouping(ImageMap):
     def __init__(
         self, shape: Any, block: Any = 2, *, by: str = "mean", channels: str = "last"
     ) -> None:
-        self.shape = shape
-        self.block = block
-        self.by = by
-        self.channels = channels
+        self.shape, self.block, self.by, self.channels = shape, block, by, channels
 
     def check(self) -> None:
         super().check()

@@ -39,22 +39,19 @@ class SparseMatrix(SketchMatrix):
     def draw(self, number: int, count: int) -> sp.csr_array:
         """Return `count` rows of the matrix, from row 1024 times `number` on."""
 
-    @property
-    def nbytes(self) -> int:
-        return self._bytes(self.d if self._fits() else _ROWS)
-
     def row_bytes(self, source: Source) -> int:
         return self.q * 8  # the sums; for arrays on a device, a product
 
     def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
         """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
-        if not self._fits():
-            for first in range(0, self.d, _ROWS):
-                yield first, self._part(first)
+        starts = range(0, self.d, _ROWS)
+        parts = (self.draw(i, min(_ROWS, self.d - first)) for i, first in enumerate(starts))
+        nbytes = self.d * (self.each * _ENTRY_BYTES + _ROW_BYTES)
+        if nbytes > get_config().budget // 4:
+            yield from zip(starts, parts, strict=True)
             return
         if self._csr is None:  # two threads may both compute it: they get the same
-            parts = [self._part(first) for first in range(0, self.d, _ROWS)]
-            self._csr = sp.vstack(parts, format="csr")
+            self._csr = sp.vstack(list(parts), format="csr")
         yield 0, self._csr
 
     def block(self, first: int, stop: int) -> Matrix:
@@ -64,15 +61,6 @@ class SparseMatrix(SketchMatrix):
             if start < stop and first < start + part.shape[0]
         ]
         return np.vstack(blocks)
-
-    def _part(self, first: int) -> sp.csr_array:
-        return self.draw(first // _ROWS, min(_ROWS, self.d - first))
-
-    def _bytes(self, rows: int) -> int:
-        return rows * (self.each * _ENTRY_BYTES + _ROW_BYTES)
-
-    def _fits(self) -> bool:
-        return self._bytes(self.d) <= get_config().budget // 4
 
     def _on_host(self, rows: Array) -> Array:
         from mercer.sketches.loops import scatter
@@ -101,15 +89,12 @@ class FixedMatrix(SparseMatrix):
     """A sparse d×q matrix that is given."""
 
     def __init__(self, matrix: Any) -> None:
-        csr = matrix.tocsr().astype(np.float64)
-        d, q = (int(size) for size in csr.shape)
-        super().__init__(d, q, -(-int(csr.nnz) // d))
-        self.matrix: sp.csr_array = csr
-        self.drops = bool(np.any(np.diff(csr.indptr) == 0))
+        self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
+        super().__init__(*map(int, self.matrix.shape), each=0)
+        self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
 
     def draw(self, number: int, count: int) -> sp.csr_array:
-        rows: sp.csr_array = self.matrix[number * _ROWS : number * _ROWS + count]
-        return rows
+        raise NotImplementedError  # the matrix is whole
 
     def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
         yield 0, self.matrix
@@ -171,9 +156,7 @@ class Hashing(RandomMap):
         identity: bool = False,
     ) -> None:
         super().__init__(q, random_state=random_state, identity=identity)
-        self.hashes = hashes
-        self.signed = signed
-        self.scaling = scaling
+        self.hashes, self.signed, self.scaling = hashes, signed, scaling
 
     def check(self) -> None:
         super().check()
