@@ -88,11 +88,13 @@ class KMeans(Landmarks):
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
         sample = draw_rows(problem, max(m, self._sample_size(n, row_bytes, m)))
         weights, seed = row_weights(problem)[sample], problem.rng.integers(2**31)
+        rows: Any
+        mean: Any = 0.0
         if source.sparse:
-            rows, mean = scipy.sparse.csr_matrix(source.whole()[sample]), 0.0
+            rows = scipy.sparse.csr_matrix(source.whole()[sample])
         else:
-            itemsize = source.dtype.itemsize
-            require_memory(float(len(sample)) * d * itemsize, f"{len(sample)} rows")
+            nbytes = float(len(sample)) * d * source.dtype.itemsize
+            require_memory(nbytes, f"{len(sample)} rows")
             rows = to_numpy(source.take(sample))
             # Distances between centered rows keep more digits.
             mean = rows.mean(axis=0)

@@ -232,39 +232,41 @@ class JointComponents:
 
 def joint_components(model: Any, other: Any) -> JointComponents:
     """Return the components of two models over common points."""
-    p, q = projection_of(model), projection_of(other)
+    both: list[Any] = [projection_of(model), projection_of(other)]
+    p, q = both
     if isinstance(p, KernelProjection) != isinstance(q, KernelProjection):
         raise ValueError(
             "one model is linear and the other a kernel's: their components live in different "
             "spaces. Compare with KernelPCA(kernel='linear')."
         )
-    kernels = [each.kernel for each in (p, q) if isinstance(each, KernelProjection)]
-    if None in kernels:
+    linear = isinstance(p, LinearProjection)
+    if not linear and (p.kernel is None or q.kernel is None):
         raise ValueError(
             "kernel='precomputed' does not tell the kernel between the rows of two fits. Fit "
             "with the kernel itself, or to row numbers with kernels.Precomputed(matrix)."
         )
-    if kernels and kernels[0] != kernels[1]:
+    if not linear and p.kernel != q.kernel:
         raise ValueError(
-            f"the models have different kernels, {kernels[0]!r} and {kernels[1]!r}: their "
-            f"components live in different spaces. Fit both with the same kernel."
+            f"the models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
+            f"live in different spaces. Fit both with the same kernel."
         )
-    if n_columns(p) != n_columns(q):
-        sizes = (n_columns(each) for each in (p, q))
+    sizes = [n_columns(each) for each in both]
+    if sizes[0] != sizes[1]:
         rows = ("strings" if size is None else f"rows of {size} columns" for size in sizes)
         raise ValueError(f"the models were fitted to {' and to '.join(rows)}: they share no space.")
-    A, B = coefficients(p), coefficients(q)
-    if isinstance(p, KernelProjection) and isinstance(q, KernelProjection):
-        with progress.session():
-            points, U = _merge(*_common_origin(p, q), A, B)
-            return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
-    if np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
+    A, B = (coefficients(each) for each in both)
+    if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
         raise ValueError(
             "one model scales the columns and the other does not: their components have different "
             "units. Fit both with the same scale."
         )
-    U = np.hstack([A, B])
-    return JointComponents(U, U, A.shape[1])
+    if linear:
+        U = np.hstack([A, B])
+        return JointComponents(U, U, A.shape[1])
+    with progress.session():
+        first, second = _common_origin(p, q)
+        points, U = _merge(first, second, A, B)
+        return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
 
 
 def projection_of(model: Any) -> LinearProjection | KernelProjection:

@@ -193,9 +193,9 @@ class RandomMap(SketchMap):
         seed = self.random_state
         valid = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
         if isinstance(seed, (int, np.integer)):
-            valid = seed >= 0 and not isinstance(seed, bool)
+            valid = bool(seed >= 0) and not isinstance(seed, bool)
         expected = "a whole number, 0 or more, a NumPy generator, or None"
-        require(self, "random_state", bool(valid), expected)
+        require(self, "random_state", valid, expected)
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()

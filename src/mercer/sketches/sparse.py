@@ -90,7 +90,8 @@ class FixedMatrix(SparseMatrix):
 
     def __init__(self, matrix: Any) -> None:
         self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
-        super().__init__(*map(int, self.matrix.shape), each=0)
+        d, q = map(int, self.matrix.shape)
+        super().__init__(d, q, each=0)
         self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
 
     def draw(self, number: int, count: int) -> sp.csr_array:
