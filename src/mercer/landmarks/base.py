@@ -179,18 +179,12 @@ class Given(Landmarks):
 
 
 class CandidateLandmarks(Landmarks):
-    """A rule that chooses among candidates: rows drawn with equal probability.
-
-    Attributes
-    ----------
-    candidates : int or None
-        Number of candidates. None: a default that fits a quarter of the memory budget.
-    fewest, per_landmark : int
-        That default: at least so many, and so many for every landmark.
-    """
+    """A rule that chooses among candidates: rows drawn with equal probability."""
 
     candidates: int | None
+    """Number of candidates; None: a default that fits a quarter of the memory budget."""
     fewest, per_landmark = 2000, 2
+    """That default: at least so many, and so many for every landmark."""
 
     def n_candidates(self, n: int, m: int) -> int:
         """Return the number of candidates for m landmarks among n rows."""
@@ -252,8 +246,8 @@ def systematic_sample(
     n, probability = len(sizes), inclusion_probabilities(sizes, m)
     order = rng.permutation(n)
     ends = np.cumsum(probability[order])
-    drawn = np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)
-    rows = np.sort(order[drawn])
+    positions = np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)
+    rows = np.sort(order[positions])
     return rows, probability[rows]
 
 

@@ -29,18 +29,10 @@ _ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
 
 class PartialCholesky:
-    """G with K ≈ GGᵀ, built column by column.
+    """G with K ≈ GGᵀ, built column by column; the rows of the pivots are lower triangular.
 
-    Attributes
-    ----------
-    G : ndarray of shape (n, m)
-        The factor; columns from `size` on are not computed yet.
-    residual_diag : ndarray of shape (n,)
-        Diagonal of K − GGᵀ: squared distance of each row from the span of the pivots.
-    threshold : ndarray of shape (n,)
-        The residual above which a row may become a pivot; infinite for rows that may not.
-    pivots : list of int
-        The pivots. Their rows of G are lower triangular.
+    `residual_diag` is the diagonal of K − GGᵀ, the squared distance of each row from the span of
+    the pivots. A row whose residual is above its `threshold` may become a pivot.
     """
 
     def __init__(self, problem: KernelProblem, m: int, candidates: Rows = None) -> None:
@@ -116,16 +108,14 @@ class PivotedCholesky(CholeskyLandmarks):
 
     Returns fewer than m landmarks if those span all rows, to rounding or to `tol`.
 
+    Source: S. Fine & K. Scheinberg, Efficient SVM training using low-rank kernel representations,
+    JMLR 2 (2001). V. Franc & V. Hlaváč, Greedy algorithm for a training set reduction in the kernel
+    methods, CAIP (2003). Washizawa (2012), §5.5.
+
     Parameters
     ----------
     tol : float
         Stop when tr(K − GGᵀ) is at most this share of tr K.
-
-    References
-    ----------
-    S. Fine & K. Scheinberg, Efficient SVM training using low-rank kernel representations, JMLR 2
-    (2001). V. Franc & V. Hlaváč, Greedy algorithm for a training set reduction in the kernel
-    methods, CAIP (2003). Washizawa (2012), §5.5.
 
     Examples
     --------
@@ -188,16 +178,14 @@ class RPCholesky(CholeskyLandmarks):
 
     Returns fewer than m landmarks if those span all rows, to rounding.
 
+    Source: Y. Chen, E. N. Epperly, J. A. Tropp & R. J. Webber, Randomly pivoted Cholesky, Comm.
+    Pure Appl. Math. 78 (2025). E. N. Epperly, J. A. Tropp & R. J. Webber, Embrace rejection: kernel
+    matrix approximation by accelerated randomly pivoted Cholesky (2024), Alg. 2.
+
     Parameters
     ----------
     block : int or None
         Rows proposed at a time. None: twice the number accepted before, at most 128.
-
-    References
-    ----------
-    Y. Chen, E. N. Epperly, J. A. Tropp & R. J. Webber, Randomly pivoted Cholesky, Comm. Pure
-    Appl. Math. 78 (2025). E. N. Epperly, J. A. Tropp & R. J. Webber, Embrace rejection: kernel
-    matrix approximation by accelerated randomly pivoted Cholesky (2024), Alg. 2.
 
     Examples
     --------

@@ -49,6 +49,9 @@ class KMeans(Landmarks):
     budget. The nearest rows are searched among all. Large problems start from random rows and take
     five iterations; others start from k-means++.
 
+    Source: K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
+    analysis, ICML (2008). Washizawa (2012), §4.1.4.
+
     Parameters
     ----------
     nearest : bool
@@ -56,11 +59,6 @@ class KMeans(Landmarks):
         which are not rows.
     max_iter : int or None
         Iterations of Lloyd's algorithm. None: 100, or 5 for large problems.
-
-    References
-    ----------
-    K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
-    analysis, ICML (2008). Washizawa (2012), §4.1.4.
 
     Examples
     --------
@@ -136,6 +134,9 @@ class KernelKMeans(CandidateLandmarks):
     k(x_i,x_l)` for a center μ = Σ sᵢΦ(xᵢ). Rows may be strings or a kernel matrix. Every row is
     taken once.
 
+    Source: M. Girolami, Mercer kernel-based clustering in feature space, IEEE Trans. Neural
+    Networks 13 (2002). Washizawa (2012), §4.1.4.
+
     Parameters
     ----------
     max_iter : int
@@ -144,11 +145,6 @@ class KernelKMeans(CandidateLandmarks):
         Number of rows that are clustered, drawn with equal probability. None: 2000, or five for
         every landmark if that is more; fewer if their kernel matrix would take more than a quarter
         of the memory budget.
-
-    References
-    ----------
-    M. Girolami, Mercer kernel-based clustering in feature space, IEEE Trans. Neural Networks 13
-    (2002). Washizawa (2012), §4.1.4.
 
     Examples
     --------

@@ -31,10 +31,8 @@ class Diagonal(Landmarks):
 
     Rows of large norm are likely; for a kernel with k(x,x) = 1 it is a uniform sample. One pass.
 
-    References
-    ----------
-    P. Drineas & M. W. Mahoney, On the Nyström method for approximating a Gram matrix, JMLR 6
-    (2005). Marukatat (2022), §5.3.
+    Source: P. Drineas & M. W. Mahoney, On the Nyström method for approximating a Gram matrix, JMLR
+    6 (2005). Marukatat (2022), §5.3.
 
     Examples
     --------
@@ -61,9 +59,7 @@ class ColumnNorm(Landmarks):
     Rows that resemble many others are likely. Computes the kernel between all pairs of rows, n²d
     operations, a block at a time.
 
-    References
-    ----------
-    P. Drineas, R. Kannan & M. W. Mahoney, Fast Monte Carlo algorithms for matrices, SIAM J.
+    Source: P. Drineas, R. Kannan & M. W. Mahoney, Fast Monte Carlo algorithms for matrices, SIAM J.
     Comput. 36 (2006). Marukatat (2022), §5.3.
 
     Examples
@@ -115,9 +111,7 @@ class Leverage(Landmarks):
     is the trace that the best m/(4 log m) components do not explain, divided by their number.
     Takes 2nm(d + m) operations.
 
-    References
-    ----------
-    C. Musco & C. Musco, Recursive sampling for the Nyström method, NIPS (2017), Alg. 3.
+    Source: C. Musco & C. Musco, Recursive sampling for the Nyström method, NIPS (2017), Alg. 3.
 
     Examples
     --------
@@ -142,8 +136,8 @@ class Leverage(Landmarks):
             rows = np.sort(order[: halves.pop()])
             scores = leverage_scores(columns, weights, rows, sample, probability)
             if halves:
-                drawn, probability = systematic_sample(problem.rng, scores, m)
-                sample = rows[drawn]
+                positions, probability = systematic_sample(problem.rng, scores, m)
+                sample = rows[positions]
         sizes = np.zeros(problem.source.shape[0])
         sizes[rows] = scores
         return sample_basis(problem, sizes, m)

@@ -49,10 +49,11 @@ class Forward(CandidateLandmarks):
     The criterion is the variance :math:`\sum_{i\le r}\xi_i` of all rows that the r components
     explain. A candidate x adds to the span the direction :math:`f = E_{:,x}/\sqrt{E_{xx}}` with
     :math:`E = K - N_0`; the sum of the r largest roots of a secular equation follows for all
-    candidates at once. A landmark costs of the order of p(n + m² + rm) operations for p
-    candidates.
+    candidates at once. With p candidates, a landmark takes about p(n + m² + rm) operations.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
+
+    Source: Washizawa (2012), §4.1.1, Algorithm 1, which refits for every candidate.
 
     Parameters
     ----------
@@ -63,10 +64,6 @@ class Forward(CandidateLandmarks):
         Number of candidates, drawn with equal probability. None: 2000, or two for every landmark
         if that is more; fewer if their kernel with all rows, n × p numbers of float64, would take
         more than a quarter of the memory budget.
-
-    References
-    ----------
-    Washizawa (2012), §4.1.1, Algorithm 1, which refits for every candidate.
 
     Examples
     --------
@@ -99,11 +96,13 @@ class Backward(CandidateLandmarks):
 
     The criterion is that of `Forward`. With :math:`G = K_y^{-1}`, removing :math:`y_j` removes the
     direction :math:`K_{xy}g_j/\sqrt{G_{jj}}` from the span; the sum of the r largest eigenvalues
-    falls to that of the roots of a secular equation, found for all landmarks at once. Candidates
-    that lie in the span of others, to rounding, are removed first by a pivoted Cholesky
-    decomposition, whose factor of n × p numbers is held.
+    falls to that of the roots of a secular equation, for all landmarks at once. Candidates that
+    lie in the span of others, to rounding, are removed first by a pivoted Cholesky decomposition,
+    which needs memory for n × p numbers.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
+
+    Source: Washizawa (2012), §4.1.2.
 
     Parameters
     ----------
@@ -114,10 +113,6 @@ class Backward(CandidateLandmarks):
         Number of rows to start from, drawn with equal probability. None: 1000, or two for every
         landmark if that is more; fewer if the factor would take more than a quarter of the memory
         budget.
-
-    References
-    ----------
-    Washizawa (2012), §4.1.2.
 
     Examples
     --------
@@ -156,6 +151,8 @@ class ForwardBackward(CandidateLandmarks):
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
 
+    Source: Washizawa (2012), §4.1.2.
+
     Parameters
     ----------
     beyond : float
@@ -164,10 +161,6 @@ class ForwardBackward(CandidateLandmarks):
         Landmarks added or removed before all are scored again.
     candidates : int or None
         Number of candidates, as in `Forward`.
-
-    References
-    ----------
-    Washizawa (2012), §4.1.2.
 
     Examples
     --------
@@ -207,14 +200,12 @@ class Ransac(Landmarks):
     Each trial takes a pass over the rows, as a fit does. The landmarks are the best of several
     samples, so the number of rows that each represents is unknown.
 
+    Source: Washizawa (2012), §4.1.3.
+
     Parameters
     ----------
     trials : int
         Number of draws.
-
-    References
-    ----------
-    Washizawa (2012), §4.1.3.
 
     Examples
     --------

@@ -70,11 +70,9 @@ def dot_product_error(
     >>> from mercer.metrics import dot_product_error
     >>> from mercer.sketches import Gaussian
     >>> X = np.random.default_rng(0).random((50, 5000))
-    >>> found = dot_product_error(Gaussian(1000), X)
-    >>> found.pairs
-    1225
-    >>> 0.01 < found.mean < 0.05
-    True
+    >>> error = dot_product_error(Gaussian(1000), X)
+    >>> error.pairs, 0.01 < error.mean < 0.05
+    (1225, True)
     """
     if not isinstance(sketch, (SketchMap, SketchMatrix)):
         raise ValueError(f"sketch={sketch!r} must be a map such as mercer.sketches.Gaussian(500).")

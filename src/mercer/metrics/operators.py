@@ -107,8 +107,7 @@ def operator_distance(model: Any, other: Any) -> float:
     -----
     Computed as the norm of a difference: with the second components rotated towards the first,
     P − Q = ½(ΔΣᵀ + ΣΔᵀ) with their differences Δ and sums Σ. Distances below 1e-8, where the
-    squares above cancel, are accurate if one basis contains the other. Needs the kernel between all
-    points of both bases, a block at a time.
+    squares above cancel, are accurate if one basis contains the other.
 
     Examples
     --------
@@ -159,7 +158,6 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     -----
     Angles below 1e-8 in feature space are accurate only if one basis contains the other: kernel
     values between different points are rounded, and the angle is the root of their difference.
-    Needs the kernel between all points of both bases, a block at a time.
 
     Examples
     --------

@@ -63,10 +63,7 @@ class Ridge(Preimage):
     """
 
     def __init__(
-        self,
-        alpha: float = 0.1,
-        gamma: float | None = None,
-        kernel: Kernel | str | None = None,
+        self, alpha: float = 0.1, gamma: float | None = None, kernel: Kernel | str | None = None
     ) -> None:
         self.alpha, self.gamma, self.kernel = alpha, gamma, kernel
 

@@ -22,9 +22,9 @@ class Gaussian(RandomMap):
     r"""Gaussian random projection :math:`f(x) = W^T x/\sqrt q`, :math:`W_{ij} \sim N(0, 1)`.
 
     Marukatat (2022), (36). The variance of a dot product is
-    :math:`(\|x\|^2\|y\|^2 + (x^Ty)^2)/q`, whatever the rows. It costs a dense product, n d q;
-    the d×q matrix stays in memory if it fits a quarter of the memory budget. Otherwise it is
-    computed again for every block of rows, in parts of at most 4 MiB, with the same bits.
+    :math:`(\|x\|^2\|y\|^2 + (x^Ty)^2)/q` for any rows. It takes n d q operations. The d×q matrix
+    stays in memory if it fits a quarter of the memory budget. Otherwise it is computed again for
+    every block of rows, in parts of at most 4 MiB, with the same bits.
 
     Parameters
     ----------
@@ -41,8 +41,6 @@ class Gaussian(RandomMap):
     >>> from mercer.sketches import Gaussian
     >>> X = np.random.default_rng(0).random((50, 5000))
     >>> Y = Gaussian(1000).fit_transform(X)
-    >>> Y.shape
-    (50, 1000)
     >>> float(np.abs(Y @ Y.T / (X @ X.T) - 1).mean()) < 0.1
     True
     """
@@ -67,11 +65,11 @@ class GaussianMatrix(SketchMatrix):
 class Hadamard(RandomMap):
     r"""Subsampled randomised Hadamard transform :math:`f(x) = \frac{1}{\sqrt q} R H D x`.
 
-    D flips signs at random, H is Hadamard's matrix of the p = 2^m ≥ d columns that zeros fill
-    up, with entries ±1, and R takes q coordinates without replacement: Ailon & Chazelle (2009),
-    Tropp (2011). Dot products are unbiased. Of dense rows it costs n p log p whatever q is; of
-    sparse ones at most their entries times q. A large single feature is spread over all
-    coordinates, as by a Gaussian matrix.
+    D flips signs at random, H is Hadamard's matrix of size p = 2^m ≥ d with entries ±1, for rows
+    padded with zeros, and R samples q coordinates without replacement: Ailon & Chazelle (2009),
+    Tropp (2011). Dot products are unbiased. It takes n p log p operations for dense rows, and at
+    most q per entry for sparse rows. A single large feature is spread over all coordinates, as by
+    a Gaussian matrix.
 
     Parameters
     ----------
@@ -99,15 +97,7 @@ class Hadamard(RandomMap):
 
 
 class HadamardMatrix(SketchMatrix):
-    """Signs of the columns, and the coordinates that are kept.
-
-    Parameters
-    ----------
-    up : ndarray of bool of shape (d,)
-        Which columns keep their sign.
-    sample : ndarray of int of shape (q,)
-        The coordinates, in order.
-    """
+    """Which of the d columns keep their sign, and the q sampled coordinates, in order."""
 
     def __init__(self, up: npt.NDArray[np.bool_], sample: npt.NDArray[np.int64]) -> None:
         super().__init__(len(up), len(sample))
@@ -176,11 +166,11 @@ def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
     From the lemma of Johnson & Lindenstrauss as Dasgupta & Gupta (2003) prove it: a squared
     length is off by more than a share ε with probability below
     :math:`2\exp(-q(\epsilon^2/4-\epsilon^3/6))`; dot products follow from the lengths of
-    :math:`x/\|x\| \pm y/\|y\|`, and n² such lengths are asked for. It holds whatever the rows
-    and whatever d, so it is large; the error measured by `mercer.metrics.dot_product_error` is
-    usually far smaller. For SparseSign, Hadamard and Hashing it is a guide, not a bound: their
-    dot products have about the same variance, but rows of few large features can do worse, by
-    Hashing above all.
+    :math:`x/\|x\| \pm y/\|y\|`, and there are n² such lengths. It holds for any rows and any d,
+    so it is large; the error measured by `mercer.metrics.dot_product_error` is usually far
+    smaller. For SparseSign, Hadamard and Hashing it is a guide, not a bound: their dot products
+    have about the same variance, but rows with few large features can have larger errors,
+    especially with Hashing.
 
     Parameters
     ----------

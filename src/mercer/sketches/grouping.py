@@ -30,9 +30,10 @@ class FeatureGrouping(SketchMap):
               \quad \|D\|_F^2 = A^2 + B^2 - 2C^2,
 
     where A, B and C are the entries aa, bb and ab of the scatter; Marukatat (2022), (30) and
-    (35) has the larger norm. Two features merge well if they are correlated, with either sign,
-    and their variances match. Groups are merged greedily, the smallest increase of the sum of
-    norms first, each member taken against what stands for it now. It needs the d×d scatter.
+    (35) uses the larger norm. Two features merge well if they are correlated, with either sign,
+    and have similar variances. Groups are merged greedily, the smallest increase of the sum of
+    norms first, with the norm of each member to the feature that replaces it. Needs the d×d
+    scatter.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ class FeatureGrouping(SketchMap):
         self.q, self.bound, self.center = q, bound, center
 
     def check(self) -> None:
-        sized = self.q is not None or self.bound is not None
-        require(self, "q", sized, "a number of groups if there is no bound")
+        valid = self.q is not None or self.bound is not None
+        require(self, "q", valid, "a number of groups if there is no bound")
         if self.q is not None:
             check_whole(self, "q")
         if self.bound is not None:
@@ -92,17 +93,18 @@ class FeatureGrouping(SketchMap):
         if not np.isfinite(C).all():
             i, j = np.argwhere(~np.isfinite(C))[0]
             raise ValueError(f"C has {C[i, j]} in row {i}, column {j}. Pass finite numbers.")
-        few = 1e-8 * np.abs(C).max(initial=0.0)
-        if np.abs(C - C.T).max(initial=0.0) > few:
+        tolerance = 1e-8 * np.abs(C).max(initial=0.0)
+        if np.abs(C - C.T).max(initial=0.0) > tolerance:
             raise ValueError("C is not symmetric. Pass (C + C.T) / 2.")
-        own = np.diag(C)
-        roots = np.sqrt(np.maximum(own, 0.0))
-        wrong = np.argwhere((np.abs(C) > np.outer(roots, roots) + few) | (own < -few))
+        diag = np.diag(C)
+        roots = np.sqrt(np.maximum(diag, 0.0))
+        most = np.outer(roots, roots) + tolerance
+        wrong = np.argwhere((np.abs(C) > most) | (diag < -tolerance))
         if len(wrong):
             i, j = wrong[0]
             raise ValueError(
                 f"C is not positive semi-definite: the entry {C[i, j]:g} in row {i}, column {j} is "
-                f"too large for {own[i]:g} and {own[j]:g} on the diagonal."
+                f"too large for {diag[i]:g} and {diag[j]:g} on the diagonal."
             )
         self.matrix_ = self._learn(C)
         self.n_features_in_ = len(C)
@@ -202,14 +204,14 @@ def _merge(norms: Matrix, fewest: int, most: float) -> tuple[Groups, float]:
 
 def _norms(C: Matrix) -> Matrix:
     """Return ‖D‖₂ of replacing one feature by another, for all pairs."""
-    # Entries are squared: in their own units they might overflow, or vanish.
+    # Scaled, because the squares of entries might overflow or underflow.
     unit = float(np.abs(C).max(initial=0.0)) or 1.0
-    own = np.diag(C) / unit
+    diag = np.diag(C) / unit
     norms = np.empty_like(C)
     for i, row in enumerate(C):
         row = row / unit
-        difference = own[i] - own
+        difference = diag[i] - diag
         # (A+B)² − 4C² as a sum of terms that only rounding makes negative.
-        root = np.sqrt(difference**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
+        root = np.sqrt(difference**2 + 4.0 * np.maximum(diag[i] * diag - row**2, 0.0))
         norms[i] = unit * ((np.abs(difference) + root) / 2)
     return norms

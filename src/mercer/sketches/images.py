@@ -46,9 +46,9 @@ class ImageMap(SketchMap):
 class Resize(ImageMap):
     r"""Images resized by area: every new pixel is the mean of the old ones under it.
 
-    Times :math:`\sqrt{d/q}`, without which eigenvalues come out too small by d/q: Marukatat
-    (2022), Algorithm 3, corrected. Pixels on a border count by the part that is covered. Dot
-    products of images that are constant are exact, of smooth ones nearly so.
+    Multiplied by :math:`\sqrt{d/q}`, without which eigenvalues are too small by d/q: Marukatat
+    (2022), Algorithm 3, corrected. Pixels on a border are weighted by the area covered. Dot
+    products are exact for constant images, and nearly exact for smooth ones.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class PixelGrouping(ImageMap):
     r"""Neighbouring pixels replaced by one: blocks of an image become its pixels.
 
     A block of m pixels becomes :math:`\sqrt m` times its mean, or its top-left pixel:
-    :math:`\sqrt{d/q}` for blocks of equal size; smaller ones at the right and at the bottom
-    count for less. Marukatat (2022), §4.2 and Fig. 5c, with the factor. Dot products of images
-    that are constant on the blocks are exact.
+    :math:`\sqrt{d/q}` for blocks of equal size, less for smaller ones at the right and at the
+    bottom. Marukatat (2022), §4.2 and Fig. 5c, with the factor. Dot products of images that are
+    constant on the blocks are exact.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class PixelGrouping(ImageMap):
     block : int or (int, int)
         Height and width of a block.
     by : {"mean", "corner"}
-        What stands for a block: the mean of its pixels, or the one at the top left.
+        The value of a block: the mean of its pixels, or its top-left pixel.
     channels : {"last", "first"}
         Whether a row holds the colors of a pixel side by side, or one image per color.
 
@@ -123,8 +123,8 @@ class PixelGrouping(ImageMap):
 
     def check(self) -> None:
         super().check()
-        fine = _sizes(self.block, (2,)) or _sizes((self.block,), (1,))
-        require(self, "block", fine, "a whole number, 1 or more, or (height, width)")
+        valid = _sizes(self.block, (2,)) or _sizes((self.block,), (1,))
+        require(self, "block", valid, "a whole number, 1 or more, or (height, width)")
         require(self, "by", self.by in ("mean", "corner"), 'one of "mean" and "corner"')
 
     def axes(self, height: int, width: int) -> Any:

@@ -84,7 +84,7 @@ class SketchMatrix(ABC):
         """Return the rows of a source through the map, computed when they are read."""
         self._check_columns(source.shape)
 
-        def mapped(block: Block) -> Array:
+        def transform(block: Block) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self.apply(block.rows)
             if self.drops or not is_finite(rows):
@@ -95,7 +95,7 @@ class SketchMatrix(ABC):
             return rows
 
         extra, part = self.row_bytes(source), self.step * self.q * 8
-        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=part)
+        return source.map(transform, self.q, extra_bytes=extra, part_bytes=part)
 
     def _check_columns(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != self.d:

@@ -113,8 +113,8 @@ class Hashing(RandomMap):
     r"""Feature hashing: every hash sends a feature to one bucket, with a random sign.
 
     :math:`f(x)_j = \frac{1}{\sqrt l} \sum_{i: h(i)=j} s(i) x_i` for each of l hashes, one after
-    the other: Weinberger et al. (2009), Marukatat (2022), (40) and (46). It costs n d l, and of
-    sparse rows their entries times l. With signs, dot products are unbiased, with variance
+    the other: Weinberger et al. (2009), Marukatat (2022), (40) and (46). It takes l operations
+    per entry of the rows. With signs, dot products are unbiased, with variance
     :math:`(\|x\|^2\|y\|^2 + (x^Ty)^2 - 2\sum_i x_i^2 y_i^2)/q`.
 
     Parameters
@@ -123,14 +123,14 @@ class Hashing(RandomMap):
         Number of columns of the result, all hashes together; each has q // l buckets, and the
         first q mod l of them one more.
     hashes : int
-        Number of hashes, l. More of them make it surer that two large features do not share
-        all their buckets, at no change of the variance.
+        Number of hashes, l. With more hashes, two large features are less likely to share all
+        their buckets; the variance does not change.
     signed : bool
-        False: no signs, the hash kernel of Shi et al. (2009). It is biased: dot products come
-        out too large by about :math:`(l/q) \sum_i x_i \sum_j y_j`.
+        False: no signs, the hash kernel of Shi et al. (2009). It is biased: dot products are
+        too large by about :math:`(l/q) \sum_i x_i \sum_j y_j`.
     scaling : {"unbiased", "paper"}
-        "paper" divides by l, as (46) prints, where :math:`\sqrt l` is right: all dot products
-        are then l times too small. For comparison.
+        "paper" divides by l, as printed in (46), instead of :math:`\sqrt l`: all dot products
+        are then l times too small. For comparison only.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed; None draws a different map every time.
     identity : bool
@@ -191,9 +191,9 @@ class HashingMatrix(SparseMatrix):
 class SparseSign(RandomMap):
     r"""Sparse signs: every feature goes to s places of q, times :math:`\pm 1/\sqrt s`.
 
-    Kane & Nelson (2014). It costs n d s, or the entries of sparse rows times s, and keeps dot
-    products as a Gaussian matrix does for far fewer numbers: s = 8 serves in practice (Tropp et
-    al. 2019). Unlike several hashes, the places are distinct among all q columns.
+    Kane & Nelson (2014). It takes s operations per entry of the rows, and keeps dot products as
+    well as a Gaussian matrix: s = 8 suffices in practice (Tropp et al. 2019). Unlike the buckets
+    of several hashes, the places are distinct among all q columns.
 
     Parameters
     ----------
