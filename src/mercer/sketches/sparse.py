@@ -25,34 +25,17 @@ _SCALINGS = ("unbiased", "paper")
 
 
 class SparseMatrix(SketchMatrix):
-    """A matrix with about `each` entries in a row; sums are in float64.
+    """A sparse matrix; sums are in float64.
 
     Dense rows, sparse rows and any block of them give the same bits.
     """
 
-    def __init__(self, d: int, q: int, each: int) -> None:
-        super().__init__(d, q)
-        self.each = each
-        self._csr: sp.csr_array | None = None
-
     @abstractmethod
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        """Return `count` rows of the matrix, from row 1024 times `number` on."""
+    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
+        """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
 
     def row_bytes(self, source: Source) -> int:
         return self.q * 8  # the sums; for arrays on a device, a product
-
-    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
-        starts = range(0, self.d, _ROWS)
-        parts = (self.draw(i, min(_ROWS, self.d - first)) for i, first in enumerate(starts))
-        nbytes = self.d * (self.each * _ENTRY_BYTES + _ROW_BYTES)
-        if nbytes > get_config().budget // 4:
-            yield from zip(starts, parts, strict=True)
-            return
-        if self._csr is None:  # two threads may both compute it: they get the same
-            self._csr = sp.vstack(list(parts), format="csr")
-        yield 0, self._csr
 
     def block(self, first: int, stop: int) -> Matrix:
         blocks = [
@@ -81,32 +64,49 @@ class SparseMatrix(SketchMatrix):
             scatter_sparse(csr, at, ends, (part.indptr, part.indices, part.data), out)
         return out.astype(rows.dtype, copy=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_csr": None}
-
 
 class FixedMatrix(SparseMatrix):
-    """A sparse d×q matrix that is given."""
+    """A sparse d×q matrix that is known."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
-        d, q = map(int, self.matrix.shape)
-        super().__init__(d, q, each=0)
+        super().__init__(*map(int, self.matrix.shape))
         self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
-
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        raise NotImplementedError  # the matrix is whole
 
     def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
         yield 0, self.matrix
 
 
-def _from_places(places: npt.NDArray[Any], values: Any, q: int) -> sp.csr_array:
-    """Return the matrix with `values` in the columns `places` of each row."""
-    n, each = places.shape
-    data = np.broadcast_to(values, places.shape).ravel()
-    indptr = np.arange(n + 1, dtype=np.int32) * each
-    return sp.csr_array((data, places.astype(np.int32).ravel(), indptr), (n, q))
+class RandomSparseMatrix(SparseMatrix):
+    """A random matrix with `each` entries in every row."""
+
+    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
+        super().__init__(d, q)
+        self.each, self.seed = each, seed
+        self._csr: sp.csr_array | None = None
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
+        """Return the columns and the values of the entries of n rows, of shape (n, each)."""
+
+    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
+        def part(first: int) -> sp.csr_array:
+            n = min(_ROWS, self.d - first)
+            columns, values = self.draw(stream(self.seed, first // _ROWS), n)
+            data = np.broadcast_to(values, columns.shape).ravel()
+            indptr = np.arange(n + 1, dtype=np.int32) * self.each
+            return sp.csr_array((data, columns.astype(np.int32).ravel(), indptr), (n, self.q))
+
+        starts = range(0, self.d, _ROWS)
+        if self.d * (self.each * _ENTRY_BYTES + _ROW_BYTES) > get_config().budget // 4:
+            yield from ((first, part(first)) for first in starts)
+            return
+        if self._csr is None:  # two threads may both compute it: they get the same
+            self._csr = sp.vstack([part(first) for first in starts], format="csr")
+        yield 0, self._csr
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_csr": None}
 
 
 class Hashing(RandomMap):
@@ -172,20 +172,19 @@ class Hashing(RandomMap):
         return HashingMatrix(d, int(self.q), hashes, signed=self.signed, scale=scale, seed=seed)
 
 
-class HashingMatrix(SparseMatrix):
+class HashingMatrix(RandomSparseMatrix):
     """One entry in every row for each hash: its bucket, with a sign."""
 
     def __init__(self, d: int, q: int, each: int, *, signed: bool, scale: float, seed: int) -> None:
-        super().__init__(d, q, each)
-        self.signed, self.scale, self.seed = signed, scale, seed
+        super().__init__(d, q, each, seed)
+        self.signed, self.scale = signed, scale
 
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        rng = stream(self.seed, number)
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
         edges = np.arange(self.each + 1) * (self.q // self.each)
         edges += np.minimum(np.arange(self.each + 1), self.q % self.each)
-        places = rng.integers(edges[:-1], edges[1:], size=(count, self.each))
-        signs = rng.integers(2, size=places.shape) if self.signed else 1.0
-        return _from_places(places, self.scale * (2.0 * signs - 1.0), self.q)
+        columns = rng.integers(edges[:-1], edges[1:], size=(n, self.each))
+        signs = rng.integers(2, size=columns.shape) if self.signed else 1.0
+        return columns, self.scale * (2.0 * signs - 1.0)
 
 
 class SparseSign(RandomMap):
@@ -231,26 +230,14 @@ class SparseSign(RandomMap):
         return SignMatrix(d, int(self.q), int(self.nonzeros), seed)
 
 
-class SignMatrix(SparseMatrix):
-    """Random signs in random places of every row."""
+class SignMatrix(RandomSparseMatrix):
+    """Random signs in distinct random columns of every row."""
 
-    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
-        super().__init__(d, q, each)
-        self.seed = seed
-
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        rng = stream(self.seed, number)
-        places = _distinct(rng, count, self.each, self.q)
-        signs = 2.0 * rng.integers(2, size=places.shape) - 1.0
-        return _from_places(places, signs / self.each**0.5, self.q)
-
-
-def _distinct(rng: np.random.Generator, n: int, each: int, q: int) -> npt.NDArray[np.int64]:
-    """Return n rows of `each` distinct numbers below q, all such sets as likely (Floyd)."""
-    places = np.empty((n, each), np.int64)
-    for k in range(each):
-        last = q - each + k
-        new = rng.integers(last + 1, size=n)
-        repeated = (places[:, :k] == new[:, None]).any(axis=1)
-        places[:, k] = np.where(repeated, last, new)
-    return places
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
+        columns = np.empty((n, self.each), np.int64)
+        for k in range(self.each):  # all sets of columns are as likely (Floyd)
+            last = self.q - self.each + k
+            new = rng.integers(last + 1, size=n)
+            repeated = (columns[:, :k] == new[:, None]).any(axis=1)
+            columns[:, k] = np.where(repeated, last, new)
+        return columns, (2.0 * rng.integers(2, size=columns.shape) - 1.0) / self.each**0.5
