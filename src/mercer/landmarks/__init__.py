@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.landmarks.base import Landmarks
+from mercer.landmarks.base import Given, Landmarks, Uniform
 from mercer.landmarks.cholesky import PivotedCholesky, RPCholesky
-from mercer.landmarks.given import Given
-from mercer.landmarks.kernel_kmeans import KernelKMeans
-from mercer.landmarks.kmeans import KMeans
-from mercer.landmarks.sampling import ColumnNorm, Diagonal, Leverage, Uniform
+from mercer.landmarks.kmeans import KernelKMeans, KMeans
+from mercer.landmarks.sampling import ColumnNorm, Diagonal, Leverage
 from mercer.landmarks.search import Backward, Forward, ForwardBackward, Ransac
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a landmark rule is, and how rules draw rows."""
+"""What a landmark rule is, how rules draw rows, and the two simplest: uniform and given."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Vector
+from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.checks import check_whole
 from mercer.config import format_bytes, get_config
-from mercer.data import StringSource
+from mercer.data import StringSource, as_source
 from mercer.linalg.span import Basis
 from mercer.messages import format_parameter
 from mercer.params import Params
@@ -21,17 +21,7 @@ Rows = Any
 
 
 class SelectionCost(NamedTuple):
-    """Cost of choosing m landmarks among n rows of d columns, for the plan.
-
-    Attributes
-    ----------
-    passes : int
-        Passes over the rows; the fewest if their number depends on the data.
-    work : float
-        Floating-point operations.
-    memory : float
-        Bytes.
-    """
+    """Cost of choosing landmarks: passes over the rows (the fewest), operations, bytes."""
 
     passes: int = 0
     work: float = 0.0
@@ -74,35 +64,134 @@ class Landmarks(Params, ABC):
     def check(self, problem: KernelProblem) -> None:
         """Refuse rows that the rule does not accept."""
         strings = isinstance(problem.source, StringSource)
-        if self.takes == "anything" or not (strings or problem.kernel is None):
-            return
-        rows = "strings" if strings else "a precomputed kernel matrix"
-        raise ValueError(
-            f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for any "
-            f"kind of rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
-        )
+        if self.takes == "vectors" and (strings or problem.kernel is None):
+            rows = "strings" if strings else "a precomputed kernel matrix"
+            raise ValueError(
+                f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for "
+                f"any rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
+            )
+
+
+class Uniform(Landmarks):
+    """Rows drawn with equal probability, or in proportion to their weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.Uniform())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
+    (30, 4)
+    """
+
+    name = "uniform"
+
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        source = problem.source
+        if source.weights is not None:
+            return sample_basis(problem, source.weights, m)
+        # No array of n numbers: there may be more rows than memory.
+        rows = np.sort(problem.rng.choice(source.shape[0], m, replace=False, shuffle=False))
+        points = None if problem.kernel is None else source.take(rows)
+        return Basis(points, rows, np.full(m, source.shape[0] / m))
+
+
+class Given(Landmarks):
+    """Points, or indices of rows, that the user passes.
+
+    Parameters
+    ----------
+    points : array-like of shape (m, d), list of str, or array-like of int of shape (m,)
+        The points, which need not be rows; or the indices of rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(select=landmarks.Given(range(0, 150, 5)))
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
+    (30, 4)
+    """
+
+    name = "given"
+
+    def __init__(self, points: Any) -> None:
+        self.points = points
+
+    def __len__(self) -> int:
+        shape = getattr(self.points, "shape", None)
+        return len(self.points) if shape is None else int(shape[0])
+
+    def select(self, problem: KernelProblem, m: int | None = None) -> Basis:
+        rows, weights, counts = self._rows(problem.source.shape[0]), problem.source.weights, None
+        if rows is None:
+            basis = Basis(self._points(problem))
+        else:
+            # Each represents a share of all rows, in proportion to its weight.
+            if weights is not None and weights[rows].sum() > 0:
+                counts = np.asarray(weights[rows] * (weights.sum() / weights[rows].sum()))
+            basis = row_basis(problem, rows, counts)
+        if m is not None and len(basis) != m:
+            raise ValueError(f"n_basis={m}, but {len(basis)} points were given. Leave n_basis out.")
+        return basis
+
+    def _rows(self, n: int) -> Any:
+        """Return the indices of rows; None if the points themselves are passed."""
+        if isinstance(self.points, list) and any(isinstance(x, str) for x in self.points):
+            return None
+        if is_foreign(self.points) or hasattr(self.points, "tocsr"):
+            return None
+        rows = np.asarray(self.points)
+        if rows.ndim == 1 and rows.dtype.kind == "b":
+            raise ValueError(
+                "landmarks must be indices of rows or points, and a boolean mask was given. Pass "
+                "np.flatnonzero(mask)."
+            )
+        if rows.ndim != 1 or rows.dtype.kind not in "iu":
+            return None
+        bad = rows[(rows < 0) | (rows >= n)]
+        if len(bad):
+            raise ValueError(f"row {bad[0]} was given as a landmark, and X has {n} rows.")
+        return rows
+
+    def _points(self, problem: KernelProblem) -> Any:
+        source, points = problem.source, as_source(self.points)
+        if problem.kernel is None:
+            raise ValueError(
+                "the rows of a precomputed kernel matrix are unknown, so points cannot be compared "
+                "with them. Pass indices of rows."
+            )
+        if isinstance(source, StringSource) != isinstance(points, StringSource):
+            raise ValueError("the landmarks given and the rows must both be numbers, or strings.")
+        if points.shape[1:] != source.shape[1:]:
+            raise ValueError(
+                f"the landmarks given have {points.shape[1]} columns, and X has {source.shape[1]}."
+            )
+        rows = points.whole()
+        if isinstance(rows, list) or hasattr(rows, "tocsr"):
+            return rows
+        if not bool(np.isfinite(to_numpy(rows)).all()):
+            raise ValueError("the landmarks given contain NaN or infinity. Remove those points.")
+        rows = cast(rows, source.dtype)
+        if namespace(rows) is not namespace(source.reference):
+            rows = like(to_numpy(rows), source.reference, source.dtype)
+        return rows if problem.shift is None else rows - like(problem.shift, rows, source.dtype)
 
 
 class CandidateLandmarks(Landmarks):
-    """A rule that chooses among candidates: rows drawn with equal probability.
-
-    Attributes
-    ----------
-    candidates : int or None
-        Number of candidates. None: a default that fits a quarter of the memory budget.
-    fewest, per_landmark : int
-        That default: at least so many, and so many for every landmark.
-    """
+    """A rule that chooses among candidates: rows drawn with equal probability."""
 
     candidates: int | None
+    """Number of candidates; None: a default that fits a quarter of the memory budget."""
     fewest, per_landmark = 2000, 2
+    """That default: at least so many, and so many for every landmark."""
 
     def n_candidates(self, n: int, m: int) -> int:
         """Return the number of candidates for m landmarks among n rows."""
         if self.candidates is not None:
             return min(n, max(m, int(self.candidates)))
-        default = max(self.fewest, self.per_landmark * m)
-        return min(n, max(m, min(default, self._most_candidates(n, get_config().budget // 4))))
+        fitting = self._most_candidates(n, get_config().budget // 4)
+        return min(n, max(m, min(max(self.fewest, self.per_landmark * m), fitting)))
 
     def _most_candidates(self, n: int, nbytes: int) -> int:
         """Return the number of candidates whose kernel with n rows fits so many bytes."""
@@ -117,14 +206,18 @@ class CandidateLandmarks(Landmarks):
 def row_basis(problem: KernelProblem, rows: Rows, counts: Vector | None = None) -> Basis:
     """Return the basis of these rows."""
     rows = np.asarray(rows, dtype=np.intp)
-    points = None if problem.kernel is None else problem.source.take(rows)
-    return Basis(points, rows, counts)
+    return Basis(None if problem.kernel is None else problem.source.take(rows), rows, counts)
+
+
+def row_weights(problem: KernelProblem) -> Vector:
+    """Return the weight of every row: 1 if none were passed."""
+    weights = problem.source.weights
+    return np.ones(problem.source.shape[0]) if weights is None else weights
 
 
 def weighted_row_indices(problem: KernelProblem) -> np.ndarray[Any, Any]:
     """Return the rows of positive weight."""
-    weights = problem.source.weights
-    return np.arange(problem.source.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    return np.flatnonzero(row_weights(problem) > 0)
 
 
 def draw_rows(problem: KernelProblem, size: int) -> np.ndarray[Any, Any]:
@@ -139,8 +232,7 @@ def sample_basis(problem: KernelProblem, sizes: Vector, m: int) -> Basis:
     A row drawn with probability p counts as 1/p rows (Horvitz & Thompson 1952).
     """
     rows, probability = systematic_sample(problem.rng, sizes, m)
-    weights = problem.source.weights
-    return row_basis(problem, rows, (1.0 if weights is None else weights[rows]) / probability)
+    return row_basis(problem, rows, row_weights(problem)[rows] / probability)
 
 
 def systematic_sample(
@@ -154,8 +246,8 @@ def systematic_sample(
     n, probability = len(sizes), inclusion_probabilities(sizes, m)
     order = rng.permutation(n)
     ends = np.cumsum(probability[order])
-    drawn = np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)
-    rows = np.sort(order[drawn])
+    positions = np.searchsorted(ends, rng.random() + np.arange(m), side="right").clip(max=n - 1)
+    rows = np.sort(order[positions])
     return rows, probability[rows]
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_whole, is_real, require
 from mercer.data import Block
-from mercer.landmarks.base import Landmarks, Rows, SelectionCost, require_memory, row_basis
+from mercer.landmarks.base import (
+    Landmarks,
+    Rows,
+    SelectionCost,
+    require_memory,
+    row_basis,
+    row_weights,
+)
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
@@ -24,28 +29,20 @@ _ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
 
 class PartialCholesky:
-    """G with K ≈ GGᵀ, built column by column.
+    """G with K ≈ GGᵀ, built column by column; the rows of the pivots are lower triangular.
 
-    Attributes
-    ----------
-    G : ndarray of shape (n, m)
-        The factor; columns from `size` on are not computed yet.
-    residual_diag : ndarray of shape (n,)
-        Diagonal of K − GGᵀ: squared distance of each row from the span of the pivots.
-    threshold : ndarray of shape (n,)
-        The residual above which a row may become a pivot; infinite for rows that may not.
-    pivots : list of int
-        The pivots. Their rows of G are lower triangular.
+    `residual_diag` is the diagonal of K − GGᵀ, the squared distance of each row from the span of
+    the pivots. A row whose residual is above its `threshold` may become a pivot.
     """
 
     def __init__(self, problem: KernelProblem, m: int, candidates: Rows = None) -> None:
-        n, weights = problem.source.shape[0], problem.source.weights
+        n = problem.source.shape[0]
         require_memory(cholesky_bytes(n, m), f"the Cholesky factor of {n} rows and {m} pivots")
         self.columns = KernelColumns(problem)
         self.G: Matrix = np.empty((m, n)).T  # column-major
         self.residual_diag: Vector = self.columns.diag.copy()
         self.pivots: list[int] = []
-        allowed = np.ones(n, bool) if weights is None else weights > 0
+        allowed = row_weights(problem) > 0
         if candidates is not None:
             allowed &= np.isin(np.arange(n), candidates)
         rounding = _ROUNDING[problem.source.dtype] * self.residual_diag
@@ -79,13 +76,6 @@ class PartialCholesky:
         source.map(subtract, width, np.float64, extra_bytes=16 * width).collect(out, "pivots")
         return out
 
-    def residual_submatrix(self, rows: Rows) -> Matrix:
-        """Return rows and columns of K − GGᵀ."""
-        part = self.G[rows, : self.size]
-        E = self.columns.submatrix(rows) - part @ part.T
-        np.fill_diagonal(E, self.residual_diag[rows])
-        return E
-
     def append(self, pivots: Rows, columns: Matrix) -> None:
         """Append columns of G and their pivots."""
         new = slice(self.size, self.size + len(pivots))
@@ -118,23 +108,20 @@ class PivotedCholesky(CholeskyLandmarks):
 
     Returns fewer than m landmarks if those span all rows, to rounding or to `tol`.
 
+    Source: S. Fine & K. Scheinberg, Efficient SVM training using low-rank kernel representations,
+    JMLR 2 (2001). V. Franc & V. Hlaváč, Greedy algorithm for a training set reduction in the kernel
+    methods, CAIP (2003). Washizawa (2012), §5.5.
+
     Parameters
     ----------
     tol : float
         Stop when tr(K − GGᵀ) is at most this share of tr K.
 
-    References
-    ----------
-    S. Fine & K. Scheinberg, Efficient SVM training using low-rank kernel representations, JMLR 2
-    (2001). V. Franc & V. Hlaváč, Greedy algorithm for a training set reduction in the kernel
-    methods, CAIP (2003). Washizawa (2012), §5.5.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.PivotedCholesky())
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.PivotedCholesky())
     >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
@@ -158,39 +145,26 @@ def pivoted_cholesky(
     A pass computes the columns of the rows with the largest residuals. They become pivots as long
     as no other row has a larger one: the pivots are those of one pass for each.
     """
-    factor = PartialCholesky(problem, m, candidates)
-    weights, diag = problem.source.weights, factor.columns.diag
-    target = tol * float(diag.sum() if weights is None else weights @ diag)
-    width = _FIRST
+    factor, weights = PartialCholesky(problem, m, candidates), row_weights(problem)
+    target = tol * float(weights @ factor.columns.diag)
+    start, columns, place = 0, np.empty((0, 0)), dict[int, int]()
     while factor.room:
-        eligible = factor.eligible
-        ahead = np.argsort(-eligible, kind="stable")[: min(width, factor.room)]
-        ahead = ahead[eligible[ahead] > 0]
-        added = _append_largest(factor, ahead, target) if len(ahead) else 0
-        if not added:
-            break
-        width = min(MAX_COLUMNS, max(_FIRST, 2 * added))
-    factor.G = factor.G[:, : factor.size]
-    return factor
-
-
-def _append_largest(factor: PartialCholesky, ahead: Any, target: float) -> int:
-    """Append pivots as long as the row of the largest residual is `ahead`; return how many."""
-    start, weights = factor.size, factor.columns.source.weights
-    columns, place = factor.residual(ahead), {int(row): i for i, row in enumerate(ahead)}
-    while factor.room:
-        diag, eligible = factor.residual_diag, factor.eligible
-        trace = float(diag.sum() if weights is None else weights @ diag)
+        residual, eligible = factor.residual_diag, factor.eligible
         pivot = int(np.argmax(eligible))
-        if trace <= target or eligible[pivot] <= 0 or pivot not in place:
+        if eligible[pivot] <= 0 or float(weights @ residual) <= target:
             break
-        before = factor.G[:, start : factor.size]
-        column = columns[:, place[pivot]] - before @ before[pivot]
-        root = np.sqrt(diag[pivot])
-        column /= root
+        if pivot not in place:
+            width = min(MAX_COLUMNS, max(_FIRST, 2 * (factor.size - start)), factor.room)
+            ahead = np.argsort(-eligible, kind="stable")[:width]
+            ahead = ahead[eligible[ahead] > 0]
+            start, columns = factor.size, factor.residual(ahead)
+            place = {int(row): i for i, row in enumerate(ahead)}
+        before, root = factor.G[:, start : factor.size], np.sqrt(residual[pivot])
+        column = (columns[:, place[pivot]] - before @ before[pivot]) / root
         column[pivot] = root
         factor.append([pivot], column[:, None])
-    return factor.size - start
+    factor.G = factor.G[:, : factor.size]
+    return factor
 
 
 class RPCholesky(CholeskyLandmarks):
@@ -204,24 +178,21 @@ class RPCholesky(CholeskyLandmarks):
 
     Returns fewer than m landmarks if those span all rows, to rounding.
 
+    Source: Y. Chen, E. N. Epperly, J. A. Tropp & R. J. Webber, Randomly pivoted Cholesky, Comm.
+    Pure Appl. Math. 78 (2025). E. N. Epperly, J. A. Tropp & R. J. Webber, Embrace rejection: kernel
+    matrix approximation by accelerated randomly pivoted Cholesky (2024), Alg. 2.
+
     Parameters
     ----------
     block : int or None
         Rows proposed at a time. None: twice the number accepted before, at most 128.
 
-    References
-    ----------
-    Y. Chen, E. N. Epperly, J. A. Tropp & R. J. Webber, Randomly pivoted Cholesky, Comm. Pure
-    Appl. Math. 78 (2025). E. N. Epperly, J. A. Tropp & R. J. Webber, Embrace rejection: kernel
-    matrix approximation by accelerated randomly pivoted Cholesky (2024), Alg. 2.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.RPCholesky())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.RPCholesky())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
@@ -234,9 +205,9 @@ class RPCholesky(CholeskyLandmarks):
         if self.block is not None:
             check_whole(self, "block")
         factor, size = PartialCholesky(problem, m), int(self.block or _FIRST)
-        weights = problem.source.weights
+        weights = row_weights(problem)
         while factor.room:
-            sizes = factor.eligible if weights is None else factor.eligible * weights
+            sizes = factor.eligible * weights
             if not sizes.any():
                 break
             proposed = problem.rng.choice(len(sizes), size, p=sizes / sizes.sum())
@@ -256,9 +227,11 @@ def _accept(
 
     The first is always accepted: its residual is still whole.
     """
-    E, threshold = factor.residual_submatrix(proposed), factor.threshold[proposed]
-    diag, residual = np.diag(E).copy(), np.diag(E).copy()
-    L, accepted = np.zeros_like(E), list[int]()
+    part, threshold = factor.G[proposed, : factor.size], factor.threshold[proposed]
+    E = factor.columns.submatrix(proposed) - part @ part.T
+    diag = factor.residual_diag[proposed]
+    np.fill_diagonal(E, diag)
+    residual, L, accepted = diag.copy(), np.zeros_like(E), list[int]()
     for j, level in enumerate(rng.random(len(E))):
         i = len(accepted)
         if i == factor.room or residual[j] <= max(level * diag[j], threshold[j]):

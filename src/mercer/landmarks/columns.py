@@ -24,34 +24,40 @@ class KernelColumns:
     """
 
     def __init__(self, problem: KernelProblem, dtype: Any = None) -> None:
-        self.problem, self.source, self.kernel = problem, problem.source, problem.kernel
-        self._wanted = np.dtype(problem.source.dtype if dtype is None else dtype)
-
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision in which values are computed."""
-        return self._wanted if self._wanted == np.float64 else value_dtype(self.diag, self._wanted)
+        self.source, self.kernel = problem.source, problem.kernel
+        self.dtype = np.dtype(problem.source.dtype if dtype is None else dtype)
 
     @cached_property
     def diag(self) -> Vector:
         """The diagonal, k(x, x)."""
+        kernel = self.kernel
+
+        def values(block: Block) -> Matrix:
+            if kernel is None:
+                i = np.arange(block.length)
+                return to_numpy(block.rows)[i, block.start + i][:, None]
+            rows = Points(cast_rows(block.rows, np.float64), block.start)
+            return to_numpy(kernel.on_diagonal(rows))[:, None]
+
         out = np.empty((self.source.shape[0], 1))
         with np.errstate(invalid="ignore", over="ignore"):
-            self.source.map(self._block_diag, 1, np.float64).collect(out, "kernel matrix")
+            self.source.map(values, 1, np.float64).collect(out, "kernel matrix")
         if not is_finite(out):
-            if self.problem.kernel is not None and not isinstance(self.source, StringSource):
+            if kernel is not None and not isinstance(self.source, StringSource):
                 require_finite_entries(self.source)
             raise ValueError(
-                f"{self.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
-                f"the kernel's parameters."
+                f"{kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+                f"kernel's parameters."
             )
         return out[:, 0]
 
     def between(self, rows: Rows) -> Callable[[Block], Matrix]:
         """Return the function from a block to its kernel with these rows."""
-        if self.kernel is None:
-            return lambda block: to_numpy(block.rows)[:, rows].astype(np.float64)
         kernel, source, dtype = self.kernel, self.source, self.dtype
+        if kernel is None:
+            return lambda block: to_numpy(block.rows)[:, rows].astype(np.float64)
+        if dtype != np.float64:
+            dtype = value_dtype(self.diag, dtype)
         y = Points(cast_rows(source.take(rows), dtype))
 
         def values(block: Block) -> Matrix:
@@ -73,10 +79,3 @@ class KernelColumns:
         if self.kernel is None:
             return to_numpy(points)[:, rows].astype(np.float64)
         return kernel_matrix(self.kernel, points)
-
-    def _block_diag(self, block: Block) -> Matrix:
-        if self.kernel is None:
-            i = np.arange(block.length)
-            return to_numpy(block.rows)[i, block.start + i][:, None]
-        rows = cast_rows(block.rows, np.float64)
-        return to_numpy(self.kernel.on_diagonal(Points(rows, block.start)))[:, None]

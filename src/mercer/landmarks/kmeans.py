@@ -1,9 +1,10 @@
-"""Centers of clusters of rows."""
+"""Centers of clusters of rows, in their own space and in feature space."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from math import isqrt
 from typing import Any, Self
 
 import numpy as np
@@ -13,17 +14,21 @@ from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
 from mercer.checks import check_whole
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
+from mercer.kernels.evaluate import check_magnitude
 from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import (
+    CandidateLandmarks,
     Landmarks,
     SelectionCost,
     draw_rows,
     require_enough_rows,
     require_memory,
     row_basis,
+    row_weights,
 )
-from mercer.landmarks.lloyd import lloyd, membership
+from mercer.landmarks.columns import KernelColumns
+from mercer.landmarks.lloyd import kernel_lloyd, lloyd
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 from mercer.threads import serial_blas
@@ -44,6 +49,9 @@ class KMeans(Landmarks):
     budget. The nearest rows are searched among all. Large problems start from random rows and take
     five iterations; others start from k-means++.
 
+    Source: K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
+    analysis, ICML (2008). Washizawa (2012), §4.1.4.
+
     Parameters
     ----------
     nearest : bool
@@ -52,18 +60,12 @@ class KMeans(Landmarks):
     max_iter : int or None
         Iterations of Lloyd's algorithm. None: 100, or 5 for large problems.
 
-    References
-    ----------
-    K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
-    analysis, ICML (2008). Washizawa (2012), §4.1.4.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.KMeans(nearest=False))
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.KMeans(nearest=False))
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
@@ -74,40 +76,41 @@ class KMeans(Landmarks):
         self.nearest, self.max_iter = nearest, max_iter
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
+        from sklearn.cluster import kmeans_plusplus
+
         if self.max_iter is not None:
             check_whole(self, "max_iter")
-        source = problem.source
         require_enough_rows(problem, m)
+        source = problem.source
         n, d = source.shape
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
         sample = draw_rows(problem, max(m, self._sample_size(n, row_bytes, m)))
-        weights = None if source.weights is None else source.weights[sample]
-        centers, sizes = self._cluster(_read_rows(source, sample), weights, m, problem.rng)
-        if self.nearest:
-            return replace(row_basis(problem, nearest_rows(source, centers)), sizes=sizes)
-        return Basis(like(centers, source.reference, source.dtype), sizes=sizes)
-
-    def _cluster(
-        self, rows: Any, weights: Vector | None, m: int, rng: np.random.Generator
-    ) -> tuple[Any, Vector]:
-        """Return the centers of m clusters, and the weight of each."""
-        from sklearn.cluster import kmeans_plusplus
-
-        n, d = rows.shape
-        seed = np.random.RandomState(int(rng.integers(2**31)))
-        # Distances between centered rows keep more digits.
-        mean = 0.0 if hasattr(rows, "tocsr") else rows.mean(axis=0)
-        centered: Any = rows if hasattr(rows, "tocsr") else rows - mean
-        if float(n) * d * m > _LARGE:
-            probability = None if weights is None else weights / weights.sum()
-            start = centered[seed.choice(n, m, replace=False, p=probability)]
+        weights, seed = row_weights(problem)[sample], problem.rng.integers(2**31)
+        rows: Any
+        mean: Any = 0.0
+        if source.sparse:
+            rows = scipy.sparse.csr_matrix(source.whole()[sample])
+        else:
+            nbytes = float(len(sample)) * d * source.dtype.itemsize
+            require_memory(nbytes, f"{len(sample)} rows")
+            rows = to_numpy(source.take(sample))
+            # Distances between centered rows keep more digits.
+            mean = rows.mean(axis=0)
+            rows = rows - mean
+        rng = np.random.RandomState(int(seed))
+        if float(len(sample)) * d * m > _LARGE:
+            probability = None if source.weights is None else weights / weights.sum()
+            start = rows[rng.choice(len(sample), m, replace=False, p=probability)]
         else:
             with serial_blas(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fewer different rows than landmarks
-                start, _ = kmeans_plusplus(centered, m, sample_weight=weights, random_state=seed)
+                start, _ = kmeans_plusplus(rows, m, sample_weight=weights, random_state=rng)
         start = start.toarray() if hasattr(start, "toarray") else start
-        labels, centers = lloyd(centered, weights, start, self._iterations(n, d, m))
-        return _cluster_means(rows, labels, weights, centers + mean)
+        centers, sizes = lloyd(rows, weights, start, self._iterations(len(sample), d, m))
+        centers = centers + mean
+        if self.nearest:
+            return replace(row_basis(problem, nearest_rows(source, centers)), sizes=sizes)
+        return Basis(like(centers, source.reference, source.dtype), sizes=sizes)
 
     def _iterations(self, n: int, d: int, m: int) -> int:
         return int(self.max_iter or (_FEW_ITERATIONS if float(n) * d * m > _LARGE else _ITERATIONS))
@@ -123,7 +126,69 @@ class KMeans(Landmarks):
         return SelectionCost(nearest, work, 8.0 * d * (sample + 2 * m))
 
 
-def nearest_rows(source: Source, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+class KernelKMeans(CandidateLandmarks):
+    r"""Rows nearest to the centers of k-means clusters in feature space.
+
+    Minimizes :math:`\sum_iw_i\min_j\|\Phi(x_i)-\mu_j\|^2` by Lloyd's algorithm, which needs the
+    kernel alone: :math:`\|\Phi(x)-\mu\|^2 = k(x,x) - 2\sum_is_ik(x,x_i) + \sum_{il}s_is_l
+    k(x_i,x_l)` for a center μ = Σ sᵢΦ(xᵢ). Rows may be strings or a kernel matrix. Every row is
+    taken once.
+
+    Source: M. Girolami, Mercer kernel-based clustering in feature space, IEEE Trans. Neural
+    Networks 13 (2002). Washizawa (2012), §4.1.4.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations of Lloyd's algorithm, at most.
+    candidates : int or None
+        Number of rows that are clustered, drawn with equal probability. None: 2000, or five for
+        every landmark if that is more; fewer if their kernel matrix would take more than a quarter
+        of the memory budget.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.KernelKMeans())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
+    (30, 4)
+    """
+
+    name = "kernel_kmeans"
+    per_landmark = 5
+
+    def __init__(self, max_iter: int = 20, candidates: int | None = None) -> None:
+        self.max_iter, self.candidates = max_iter, candidates
+
+    def select(self, problem: KernelProblem, m: int) -> Basis:
+        check_whole(self, "max_iter")
+        require_enough_rows(problem, m)
+        rows = self._draw_candidates(problem, m)
+        require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
+        w, K = row_weights(problem)[rows], KernelColumns(problem).submatrix(rows)
+        check_magnitude(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
+        distances, labels = kernel_lloyd(K, w, m, int(self.max_iter), problem.rng)
+        # The row nearest to each center, every row once; the nearest centers choose first.
+        nearest, free = np.zeros(m, np.intp), np.ones(len(rows), bool)
+        for cluster in np.argsort(distances.min(axis=1), kind="stable"):
+            row = int(np.argmin(np.where(free, distances[cluster], np.inf)))
+            row = row if free[row] else int(np.argmax(free))
+            free[row], nearest[cluster] = False, row
+        order = np.argsort(nearest)
+        sizes = np.asarray(np.bincount(labels, weights=w, minlength=m)[order], np.float64)
+        return replace(row_basis(problem, rows[nearest[order]]), sizes=sizes)
+
+    def _most_candidates(self, n: int, nbytes: int) -> int:
+        return isqrt(nbytes // 8)
+
+    def cost(self, n: int, d: int, m: int) -> SelectionCost:
+        p = self.n_candidates(n, m)
+        work = 2.0 * p * p * d + self.max_iter * 2.0 * p * (p + m)
+        return SelectionCost(0, work, 8.0 * p * (p + 3 * m))
+
+
+def nearest_rows(source: Source, points: Matrix) -> np.ndarray[Any, Any]:
     """Return the row nearest to each point, every row once.
 
     A row nearest to several points goes to the nearest of them; the others search again. Distances
@@ -155,10 +220,13 @@ class Nearest(Fold):
         self.row_bytes = 8 * m
 
     def add(self, block: Block) -> None:
-        free = self.free[block.start : block.stop]
+        free, unit = self.free[block.start : block.stop], np.int64(2**22)
         x = Points(cast_rows(block.rows, numpy_dtype(self.points)), block.start)
         for pair in TilePair.tiles(x, self._y):
-            distances = _round(to_numpy(pair.sqdist).astype(np.float64))
+            distances = to_numpy(pair.sqdist).astype(np.float64)
+            # Rounded to nine digits, because the last ones depend on the block size: the mean of
+            # two rows stays equally far from both.
+            distances = ((distances.view(np.int64) + unit // 2) & -unit).view(np.float64)
             distances[~free[pair.rows]] = np.inf
             rows = block.start + pair.rows.start + distances.argmin(axis=0)
             self._update(pair.columns, distances.min(axis=0), rows)
@@ -179,33 +247,3 @@ class Nearest(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.distances, self.rows = arrays["distances"], arrays["rows"]
-
-
-def _round(distances: Matrix) -> Matrix:
-    """Round distances to nine digits: the last ones depend on the block size.
-
-    The mean of two rows stays equally far from both.
-    """
-    unit = np.int64(2**22)
-    return ((distances.view(np.int64) + unit // 2) & -unit).view(np.float64)
-
-
-def _read_rows(source: Source, rows: np.ndarray[Any, Any]) -> Any:
-    """Return rows as scikit-learn takes them: writable NumPy arrays or CSR matrices."""
-    if source.sparse:
-        return scipy.sparse.csr_matrix(source.whole()[rows])
-    require_memory(float(len(rows)) * source.shape[1] * source.dtype.itemsize, f"{len(rows)} rows")
-    dense = to_numpy(source.take(rows))
-    return dense if dense.flags.writeable else dense.copy()
-
-
-def _cluster_means(
-    rows: Any, labels: Any, weights: Vector | None, centers: Any
-) -> tuple[Any, Vector]:
-    """Return the means of clusters, and their weights; the center of a cluster without rows."""
-    w = np.ones(len(labels)) if weights is None else weights
-    member = membership(labels, w.astype(rows.dtype), len(centers))
-    sums, total = member @ rows, member.sum(axis=1)[:, None]
-    sums = sums.toarray() if hasattr(sums, "toarray") else sums
-    means = np.where(total > 0, sums / np.maximum(total, np.finfo(rows.dtype).tiny), centers)
-    return means, total[:, 0].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Lloyd's algorithm, with the same clusters for any number of threads."""
+"""Lloyd's algorithm for rows and in feature space, the same for any number of threads."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ _CHUNK = 1024
 _TOL = 1e-4
 
 
-def lloyd(
-    rows: Any, weights: Vector | None, centers: Matrix, max_iter: int
-) -> tuple[Labels, Matrix]:
-    """Return the cluster of each row and the centers.
+def lloyd(rows: Any, w: Vector, centers: Matrix, max_iter: int) -> tuple[Matrix, Vector]:
+    """Return the means of clusters of weighted rows, and the weights of the clusters.
 
     Rows are a dense or a CSR matrix; products are in their precision, sums in float64.
     """
-    w = np.ones(rows.shape[0]) if weights is None else weights
-    norms = _squared_norms(rows)
-    sums = np.asarray(w @ rows.astype(np.float64)).ravel()
-    total = float(sums @ sums) / float(w.sum())
-    variance = float((w @ norms - total) / w.sum() / rows.shape[1])
-    labels = np.zeros(0)
+    if hasattr(rows, "tocsr"):
+        norms = np.asarray(rows.multiply(rows).sum(axis=1), np.float64).ravel()
+    else:
+        norms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    total = np.asarray(w @ rows.astype(np.float64)).ravel()
+    variance = float((w @ norms - total @ total / w.sum()) / w.sum() / rows.shape[1])
+    old_labels = np.zeros(0)
     with threads.serial_blas():
         for _ in range(max_iter):
-            before, old_labels = centers, labels
-            labels, distances, sums, sizes = _assign(rows, w, norms, centers)
-            means, occupied = np.array(centers), sizes > 0
-            means[occupied] = sums[occupied] / sizes[occupied, None]
-            _fill_empty(means, rows, np.where(w > 0, distances, -1.0), ~occupied)
-            centers = means.astype(rows.dtype)
-            same = np.array_equal(labels, old_labels) and occupied.all()
+            labels, distances, means, sizes = _assign(rows, w, norms, centers)
+            empty = np.flatnonzero(sizes == 0)
+            if len(empty):  # they move to the rows that are farthest from their centers
+                distances = np.where(w > 0, distances, -1.0)
+                farthest = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
+                means[empty[: farthest.shape[0]]] = _dense(farthest)
+            before, centers = centers, means.astype(rows.dtype)
+            same = np.array_equal(labels, old_labels) and not len(empty)
             if same or float(((centers - before) ** 2).sum()) <= _TOL * variance:
                 break
-        labels, *_ = _assign(rows, w, norms, centers)
-    return labels, centers
+            old_labels = labels
+        _, _, means, sizes = _assign(rows, w, norms, centers)
+    return means, sizes
 
 
 def _assign(
     rows: Any, w: Vector, norms: Vector, centers: Matrix
 ) -> tuple[Labels, Vector, Matrix, Vector]:
-    """Return each row's nearest center and squared distance; sums and weights of the clusters."""
+    """Return each row's nearest center and squared distance; means and weights of the clusters.
+
+    The mean of a cluster without rows is its center.
+    """
     n, m = rows.shape[0], len(centers)
     center_norms, transposed = (centers * centers).sum(axis=1), np.ascontiguousarray(centers.T)
 
@@ -60,8 +64,7 @@ def _assign(
         distances += center_norms
         labels = np.argmin(distances, axis=1)
         nearest = norms[chunk] + distances[np.arange(len(labels)), labels]
-        sums = membership(labels, weights, m) @ x.astype(np.float64)
-        sums = sums.toarray() if hasattr(sums, "toarray") else sums
+        sums = _dense(_membership(labels, weights, m) @ x.astype(np.float64))
         return labels, nearest, sums, np.asarray(np.bincount(labels, weights, m), np.float64)
 
     chunks = [slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
@@ -75,25 +78,57 @@ def _assign(
             sums += chunk_sums
             sizes += chunk_sizes
     labels, distances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return labels, distances, sums, sizes
+    occupied = sizes > 0
+    means = np.where(occupied[:, None], sums, centers) / np.where(occupied, sizes, 1.0)[:, None]
+    return labels, distances, means, sizes
 
 
-def membership(labels: Labels, weights: Vector, m: int) -> Any:
+def kernel_lloyd(
+    K: Matrix, w: Vector, m: int, max_iter: int, rng: np.random.Generator
+) -> tuple[Matrix, Labels]:
+    """Return squared distances of rows from m centers, of shape (m, rows), and their clusters."""
+    diag, seeds = np.diag(K), _plus_plus(K, w, m, rng)
+    distances: Matrix = diag + diag[seeds][:, None] - 2.0 * K[seeds]
+    labels = np.argmin(distances, axis=0)
+    labels[seeds] = np.arange(m)
+    for _ in range(max_iter):
+        total = np.bincount(labels, weights=w, minlength=m)
+        member = _membership(labels, w / total[labels], m)
+        cross: Matrix = member @ K
+        norms = np.asarray(member.multiply(cross).sum(axis=1))
+        distances = diag - 2.0 * cross + norms.reshape(-1, 1)
+        distances[total == 0] = np.inf
+        before, labels = labels, np.argmin(distances, axis=0)
+        empty = np.setdiff1d(np.arange(m), labels)
+        if len(empty):  # they get the rows that are farthest from their centers
+            nearest = distances[labels, np.arange(len(labels))]
+            labels[np.argsort(-nearest, kind="stable")[: len(empty)]] = empty
+        if np.array_equal(before, labels):
+            break
+    return distances, labels
+
+
+def _plus_plus(K: Matrix, w: Vector, m: int, rng: np.random.Generator) -> Labels:
+    """Draw m different rows, each by its squared distance from those before (k-means++)."""
+    diag, free, seeds = np.diag(K), w > 0, list[int]()
+    sizes = w
+    for _ in range(m):
+        sizes = np.where(free, sizes, 0.0)
+        if not sizes.any():  # all others coincide with a seed
+            sizes = free.astype(np.float64)
+        seed = int(rng.choice(len(diag), p=sizes / sizes.sum()))
+        seeds.append(seed)
+        free[seed] = False
+        distances = w * np.maximum(diag + diag[seed] - 2.0 * K[seed], 0.0)
+        sizes = distances if len(seeds) == 1 else np.minimum(sizes, distances)
+    return np.array(seeds)
+
+
+def _membership(labels: Labels, weights: Vector, m: int) -> Any:
     """Return the sparse matrix of m clusters and all rows, with a row's weight in its cluster."""
     place = (labels, np.arange(len(labels)))
     return scipy.sparse.csr_array((weights, place), (m, len(labels)))
 
 
-def _fill_empty(centers: Matrix, rows: Any, distances: Vector, empty: Labels) -> None:
-    """Move centers without rows to the rows that are farthest from theirs."""
-    clusters = np.flatnonzero(empty)
-    if len(clusters):
-        farthest = rows[np.argsort(-distances, kind="stable")[: len(clusters)]]
-        farthest = farthest.toarray() if hasattr(farthest, "toarray") else farthest
-        centers[clusters[: len(farthest)]] = farthest
-
-
-def _squared_norms(rows: Any) -> Vector:
-    if hasattr(rows, "tocsr"):
-        return np.asarray(rows.multiply(rows).sum(axis=1), np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+def _dense(rows: Any) -> Matrix:
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)

@@ -3,7 +3,7 @@ r"""The variance that a basis explains, and how one landmark more or less change
 Washizawa (2012), (33) and (40): the best r components in the span of the basis explain
 :math:`\sum_{i\le r}\xi_i`, with ξ the eigenvalues of :math:`K_y^\dagger K_{xy}^THK_{xy}`; weights
 are counts. In orthonormal coordinates of the span, suitably rotated, the scatter matrix of the rows
-is diag(ξ).
+is diag(ξ), largest first.
 
 - A new landmark borders it: a direction f orthogonal to the span, with inner products b with the
   old coordinates and c with itself, gives the roots of :math:`\lambda - c = \sum_j
@@ -48,19 +48,21 @@ def center_features(problem: KernelProblem, features: Matrix) -> Matrix:
     return features
 
 
+def descending_order(values: Vector) -> np.ndarray[Any, Any]:
+    """Return the order of finite values, largest first; values equal to rounding keep theirs.
+
+    Otherwise rounding, which depends on the block size, would decide between them.
+    """
+    order = np.argsort(-values, kind="stable")
+    steps = np.diff(values[order], prepend=values[order[:1]])
+    rank = np.cumsum(steps < -_EQUAL * np.max(np.abs(values), initial=0.0))
+    return np.asarray(order[np.lexsort((order, rank))])
+
+
 def gains(xi: Vector, b: Matrix, c: Vector, r: int | None) -> Vector:
     """Return the increase of the sum of the r largest eigenvalues by each of p directions.
 
-    Parameters
-    ----------
-    xi : ndarray of shape (q,)
-        Eigenvalues of the scatter matrix, largest first.
-    b : ndarray of shape (q, p)
-        Inner products of each direction with the eigenvectors.
-    c : ndarray of shape (p,)
-        Its inner product with itself.
-    r : int or None
-        Number of components; None: all.
+    Direction i has the inner products b[:, i] with the eigenvectors and c[i] with itself.
     """
     if r is None or len(xi) < r:
         return c
@@ -73,37 +75,18 @@ def gains(xi: Vector, b: Matrix, c: Vector, r: int | None) -> Vector:
     return total
 
 
-def descending_order(values: Vector) -> np.ndarray[Any, Any]:
-    """Return the order of finite values, largest first; values equal to rounding keep theirs.
-
-    Otherwise rounding, which depends on the block size, would decide between them.
-    """
-    order = np.argsort(-values, kind="stable")
-    steps = np.diff(values[order], prepend=values[order[:1]])
-    rank = np.cumsum(steps < -_EQUAL * np.max(np.abs(values), initial=0.0))
-    return np.asarray(order[np.lexsort((order, rank))])
-
-
 def losses(xi: Vector, u: Matrix, r: int | None) -> Vector:
     """Return the decrease of the sum of the r largest eigenvalues without each of p directions.
 
-    Parameters
-    ----------
-    xi : ndarray of shape (q,)
-        Eigenvalues of the scatter matrix, largest first.
-    u : ndarray of shape (q, p)
-        Directions: unit vectors in the coordinates of the eigenvectors.
-    r : int or None
-        Number of components; None: all.
+    The columns of u are unit vectors in the coordinates of the eigenvectors.
     """
-    squares, q = u**2, len(xi)
+    squares, (q, p) = u**2, u.shape
     if r is None or r >= q:
         return np.asarray(xi @ squares)
-    total, mirrored = np.zeros(u.shape[1]), np.ascontiguousarray(squares[::-1])
+    total, mirrored = np.zeros(p), np.ascontiguousarray(squares[::-1])
     for k in range(r):
         offsets = (xi[k] - xi)[::-1]  # mirrored: distances below ξ_k
-        gap = np.full(u.shape[1], xi[k] - xi[k + 1])
-        total += _root(offsets, mirrored, gap, 0.0, np.zeros(u.shape[1]))
+        total += _root(offsets, mirrored, np.full(p, xi[k] - xi[k + 1]), 0.0, np.zeros(p))
     return total
 
 
@@ -126,28 +109,20 @@ def _root(offsets: Vector, squares: Matrix, gap: Vector, slope: float, level: Ve
             u, du = slope * mu - terms[:above].sum(axis=0), slope + slopes[:above].sum(axis=0)
             value = u - s - level
             low, high = np.where(value < 0, mu, low), np.where(value > 0, mu, high)
-            t, constant = ds * mu**2, s - ds * mu + level
-            if above:
+            t, a = ds * mu**2, ds * mu - s - level
+            if above:  # the root in (0, gap) of a − t/μ + v/(gap − μ)
                 rest = gap - mu
-                step = _between_poles(t, du * rest**2, u - du * rest - constant, gap)
-            else:
-                step = _above_poles(t, -constant, slope)
+                v = du * rest**2
+                a = a + u - du * rest
+                B = a * gap + t + v
+                root = np.sqrt(np.maximum(B**2 - 4.0 * a * t * gap, 0.0))
+                step = np.where(B > 0, 2.0 * t * gap / (B + root), (B - root) / (2.0 * a))
+            else:  # the positive root of slope·μ + a − t/μ
+                root = np.sqrt(a**2 + 4.0 * slope * t)
+                step = np.where(a > 0, 2.0 * t / (a + root), (root - a) / (2.0 * slope))
             step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
             exact = np.abs(value) <= _ROOT_TOL * (np.abs(u) + s + np.abs(level))
             change, mu = np.abs(step - mu), np.where(exact, mu, step)
             if bool(np.all(exact | (change <= _ROOT_TOL * mu + tiny))):
                 break
     return np.where(gap > 0, mu, 0.0)
-
-
-def _between_poles(t: Vector, v: Vector, a: Vector, gap: Vector) -> Vector:
-    """Return the root in (0, gap) of a − t/μ + v/(gap − μ), t and v not negative."""
-    B = a * gap + t + v
-    root = np.sqrt(np.maximum(B**2 - 4.0 * a * t * gap, 0.0))
-    return np.where(B > 0, 2.0 * t * gap / (B + root), (B - root) / (2.0 * a))
-
-
-def _above_poles(t: Vector, a: Vector, slope: float) -> Vector:
-    """Return the positive root of slope·μ + a − t/μ, t not negative."""
-    root = np.sqrt(a**2 + 4.0 * slope * t)
-    return np.where(a > 0, 2.0 * t / (a + root), (root - a) / (2.0 * slope))

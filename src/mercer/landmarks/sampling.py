@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 from math import ceil, log
-from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, to_numpy
-from mercer.data import Block, Fold, Source
+from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
+from mercer.data import Block, Source
 from mercer.landmarks.base import (
     Landmarks,
     Rows,
     SelectionCost,
-    require_enough_rows,
-    row_basis,
+    row_weights,
     sample_basis,
     systematic_sample,
     weighted_row_indices,
 )
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg.span import Basis
-from mercer.linalg.upper_blocks import PrecomputedBlocks, UpperBlocks
+from mercer.linalg.upper_blocks import PrecomputedBlocks, SymmetricProduct, UpperBlocks
 from mercer.problem import KernelProblem
 
 # The smallest probability of a row, as a share of the largest.
 _LEAST = 1e-6
-
-
-class Uniform(Landmarks):
-    """Rows drawn with equal probability, or in proportion to their weights.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.Uniform())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
-    (30, 4)
-    """
-
-    name = "uniform"
-
-    def select(self, problem: KernelProblem, m: int) -> Basis:
-        n, weights = problem.source.shape[0], problem.source.weights
-        if weights is not None:
-            return sample_basis(problem, weights, m)
-        # No array of n numbers: there may be more rows than memory.
-        rows = np.sort(problem.rng.choice(n, m, replace=False, shuffle=False))
-        return row_basis(problem, rows, np.full(m, n / m))
 
 
 class Diagonal(Landmarks):
@@ -57,28 +31,23 @@ class Diagonal(Landmarks):
 
     Rows of large norm are likely; for a kernel with k(x,x) = 1 it is a uniform sample. One pass.
 
-    References
-    ----------
-    P. Drineas & M. W. Mahoney, On the Nyström method for approximating a Gram matrix, JMLR 6
-    (2005). Marukatat (2022), §5.3.
+    Source: P. Drineas & M. W. Mahoney, On the Nyström method for approximating a Gram matrix, JMLR
+    6 (2005). Marukatat (2022), §5.3.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.Diagonal())
-    >>> kpca = KernelPCA(2, kernel="poly", method=method, random_state=0).fit(load_iris().data)
-    >>> kpca.X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.Diagonal())
+    >>> KernelPCA(2, kernel="poly", method=method).fit(load_iris().data).X_fit_.shape
     (10, 4)
     """
 
     name = "diagonal"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        sizes = KernelColumns(problem).diag ** 2
-        weights = problem.source.weights
-        return sample_basis(problem, sizes if weights is None else sizes * weights, m)
+        sizes = row_weights(problem) * KernelColumns(problem).diag ** 2
+        return sample_basis(problem, sizes, m)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         return SelectionCost(1, work=2.0 * n * d, memory=24.0 * n)
@@ -90,18 +59,15 @@ class ColumnNorm(Landmarks):
     Rows that resemble many others are likely. Computes the kernel between all pairs of rows, n²d
     operations, a block at a time.
 
-    References
-    ----------
-    P. Drineas, R. Kannan & M. W. Mahoney, Fast Monte Carlo algorithms for matrices, SIAM J.
+    Source: P. Drineas, R. Kannan & M. W. Mahoney, Fast Monte Carlo algorithms for matrices, SIAM J.
     Comput. 36 (2006). Marukatat (2022), §5.3.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.ColumnNorm())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.ColumnNorm())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
@@ -114,40 +80,19 @@ class ColumnNorm(Landmarks):
             if kernel is None
             else UpperBlocks(kernel, source, source.dtype, keep=False)
         )
-        weights = np.ones(source.shape[0]) if source.weights is None else source.weights
-        return sample_basis(problem, weights * blocks.fold(SquaredSums(weights)).sums, m)
+        weights = row_weights(problem)
+        product = SquaredProduct(like(weights[:, None], blocks.reference), source.dtype)
+        return sample_basis(problem, weights * to_numpy(blocks.fold(product).result)[:, 0], m)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         return SelectionCost(1, work=float(n) * n * d, memory=24.0 * n + 2.0 * 2**26)
 
 
-class SquaredSums(Fold):
-    """Σ_j w_j K_ij² of a symmetric matrix, from the blocks of its upper triangle."""
-
-    label = "kernel matrix"
-
-    def __init__(self, weights: Vector) -> None:
-        self.weights, self.sums = weights, np.zeros(len(weights))
-        self.nbytes = self.sums.nbytes
+class SquaredProduct(SymmetricProduct):
+    """The product of the squared entries of a symmetric matrix with the columns of V."""
 
     def add(self, block: Block) -> None:
-        squares = to_numpy(block.rows) ** 2
-        rows = slice(block.start, block.stop)
-        self.sums[rows] += squares @ self.weights[block.start :].astype(squares.dtype)
-        mirrored = self.weights[rows].astype(squares.dtype) @ squares[:, block.length :]
-        self.sums[block.stop :] += mirrored
-
-    def merge(self, other: Self) -> None:
-        self.sums += other.sums
-
-    def spawn(self) -> Self:
-        return type(self)(self.weights)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"sums": self.sums}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.sums = arrays["sums"]
+        super().add(Block(block.start, block.rows**2, None))
 
 
 class Leverage(Landmarks):
@@ -166,40 +111,33 @@ class Leverage(Landmarks):
     is the trace that the best m/(4 log m) components do not explain, divided by their number.
     Takes 2nm(d + m) operations.
 
-    References
-    ----------
-    C. Musco & C. Musco, Recursive sampling for the Nyström method, NIPS (2017), Alg. 3.
+    Source: C. Musco & C. Musco, Recursive sampling for the Nyström method, NIPS (2017), Alg. 3.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(30, select=landmarks.Leverage())
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(30, select=landmarks.Leverage())
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (30, 4)
     """
 
     name = "leverage"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        require_enough_rows(problem, m)
         order = problem.rng.permutation(weighted_row_indices(problem))
         halves = [len(order)]
         while halves[-1] > m:
             halves.append(-(-halves[-1] // 2))
         rows = sample = np.sort(order[: halves.pop()])
-        columns, scores, probability = (
-            KernelColumns(problem),
-            np.ones(len(rows)),
-            np.ones(len(rows)),
-        )
+        scores = probability = np.ones(len(rows))
+        columns, weights = KernelColumns(problem), row_weights(problem)
         while halves:
             rows = np.sort(order[: halves.pop()])
-            scores = leverage_scores(columns, rows, sample, probability)
+            scores = leverage_scores(columns, weights, rows, sample, probability)
             if halves:
-                drawn, probability = systematic_sample(problem.rng, scores, m)
-                sample = rows[drawn]
+                positions, probability = systematic_sample(problem.rng, scores, m)
+                sample = rows[positions]
         sizes = np.zeros(problem.source.shape[0])
         sizes[rows] = scores
         return sample_basis(problem, sizes, m)
@@ -209,11 +147,10 @@ class Leverage(Landmarks):
 
 
 def leverage_scores(
-    columns: KernelColumns, rows: Rows, sample: Rows, probability: Vector
+    columns: KernelColumns, w: Vector, rows: Rows, sample: Rows, probability: Vector
 ) -> Vector:
     """Estimate the leverage scores of some rows from a sample drawn with these probabilities."""
     source = columns.source
-    w = np.ones(source.shape[0]) if source.weights is None else source.weights
     root = np.sqrt(w[sample] / probability)
     beta, U = eigh(root[:, None] * columns.submatrix(sample) * root)
     beta = np.maximum(beta, 0.0)

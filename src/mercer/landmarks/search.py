@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import Any
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 from scipy.linalg.blas import dger
 
-from mercer.arrays import Matrix, Vector, eigh
+from mercer.arrays import eigh
 from mercer.checks import check_positive, check_whole
 from mercer.landmarks.base import (
     CandidateLandmarks,
     Landmarks,
     Rows,
     SelectionCost,
+    Uniform,
     require_memory,
     row_basis,
 )
-from mercer.landmarks.cholesky import PartialCholesky, cholesky_bytes, pivoted_cholesky
+from mercer.landmarks.cholesky import cholesky_bytes, pivoted_cholesky
 from mercer.landmarks.columns import KernelColumns
 from mercer.landmarks.objective import (
     basis_variance,
@@ -29,7 +29,6 @@ from mercer.landmarks.objective import (
     gains,
     losses,
 )
-from mercer.landmarks.sampling import Uniform
 from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 
@@ -50,10 +49,11 @@ class Forward(CandidateLandmarks):
     The criterion is the variance :math:`\sum_{i\le r}\xi_i` of all rows that the r components
     explain. A candidate x adds to the span the direction :math:`f = E_{:,x}/\sqrt{E_{xx}}` with
     :math:`E = K - N_0`; the sum of the r largest roots of a secular equation follows for all
-    candidates at once. A landmark costs of the order of p(n + m² + rm) operations for p
-    candidates.
+    candidates at once. With p candidates, a landmark takes about p(n + m² + rm) operations.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
+
+    Source: Washizawa (2012), §4.1.1, Algorithm 1, which refits for every candidate.
 
     Parameters
     ----------
@@ -65,16 +65,11 @@ class Forward(CandidateLandmarks):
         if that is more; fewer if their kernel with all rows, n × p numbers of float64, would take
         more than a quarter of the memory budget.
 
-    References
-    ----------
-    Washizawa (2012), §4.1.1, Algorithm 1, which refits for every candidate.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.Forward())
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.Forward())
     >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
     >>> f"{kpca.certificate_.captured:.3f}"  # ten rows drawn with equal probability: 0.685
     '0.728'
@@ -86,16 +81,9 @@ class Forward(CandidateLandmarks):
         self.step, self.candidates = step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        return row_basis(problem, self.select_rows(problem, m))
-
-    def select_rows(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
-        """Return the chosen rows, in the order of their choice."""
         check_whole(self, "step")
         candidates = self._draw_candidates(problem, m)
-        span = ForwardSpan(problem, candidates)
-        while len(span.chosen) < m and span.add_best(min(self.step, m - len(span.chosen))):
-            pass
-        return candidates[span.chosen]
+        return row_basis(problem, forward_search(problem, candidates, m, int(self.step)))
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         p = self.n_candidates(n, m)
@@ -108,11 +96,13 @@ class Backward(CandidateLandmarks):
 
     The criterion is that of `Forward`. With :math:`G = K_y^{-1}`, removing :math:`y_j` removes the
     direction :math:`K_{xy}g_j/\sqrt{G_{jj}}` from the span; the sum of the r largest eigenvalues
-    falls to that of the roots of a secular equation, found for all landmarks at once. Candidates
-    that lie in the span of others, to rounding, are removed first by a pivoted Cholesky
-    decomposition, whose factor of n × p numbers is held.
+    falls to that of the roots of a secular equation, for all landmarks at once. Candidates that
+    lie in the span of others, to rounding, are removed first by a pivoted Cholesky decomposition,
+    which needs memory for n × p numbers.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
+
+    Source: Washizawa (2012), §4.1.2.
 
     Parameters
     ----------
@@ -124,16 +114,11 @@ class Backward(CandidateLandmarks):
         landmark if that is more; fewer if the factor would take more than a quarter of the memory
         budget.
 
-    References
-    ----------
-    Washizawa (2012), §4.1.2.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.Backward())
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.Backward())
     >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
     >>> f"{kpca.certificate_.captured:.3f}"  # ten rows drawn with equal probability: 0.685
     '0.727'
@@ -146,36 +131,27 @@ class Backward(CandidateLandmarks):
         self.step, self.candidates = step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        return self.select_among(problem, self._draw_candidates(problem, m), m)
-
-    def select_among(self, problem: KernelProblem, candidates: Rows, m: int) -> Basis:
-        """Choose m landmarks among these candidates."""
         if self.step is not None:
             check_whole(self, "step")
-        factor = pivoted_cholesky(problem, len(candidates), candidates=candidates)
-        span = BackwardSpan(problem, factor)
-        while len(span.rows) > m:
-            step = max(1, int(_SHARE * len(span.rows))) if self.step is None else int(self.step)
-            span.remove_least(min(step, len(span.rows) - m))
-        return row_basis(problem, np.sort(span.rows))
+        candidates, step = self._draw_candidates(problem, m), self.step and int(self.step)
+        return row_basis(problem, backward_search(problem, candidates, m, step))
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
-        return self.cost_among(n, d, m, self.n_candidates(n, m))
-
-    def cost_among(self, n: int, d: int, m: int, p: int) -> SelectionCost:
-        """Return the cost of choosing among p candidates."""
+        p = self.n_candidates(n, m)
         steps = 1.0 / (3.0 * _SHARE) if self.step is None else (p - m) / self.step
         work = 2.0 * n * p * d + 3.0 * n * p * p + 15.0 * steps * p**3
         return SelectionCost(1, work, cholesky_bytes(n, p) + 48.0 * p * p)
 
 
-class ForwardBackward(Landmarks):
+class ForwardBackward(CandidateLandmarks):
     r"""Forward search for more landmarks than needed, then backward search to m.
 
     Removes landmarks that were good early and that later ones replace. The criterion is that of
     `Forward` and `Backward`.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
+
+    Source: Washizawa (2012), §4.1.2.
 
     Parameters
     ----------
@@ -186,16 +162,11 @@ class ForwardBackward(Landmarks):
     candidates : int or None
         Number of candidates, as in `Forward`.
 
-    References
-    ----------
-    Washizawa (2012), §4.1.2.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.ForwardBackward())
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.ForwardBackward())
     >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
     >>> f"{kpca.certificate_.captured:.3f}"  # ten rows drawn with equal probability: 0.685
     '0.728'
@@ -208,17 +179,18 @@ class ForwardBackward(Landmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_positive(self, "beyond")
-        more = min(problem.source.shape[0], self._more(m))
-        rows = Forward(self.step, self.candidates).select_rows(problem, more)
-        return Backward(self.step).select_among(problem, rows, m)
+        check_whole(self, "step")
+        more, step = min(problem.source.shape[0], self._more(m)), int(self.step)
+        rows = forward_search(problem, self._draw_candidates(problem, more), more, step)
+        return row_basis(problem, backward_search(problem, rows, m, step))
 
     def _more(self, m: int) -> int:
         return ceil(m * (1.0 + self.beyond))
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
-        q = self._more(m)
-        forward = Forward(self.step, self.candidates).cost(n, d, q)
-        backward = Backward(self.step).cost_among(n, d, m, q)
+        more = self._more(m)
+        forward = Forward(self.step, self.candidates).cost(n, d, more)
+        backward = Backward(self.step, candidates=more).cost(n, d, m)
         return SelectionCost(1, forward.work + backward.work, max(forward.memory, backward.memory))
 
 
@@ -228,22 +200,19 @@ class Ransac(Landmarks):
     Each trial takes a pass over the rows, as a fit does. The landmarks are the best of several
     samples, so the number of rows that each represents is unknown.
 
+    Source: Washizawa (2012), §4.1.3.
+
     Parameters
     ----------
     trials : int
         Number of draws.
 
-    References
-    ----------
-    Washizawa (2012), §4.1.3.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from mercer import KernelPCA, landmarks
-    >>> from mercer.methods import Subset
-    >>> method = Subset(10, select=landmarks.Ransac(trials=5))
-    >>> KernelPCA(2, kernel="rbf", method=method, random_state=0).fit(load_iris().data).X_fit_.shape
+    >>> from mercer import KernelPCA, landmarks, methods
+    >>> method = methods.Subset(10, select=landmarks.Ransac(trials=5))
+    >>> KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data).X_fit_.shape
     (10, 4)
     """
 
@@ -268,115 +237,73 @@ class Ransac(Landmarks):
         return SelectionCost(int(self.trials), work, 64.0 * m * m)
 
 
-class ForwardSpan:
-    """A span to which candidates are added.
+def forward_search(problem: KernelProblem, candidates: Rows, m: int, step: int) -> Rows:
+    """Return at most m of the candidates, in the order in which they were added to the span.
 
-    Attributes
-    ----------
-    chosen : list of int
-        Positions of the chosen candidates.
-    residual : ndarray of shape (n, p)
-        E between all rows and the candidates, centered and weighted.
-    candidate_residual : ndarray of shape (p, p)
-        E between the candidates.
-    scatter : ndarray of shape (q, q)
-        Scatter matrix of the rows in orthonormal coordinates of the span.
-    cross : ndarray of shape (q, p)
-        Inner products of these coordinates, over the rows, with the columns of `residual`.
+    `residual` is E = K − N₀ between all rows and the candidates, centered and weighted, and
+    `between` E between the candidates. In orthonormal coordinates of the span the rows have the
+    scatter matrix `scatter`, and inner products `cross` with the columns of `residual`.
     """
-
-    def __init__(self, problem: KernelProblem, candidates: Rows) -> None:
-        n, p = problem.source.shape[0], len(candidates)
-        require_memory(8.0 * p * (n + 3 * p), f"the kernel between {n} rows and {p} candidates")
-        K = KernelColumns(problem, np.float64).collect(candidates)
-        self.r, self.chosen = problem.n_leading, list[int]()
-        Ky = K[candidates]
-        self.candidate_residual = np.asfortranarray((Ky + Ky.T) / 2.0)
-        self.residual = center_features(problem, K)
-        self.tolerance = _IN_SPAN[problem.source.dtype] * np.diag(self.candidate_residual)
-        self.scatter, self.cross = np.zeros((0, 0)), np.zeros((0, p))
-
-    @property
-    def distances(self) -> Vector:
-        """Squared distance of each candidate from the span."""
-        return np.diag(self.candidate_residual)
-
-    def add_best(self, count: int) -> int:
-        """Add the candidates with the largest gains, at most `count`; return how many."""
-        scores, before = self.scores(), self.distances.copy()
-        start, outside = len(self.chosen), np.flatnonzero(np.isfinite(scores))
-        for x in outside[descending_order(scores[outside])]:
-            if len(self.chosen) - start == count:
+    n, p, r = problem.source.shape[0], len(candidates), problem.n_leading
+    require_memory(8.0 * p * (n + 3 * p), f"the kernel between {n} rows and {p} candidates")
+    K = KernelColumns(problem, np.float64).collect(candidates)
+    # Both are column-major, so that BLAS updates them in place.
+    between = np.asfortranarray((K[candidates] + K[candidates].T) / 2.0)
+    residual = center_features(problem, K)
+    distances = np.diag(between)  # a view: squared distances of the candidates from the span
+    tolerance = _IN_SPAN[problem.source.dtype] * distances
+    scatter, cross, chosen, size = np.zeros((0, 0)), np.zeros((0, p)), list[int](), -1
+    while size < len(chosen) < m:
+        size, before = len(chosen), distances.copy()
+        xi, Q = eigh(scatter)
+        scatter, cross = np.diag(xi), Q.T @ cross
+        outside = np.flatnonzero(before > tolerance)
+        c = np.einsum("ij,ij->j", residual, residual)[outside] / before[outside]
+        scores = gains(xi, cross[:, outside] / np.sqrt(before[outside]), c, r)
+        outside, scores = outside[np.isfinite(scores)], scores[np.isfinite(scores)]
+        for x in outside[descending_order(scores)]:
+            if len(chosen) == min(m, size + step):
                 break
-            if self.distances[x] >= _INDEPENDENT * before[x]:
-                self.add(int(x))
-        return len(self.chosen) - start
-
-    def scores(self) -> Vector:
-        """Return the gain of explained variance by each candidate; −∞ for those in the span."""
-        values, Q = eigh(self.scatter)
-        self.scatter, self.cross = np.diag(values), Q.T @ self.cross
-        outside = np.flatnonzero(self.distances > self.tolerance)
-        scores, distances = np.full(len(self.distances), -np.inf), self.distances[outside]
-        c = np.einsum("ij,ij->j", self.residual, self.residual)[outside] / distances
-        scores[outside] = gains(values, self.cross[:, outside] / np.sqrt(distances), c, self.r)
-        return scores
-
-    def add(self, x: int) -> None:
-        """Add a candidate."""
-        root = np.sqrt(self.distances[x])
-        f, g = self.residual[:, x] / root, self.candidate_residual[:, x] / root
-        b = self.cross[:, x] / root
-        dger(-1.0, f, g, a=self.residual, overwrite_a=1)
-        dger(-1.0, g, g, a=self.candidate_residual, overwrite_a=1)
-        self.cross = np.vstack([self.cross - np.outer(b, g), f @ self.residual])
-        self.scatter = np.block([[self.scatter, b[:, None]], [b, f @ f]])
-        self.chosen.append(x)
+            if distances[x] < _INDEPENDENT * before[x]:
+                continue
+            root = np.sqrt(distances[x])
+            f, g, b = residual[:, x] / root, between[:, x] / root, cross[:, x] / root
+            dger(-1.0, f, g, a=residual, overwrite_a=1)
+            dger(-1.0, g, g, a=between, overwrite_a=1)
+            cross = np.vstack([cross - np.outer(b, g), f @ residual])
+            scatter = np.block([[scatter, b[:, None]], [b, f @ f]])
+            chosen.append(int(x))
+    return candidates[chosen]
 
 
-class BackwardSpan:
-    """A span from which landmarks are removed.
+def backward_search(problem: KernelProblem, candidates: Rows, m: int, step: int | None) -> Rows:
+    """Return at most m of the candidates, in order: the others are removed from their span.
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        The q remaining landmarks.
-    scatter : ndarray of shape (q, q)
-        Scatter matrix of all rows in orthonormal coordinates of the span.
-    dual : ndarray of shape (q, q)
-        T with K_y⁻¹ = TTᵀ: row j, normalized, is the direction that only y_j contributes.
+    `scatter` is the scatter matrix of all rows in orthonormal coordinates of the span, and `dual`
+    T with K_y⁻¹ = TTᵀ: row j, normalized, is the direction that only y_j contributes.
     """
-
-    def __init__(self, problem: KernelProblem, factor: PartialCholesky) -> None:
-        self.rows, self.r = np.array(factor.pivots, np.intp), problem.n_leading
-        L = factor.G[self.rows]
-        self.dual: Matrix = solve_triangular(L, np.eye(len(L)), lower=True).T
-        F = center_features(problem, factor.G)
-        self.scatter: Matrix = F.T @ F
-
-    def remove_least(self, count: int) -> None:
-        """Remove the landmarks with the smallest losses."""
-        xi, V = eigh(self.scatter)
-        T = self.dual @ V
+    factor, r = pivoted_cholesky(problem, len(candidates), candidates=candidates), problem.n_leading
+    rows = np.array(factor.pivots, np.intp)
+    dual = solve_triangular(factor.G[rows], np.eye(len(rows)), lower=True).T
+    F = center_features(problem, factor.G)
+    scatter = F.T @ F
+    while len(rows) > m:
+        count = min(max(1, int(_SHARE * len(rows))) if step is None else step, len(rows) - m)
+        xi, V = eigh(scatter)
+        T = dual @ V
         u = (T / np.linalg.norm(T, axis=1)[:, None]).T
-        removed = _independent(u, descending_order(-losses(xi, u, self.r)), count)
+        removed, outside = list[int](), np.ones(len(rows))
+        Q = np.zeros((len(rows), 0))
+        for j in descending_order(-losses(xi, u, r)):
+            if len(removed) == count:
+                break
+            if outside[j] < _INDEPENDENT:
+                continue
+            q = u[:, j] - Q @ (Q.T @ u[:, j])
+            q /= np.linalg.norm(q)
+            Q, outside = np.c_[Q, q], outside - (q @ u) ** 2
+            removed.append(int(j))
         rest = np.setdiff1d(np.arange(len(xi)), removed)
-        Q = qr(u[:, removed])[0][:, len(removed) :]
-        self.rows, self.dual, self.scatter = self.rows[rest], T[rest] @ Q, (Q.T * xi) @ Q
-
-
-def _independent(u: Matrix, order: Any, count: int) -> list[int]:
-    """Return the first `count` directions in order, without those mostly in the span of others."""
-    chosen: list[int] = []
-    outside: Vector = np.ones(u.shape[1])
-    Q = np.zeros((u.shape[0], 0))
-    for j in order:
-        if len(chosen) == count:
-            break
-        if outside[j] < _INDEPENDENT:
-            continue
-        q = u[:, j] - Q @ (Q.T @ u[:, j])
-        q /= np.linalg.norm(q)
-        Q, outside = np.c_[Q, q], outside - (q @ u) ** 2
-        chosen.append(int(j))
-    return chosen
+        Q = qr(u[:, removed])[0][:, count:]
+        rows, dual, scatter = rows[rest], T[rest] @ Q, (Q.T * xi) @ Q
+    return np.sort(rows)

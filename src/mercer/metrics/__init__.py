@@ -1,8 +1,7 @@
 """Accuracy of approximations: dot products, components, eigenvalues, operators, subspaces."""
 
 from mercer.metrics.dot_products import DotProductError, dot_product_error, measured_size
-from mercer.metrics.errors import empirical_error, validation_error
-from mercer.metrics.kernel_axes import kernel_axes
+from mercer.metrics.errors import empirical_error, kernel_axes, validation_error
 from mercer.metrics.operators import (
     eigenvalue_difference,
     operator_distance,

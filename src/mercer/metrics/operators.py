@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, eigh, svd, to_numpy
-from mercer.metrics.joint import JointComponents, joint_components
+from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, svd, to_numpy
+from mercer.data import as_source
+from mercer.kernels.points import Points
+from mercer.linalg.distributed_gram import upper_blocks
+from mercer.linalg.upper_blocks import SymmetricProduct
+from mercer.projection import KernelProjection, LinearProjection
+from mercer.projection.fourier import FourierProjection
 
 # Squared lengths of combinations of unit components below this are rounding.
 _DEPENDENT = 1e-12
+# Coefficients whose sum is below this share of their absolute sum add up to zero.
+_ZERO = 1e-9
 
 
 def similarity(V: Any, W: Any) -> Any:
@@ -97,8 +107,7 @@ def operator_distance(model: Any, other: Any) -> float:
     -----
     Computed as the norm of a difference: with the second components rotated towards the first,
     P − Q = ½(ΔΣᵀ + ΣΔᵀ) with their differences Δ and sums Σ. Distances below 1e-8, where the
-    squares above cancel, are accurate if one basis contains the other. Needs the kernel between all
-    points of both bases, a block at a time.
+    squares above cancel, are accurate if one basis contains the other.
 
     Examples
     --------
@@ -110,8 +119,8 @@ def operator_distance(model: Any, other: Any) -> float:
     >>> round(operator_distance(pca, half), 3)
     0.17
     """
-    components = _compare(model, other)
-    k, total = components.first, components.coefficients.shape[1]
+    components = joint_components(model, other)
+    k, total = components.k, components.coefficients.shape[1]
     r = max(k, total - k)
     if r == 0:
         return 0.0
@@ -149,7 +158,6 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     -----
     Angles below 1e-8 in feature space are accurate only if one basis contains the other: kernel
     values between different points are rounded, and the angle is the root of their difference.
-    Needs the kernel between all points of both bases, a block at a time.
 
     Examples
     --------
@@ -161,26 +169,25 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     >>> subspace_angles(pca, half).round(3)
     array([0.12 , 0.009])
     """
-    components = _compare(model, other)
-    k, total = components.first, components.coefficients.shape[1]
+    components = joint_components(model, other)
+    k, total = components.k, components.coefficients.shape[1]
     identity = np.eye(total)
     G = components.inner(identity, identity)
-    U = identity[:, :k] @ _orthonormal_combinations(G[:k, :k])
-    W = identity[:, k:] @ _orthonormal_combinations(G[k:, k:])
+    U, W = (
+        identity[:, part] @ _orthonormal_combinations(G[part, part])
+        for part in (slice(k), slice(k, None))
+    )
     if U.shape[1] < W.shape[1]:
         U, W = W, U
     if W.shape[1] == 0:
         return np.zeros(0)
     Y, cosines, Zt = svd(U.T @ G @ W)
     residual = W @ Zt.T - U @ (Y * cosines)
-    _, sines, _ = svd(_square_root(components.inner(residual, residual)))
+    # R with RᵀR = G has small singular values as accurate as small entries of G.
+    lengths, values, vectors = _eigh_of_cosines(components.inner(residual, residual))
+    _, sines, _ = svd(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * lengths)
     angles: Vector = np.arctan2(sines, cosines[::-1])
     return angles
-
-
-def _compare(model: Any, other: Any) -> JointComponents:
-    with progress.session():
-        return joint_components(model, other)
 
 
 def _orthonormal_combinations(G: Matrix) -> Matrix:
@@ -191,13 +198,6 @@ def _orthonormal_combinations(G: Matrix) -> Matrix:
     return scaled / lengths[:, None]
 
 
-def _square_root(G: Matrix) -> Matrix:
-    """Return R with RᵀR = G; its small singular values are as accurate as small entries of G."""
-    lengths, values, vectors = _eigh_of_cosines(G)
-    root: Matrix = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * lengths
-    return root
-
-
 def _eigh_of_cosines(G: Matrix) -> tuple[Vector, Vector, Matrix]:
     """Return the lengths of components, and the eigenpairs of the cosines between them."""
     lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
@@ -206,3 +206,181 @@ def _eigh_of_cosines(G: Matrix) -> tuple[Vector, Vector, Matrix]:
     cosines = G / divisor / divisor[:, None]
     values, vectors = eigh((cosines + cosines.T) / 2) if len(G) else (lengths, G)
     return np.where(lengths > 0, lengths, 1.0), values, vectors
+
+
+@dataclass(frozen=True)
+class JointComponents:
+    """Components Σ U_jk Φ(z_j) of two models over common points z; the first model has k of them.
+
+    `coefficients` are U and `products` KU, with K the kernel between the points.
+    """
+
+    coefficients: Matrix
+    products: Matrix
+    k: int
+
+    def inner(self, S: Matrix, T: Matrix) -> Matrix:
+        """Return the inner products of the combinations S of the components with those of T.
+
+        Coefficients are combined before they are multiplied: if S and T are differences of nearly
+        equal components, (US)ᵀ(KUT) keeps the digits that Sᵀ(UᵀKU)T loses.
+        """
+        return (self.coefficients @ S).T @ (self.products @ T)
+
+
+def joint_components(model: Any, other: Any) -> JointComponents:
+    """Return the components of two models over common points."""
+    both: list[Any] = [projection_of(model), projection_of(other)]
+    p, q = both
+    if isinstance(p, KernelProjection) != isinstance(q, KernelProjection):
+        raise ValueError(
+            "one model is linear and the other a kernel's: their components live in different "
+            "spaces. Compare with KernelPCA(kernel='linear')."
+        )
+    linear = isinstance(p, LinearProjection)
+    if not linear and (p.kernel is None or q.kernel is None):
+        raise ValueError(
+            "kernel='precomputed' does not tell the kernel between the rows of two fits. Fit "
+            "with the kernel itself, or to row numbers with kernels.Precomputed(matrix)."
+        )
+    if not linear and p.kernel != q.kernel:
+        raise ValueError(
+            f"the models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
+            f"live in different spaces. Fit both with the same kernel."
+        )
+    sizes = [n_columns(each) for each in both]
+    if sizes[0] != sizes[1]:
+        rows = ("strings" if size is None else f"rows of {size} columns" for size in sizes)
+        raise ValueError(f"the models were fitted to {' and to '.join(rows)}: they share no space.")
+    A, B = (coefficients(each) for each in both)
+    if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
+        raise ValueError(
+            "one model scales the columns and the other does not: their components have different "
+            "units. Fit both with the same scale."
+        )
+    if linear:
+        U = np.hstack([A, B])
+        return JointComponents(U, U, A.shape[1])
+    with progress.session():
+        first, second = _common_origin(p, q)
+        points, U = _merge(first, second, A, B)
+        return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
+
+
+def projection_of(model: Any) -> LinearProjection | KernelProjection:
+    """Return the fitted map of an estimator, or the map itself."""
+    projection = getattr(model, "projection_", model)
+    if isinstance(projection, (LinearProjection, KernelProjection)):
+        return projection
+    if isinstance(projection, FourierProjection):
+        raise ValueError(
+            "random features have no components in the kernel's space until rows are named: pass "
+            "mercer.metrics.kernel_axes(model, X), with the rows X of the fit, instead of the "
+            "model."
+        )
+    reason = "is not fitted: call fit first" if hasattr(model, "fit") else "is none"
+    raise TypeError(
+        f"a fitted mercer.PCA or mercer.KernelPCA is needed, or its projection_, and "
+        f"{type(model).__name__} {reason}."
+    )
+
+
+def coefficients(projection: LinearProjection | KernelProjection) -> Matrix:
+    """Return the coefficients of the components, on the host, in float64."""
+    return np.asarray(to_numpy(projection.components), np.float64)
+
+
+def n_columns(projection: LinearProjection | KernelProjection) -> int | None:
+    """Return the number of columns of the rows; None for strings."""
+    if isinstance(projection, LinearProjection) or projection.kernel is None:
+        return len(projection.mean)
+    return None if isinstance(projection.basis, list) else int(projection.basis.shape[1])
+
+
+def kernel_product(kernel: Any, points: Any, U: Matrix) -> Matrix:
+    """Return KU, with K the kernel between all points, a block of rows of K at a time."""
+    source = as_source(points)
+    V = like(U, source.reference)
+    blocks = upper_blocks(kernel, source, np.float64, keep=False)
+    product = to_numpy(blocks.fold(SymmetricProduct(V, np.float64)).result)
+    if not is_finite(product):
+        raise ValueError(
+            f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, or "
+            f"change the kernel's parameters."
+        )
+    return product
+
+
+def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
+    """Return both bases minus the same shift; it must not change the components."""
+    both = [
+        replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
+        for each in (p, q)
+    ]
+    sparse = any(hasattr(each.basis, "tocsr") for each in both)
+    shifts = [None] if sparse else sorted((p.shift, q.shift), key=lambda shift: shift is None)
+    for shift in shifts:
+        bases = [_moved_basis(each, shift) for each in both]
+        if all(map(_keeps_components, both, bases)):
+            return bases
+    raise ValueError(
+        f"the models moved their rows by different means, and the components of {p.kernel!r} "
+        f"depend on that. Fit both to the same rows, or with center=False."
+    )
+
+
+def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
+    """Return the basis minus this shift instead of its own."""
+    own, rows = projection.shift, projection.basis
+    if own is shift or (own is not None and shift is not None and np.array_equal(own, shift)):
+        return rows
+    # First the original rows: those that two models share become equal again.
+    rows = cast(rows, np.float64)
+    rows = rows if own is None else rows + like(own, rows)
+    return rows if shift is None else rows - like(shift, rows)
+
+
+def _keeps_components(projection: KernelProjection, basis: Any) -> bool:
+    """Tell whether components over the moved basis are the same.
+
+    A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
+    that; and f is zero if k(x,x) does not change.
+    """
+    if basis is projection.basis:
+        return True
+    A, kernel = coefficients(projection), projection.kernel
+    if np.all(np.abs(A.sum(axis=0)) <= _ZERO * np.abs(A).sum(axis=0)):
+        return True
+    assert kernel is not None
+    before, after = (
+        to_numpy(kernel.on_diagonal(Points(cast(rows, np.float64))))
+        for rows in (projection.basis, basis)
+    )
+    return bool(np.allclose(before, after, rtol=1e-13, atol=0.0))
+
+
+def _merge(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
+    """Return the distinct points of two bases, and the coefficients of all components over them."""
+    sparse = hasattr(first, "tocsr") or hasattr(second, "tocsr")
+    # Equal rows have equal keys: in one precision, and −0 as 0.
+    if isinstance(first, list):
+        points = keys = first + second
+    elif sparse:
+        both = [x if hasattr(x, "tocsr") else csr_array(to_numpy(x)) for x in (first, second)]
+        points = vstack(both, format="csr")
+        data = points.data.astype(np.float64) + 0.0
+        rows = [slice(*ends) for ends in pairwise(points.indptr)]
+        keys = [points.indices[row].tobytes() + data[row].tobytes() for row in rows]
+    else:
+        points = np.concatenate([to_numpy(first), to_numpy(second)])
+        keys = [row.tobytes() for row in points.astype(np.float64) + 0.0]
+    place: dict[Any, int] = {}
+    index = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
+    distinct = np.unique(index, return_index=True)[1]  # the first row of each
+    m, k = A.shape
+    U = np.zeros((len(distinct), k + B.shape[1]))
+    np.add.at(U[:, :k], index[:m], A)
+    np.add.at(U[:, k:], index[m:], B)
+    if isinstance(points, list):
+        return [points[i] for i in distinct], U
+    return points[distinct] if sparse else like(points[distinct], first), U

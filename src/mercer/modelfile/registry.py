@@ -35,7 +35,7 @@ from mercer.methods.literature.hebbian_learning import HebbianFold
 from mercer.modelfile import checks
 from mercer.params import Params
 from mercer.planning import Candidate, Plan
-from mercer.preimage.ridge import Learnt
+from mercer.preimage.closed_form import Learnt
 from mercer.projection import Projection
 from mercer.projection.fourier import FeatureFold, FourierMap
 from mercer.sketches import SketchMap, SketchMatrix

@@ -10,9 +10,8 @@ from mercer.kernels import RBF, Kernel, Linear
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.base import Found, Preimage
+from mercer.preimage.closed_form import Distances, Ridge
 from mercer.preimage.descent import FixedPoint, Gradient
-from mercer.preimage.distances import Distances
-from mercer.preimage.ridge import Ridge
 
 __all__ = [
     "PREIMAGES",

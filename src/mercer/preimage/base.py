@@ -1,18 +1,34 @@
-"""What a pre-image method is, and its result."""
+"""What a pre-image method is: its target, points of feature space, and its result, rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, to_numpy, working_dtype
-from mercer.data import Block, as_source
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    empty,
+    held,
+    like,
+    namespace,
+    on_accelerator,
+    to_numpy,
+    working_dtype,
+)
+from mercer.data import Block, as_source, placed
+from mercer.kernels import Kernel
+from mercer.kernels.pair import DiagonalPair, TilePair
+from mercer.kernels.points import Points
 from mercer.params import Params
-from mercer.preimage.target import FeatureComponents, Target, feature_components
 from mercer.projection import KernelProjection
+
+Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -106,9 +122,7 @@ class Preimage(Params, ABC):
     ) -> Any:
         """Return the state that `find` needs: ⟨Φ(yⱼ), ·⟩ of the components and of the mean.
 
-        X are the training rows, `weights` their counts, and `products` the result if it is known:
-        the kernel matrix of the basis, (m, m), times the components and the mean, (m, k + 1).
-        Otherwise it is computed a block at a time, with no more work than the fit.
+        X are the training rows, `weights` their counts, and `products` the result if it is known.
         """
         self.check()
         components = feature_components(self, projection, products)
@@ -164,3 +178,167 @@ def check_scores(owner: Any, scores: Any, k: int) -> Matrix:
             f"{owner!r}: the score in row {row}, column {column} is {S[row, column]}. Drop the row."
         )
     return S
+
+
+@dataclass(frozen=True)
+class FeatureComponents:
+    """The components and the mean of a projection, as combinations Σ γⱼ Φ(yⱼ).
+
+    The basis are the rows y in float64. The coefficients, (m, k + 1), times the scores and a 1
+    give γ: the last column is the mean. The products ⟨Φ(yⱼ), ·⟩, (m, k + 1), are K times the
+    coefficients. The reference is an array on the device where kernels are computed.
+    """
+
+    kernel: Kernel
+    basis: Points
+    coefficients: Matrix
+    products: Matrix
+    reference: Array
+
+    @cached_property
+    def device_basis(self) -> Points:
+        """The basis on that device."""
+        host = isinstance(self.reference, np.ndarray)
+        return self.basis if host else Points(like(self.basis.rows, self.reference))
+
+    @cached_property
+    def diag(self) -> Vector:
+        """k(y, y) of every row of the basis."""
+        return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
+
+    @cached_property
+    def scale(self) -> float:
+        """Root mean square distance of the basis from its mean; never zero."""
+        rows = self.basis.rows
+        deviation = float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
+        largest = float(np.abs(rows).max(initial=0.0))
+        # The deviation of equal rows is rounding.
+        return deviation if deviation > 1e-14 * largest else max(largest, 1.0)
+
+    def target(self, scores: Matrix) -> Target:
+        """Return the points with these scores."""
+        s = np.hstack([scores, np.ones((len(scores), 1))])
+        norm_sq = np.einsum("ij,ij->i", s @ (self.coefficients.T @ self.products), s)
+        gamma, dots = (
+            held(like(s, self.reference) @ like(x.T, self.reference))
+            for x in (self.coefficients, self.products)
+        )
+        return Target(self, gamma, dots, np.maximum(norm_sq, 0.0))
+
+
+class Slope(NamedTuple):
+    """ρ and its gradient at some rows r.
+
+    ρ(r) = k(r,r) − 2Σ γⱼ k(r,yⱼ): aguilera (25) without the terms that do not depend on r. The
+    gradient is 2(denominator·r − numerator), so r = numerator/denominator where it vanishes. `size`
+    is the sum of the absolute terms of the denominator; 0 in columns that the kernel does not use.
+    """
+
+    value: Vector
+    gradient: Matrix
+    denominator: Matrix
+    size: Matrix
+
+
+@dataclass(frozen=True)
+class Target:
+    """Points PΦ(x) of feature space, one for every row of scores.
+
+    gamma, (q, m), are their coefficients, dots, (q, m), the products ⟨PΦ(x), Φ(yⱼ)⟩, and norm_sq,
+    (q,), the squared norms ‖PΦ(x)‖².
+    """
+
+    components: FeatureComponents
+    gamma: Matrix
+    dots: Matrix
+    norm_sq: Vector
+
+    @cached_property
+    def basis_distances(self) -> Matrix:
+        """Squared distances ‖PΦ(x) − Φ(yⱼ)‖²."""
+        return np.maximum(self.norm_sq[:, None] - 2.0 * self.dots + self.components.diag, 0.0)
+
+    def nearest(self, count: int) -> Index:
+        """Return the rows of the basis that are nearest in feature space, in order."""
+        count = min(count, self.basis_distances.shape[1])
+        rows = np.argpartition(self.basis_distances, count - 1, axis=1)[:, :count]
+        distances = np.take_along_axis(self.basis_distances, rows, axis=1)
+        # Equal distances in the order of the rows: the partition leaves them in any order.
+        order = np.lexsort((rows, distances), axis=1)
+        return np.take_along_axis(rows, order, axis=1)
+
+    def distance(self, rows: Matrix) -> Vector:
+        """Return ‖Φ(r) − PΦ(x)‖²."""
+        value, _ = self._value(Points(like(rows, self.components.reference)), self.gamma)
+        return np.maximum(value + self.norm_sq, 0.0)
+
+    def slope(self, rows: Matrix, points: Index) -> Slope:
+        """Return ρ and its gradient at a row for each of these points."""
+        kernel, y = self.components.kernel, self.components.device_basis.rows
+        gamma = self.gamma if len(points) == len(self.gamma) else self.gamma[points]
+        x = Points(like(rows, self.components.reference))
+        value, pair = self._value(x, gamma)
+        gamma, xp = like(gamma, self.components.reference), namespace(y)
+        numerator, denominator, size = (np.zeros_like(rows) for _ in range(3))
+        for part in kernel.slopes(pair):
+            columns = slice(None) if part.columns is None else list(part.columns)
+            attraction, own = part.dot - 2.0 * part.sqdist, part.sqdist + part.norm
+            # A derivative that is the number 0 is left out.
+            if np.ndim(attraction) or attraction:
+                numerator[:, columns] += to_numpy((gamma * attraction) @ y[:, columns])
+            if np.ndim(own) or own:
+                terms = gamma * own
+                denominator[:, columns] -= 2.0 * to_numpy(xp.sum(terms, axis=1))[:, None]
+                size[:, columns] += 2.0 * to_numpy(xp.sum(xp.abs(terms), axis=1))[:, None]
+        for part in kernel.slopes(DiagonalPair(x)):
+            columns = slice(None) if part.columns is None else list(part.columns)
+            diag = np.broadcast_to(to_numpy(part.dot + 2.0 * part.norm), len(rows))[:, None]
+            denominator[:, columns] += diag
+            size[:, columns] += np.abs(diag)
+        return Slope(value, 2.0 * (denominator * rows - numerator), denominator, size)
+
+    def _value(self, x: Points, gamma: Matrix) -> tuple[Vector, TilePair]:
+        """Return ρ at some rows, and the pair of these rows and the basis."""
+        kernel, reference = self.components.kernel, self.components.reference
+        pair = TilePair.between(x, self.components.device_basis)
+        K = kernel.on(pair)
+        if isinstance(reference, np.ndarray):
+            cross: Any = np.einsum("ij,ij->i", gamma, np.broadcast_to(K, pair.shape))
+        else:
+            cross = to_numpy(namespace(reference).sum(like(gamma, reference) * K, axis=1))
+        return np.asarray(to_numpy(kernel.on_diagonal(x)) - 2.0 * cross, np.float64), pair
+
+
+def feature_components(
+    owner: Any, projection: KernelProjection, products: Matrix | None = None
+) -> FeatureComponents:
+    """Return the components of a projection; refuse a projection without dense rows."""
+    kernel, basis = projection.kernel, projection.basis
+    if kernel is None:
+        raise ValueError(
+            f"{owner!r}: a precomputed kernel matrix has no rows to return to. Pass the rows, "
+            f"and the kernel itself."
+        )
+    if hasattr(basis, "tocsr"):
+        raise ValueError(f"{owner!r} returns dense rows, and was given sparse. Pass X.toarray().")
+    if isinstance(basis, list) or kernel.takes == "strings":
+        raise ValueError(
+            f"{owner!r}: {kernel!r} is a kernel of strings, which have no pre-images. Look for "
+            f"the nearest training strings among the scores instead."
+        )
+    y = Points(np.asarray(to_numpy(basis), np.float64))
+    coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])
+    coef = coef.astype(np.float64, copy=False)
+    if products is None:
+
+        def multiply(block: Block) -> Matrix:
+            pair = TilePair.between(Points(block.rows, block.start), y)
+            return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ coef)
+
+        source = as_source(y.rows).map(multiply, coef.shape[1], np.float64, 4 * 8 * len(y))
+        products = np.asarray(source.collect(label="components in feature space"))
+    if on_accelerator(basis):
+        reference = empty((0,), basis, np.float64)
+    else:
+        reference = placed(as_source(np.empty((1, 1)))).reference
+    return FeatureComponents(kernel, y, coef, products, reference)

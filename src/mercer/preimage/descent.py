@@ -1,8 +1,7 @@
 """Pre-images by descent: Mika's fixed point and L-BFGS.
 
-All points descend at once, and each has its own step and its own memory; only their kernel with
-the basis is computed together, as one matrix product. The result for a point does not depend on
-the others.
+All points descend at once, each with its own step and memory: the result for a point does not
+depend on the others. Only their kernel with the basis is computed together, as one matrix product.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from mercer.arrays import Matrix, Vector
 from mercer.checks import check_positive, check_whole, require
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
-from mercer.preimage.base import Estimate, Preimage
-from mercer.preimage.target import FeatureComponents, Index, Slope, Target
+from mercer.preimage.base import Estimate, FeatureComponents, Index, Preimage, Slope, Target
 
 # A denominator below this share of its terms is rounding, or has the wrong sign.
 _VANISHED = 1e-10
@@ -113,9 +111,7 @@ class Gradient(DescentPreimage):
     r"""Minima of :math:`\rho(r) = k(r,r) - 2\sum_j\gamma_j k(r,y_j)`, by L-BFGS.
 
     Source: aguilera (25); Nocedal & Wright (2006), alg. 7.4. Works with every kernel that has a
-    gradient, even if the fixed point has no denominator. Each point has its own memory and line
-    search: one L-BFGS over all points would share both, and a loop over points would give up the
-    matrix products.
+    gradient, even if the fixed point has no denominator.
 
     Parameters
     ----------
@@ -178,28 +174,24 @@ class Descent:
     def _step(self, active: Index) -> None:
         """Try a step for each point; halve those that do not decrease ρ."""
         step = self.stride[active, None] * self.direction[active]
-        trial = self.rows[active] + step
+        trial, value, gradient = self.rows[active] + step, self.value[active], self.gradient[active]
         slope = self.target.slope(trial, self.points[active])
         self.steps[active] += 1
-        accepted = self._decreases(active, step, slope)
+        accepted = slope.value <= value + _ARMIJO * np.einsum("ij,ij->i", step, gradient)
+        # Where rounding hides whether ρ decreases, its gradient must.
+        noise = _NOISE * (np.abs(value) + self.target.norm_sq[self.points[active]])
+        flatter = _norms(slope.gradient) <= 0.9 * _norms(gradient)
+        accepted |= (slope.value <= value + noise) & flatter
+        accepted &= np.isfinite(slope.gradient).all(axis=1)  # a step that overflows is halved too
         refused, moved = active[~accepted], active[accepted]
         self.converged[refused] = _norms(step[~accepted]) <= _LEAST_STEP * self.scale
         self.stride[refused] *= 0.5
         slope = Slope(*(part[accepted] for part in slope))
-        self._remember(moved, step[accepted], slope.gradient - self.gradient[moved])
+        if len(self.s):
+            self._remember(moved, step[accepted], slope.gradient - gradient[accepted])
         self.rows[moved] = trial[accepted]
         self.stride[moved] = np.minimum(1.0, 2.0 * self.stride[moved])
         self._update(moved, slope)
-
-    def _decreases(self, active: Index, step: Matrix, slope: Slope) -> Any:
-        """Tell which steps decrease ρ or, where rounding hides that, its gradient."""
-        value, gradient = self.value[active], self.gradient[active]
-        decreases = slope.value <= value + _ARMIJO * np.einsum("ij,ij->i", step, gradient)
-        noise = _NOISE * (np.abs(value) + self.target.norm_sq[self.points[active]])
-        flatter = _norms(slope.gradient) <= 0.9 * _norms(gradient)
-        decreases |= (slope.value <= value + noise) & flatter
-        # A step that overflows is halved too.
-        return decreases & np.isfinite(slope.gradient).all(axis=1)
 
     def _update(self, moved: Index, slope: Slope) -> None:
         """Store ρ and its gradient at the new rows, and choose the next direction."""
@@ -221,8 +213,6 @@ class Descent:
 
     def _remember(self, moved: Index, s: Matrix, y: Matrix) -> None:
         """Store a step and the change of the gradient along it, if ρ is convex there."""
-        if not len(self.s):
-            return
         product = np.einsum("ij,ij->i", s, y)
         convex = product > 1e-10 * _norms(s) * _norms(y)
         moved = moved[convex]

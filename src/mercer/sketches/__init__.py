@@ -1,9 +1,8 @@
 """Maps of rows that keep their dot products: ``Hashing(500).fit_transform(X)``."""
 
 from mercer.sketches.base import RandomMap, SketchMap
-from mercer.sketches.gaussian import Gaussian, suggested_size
+from mercer.sketches.dense import Gaussian, Hadamard, suggested_size
 from mercer.sketches.grouping import FeatureGrouping
-from mercer.sketches.hadamard import Hadamard
 from mercer.sketches.images import PixelGrouping, Resize
 from mercer.sketches.matrix import SketchMatrix
 from mercer.sketches.sparse import Hashing, SparseSign

@@ -47,14 +47,9 @@ class SketchMap(Params, ABC):
 
     @abstractmethod
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
-        """Return the matrix for rows of d columns: the same bits for the same `random_state`.
+        """Return the matrix for rows of d columns, drawn with `rng` or with `random_state`.
 
-        Parameters
-        ----------
-        d : int
-            Number of columns.
-        rng : numpy.random.Generator, optional
-            Draws the matrix instead of `random_state`.
+        The same `random_state` gives the same bits.
         """
 
     def matrix_from(self, source: Source, rng: np.random.Generator | None = None) -> SketchMatrix:
@@ -66,9 +61,7 @@ class SketchMap(Params, ABC):
         return self.matrix_ if self.__sklearn_is_fitted__() else self.matrix_from(source)
 
     def apply_source(self, source: Source) -> Source:
-        """Return the rows of a source through the map, computed when they are read.
-
-        The fitted map is used if there is one.
+        """Return the rows of a source through the map, fitted or not, computed when they are read.
 
         Examples
         --------
@@ -161,27 +154,16 @@ class SketchMap(Params, ABC):
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X, which set the columns of the fit, or must have them."""
-        if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
-            source = as_source(X)
-            if isinstance(source, StringSource):
-                raise ValueError(f"{self!r} needs rows of numbers, but the rows are strings.")
-            self._check_columns(source, reset)
-            return source
-        require_present(X)
-        checked = _sklearn("utils.validation").validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype="numeric",
-            accept_sparse=("csr", "csc"),
-            ensure_all_finite=False,
-        )
-        names = getattr(self, "feature_names_in_", None)
-        if hasattr(checked, "tocsr"):
-            return SparseSource(checked, names)
-        return ArraySource(checked, names)
-
-    def _check_columns(self, source: Source, reset: bool) -> None:
+        if not (isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X)):
+            require_present(X)
+            validate_data = _sklearn("utils.validation").validate_data
+            options = {"accept_sparse": ("csr", "csc"), "ensure_all_finite": False}
+            rows = validate_data(self, X, reset=reset, dtype="numeric", **options)
+            names = getattr(self, "feature_names_in_", None)
+            return (SparseSource if hasattr(rows, "tocsr") else ArraySource)(rows, names)
+        source = as_source(X)
+        if isinstance(source, StringSource):
+            raise ValueError(f"{self!r} needs rows of numbers, but the rows are strings.")
         if reset:
             self.n_features_in_ = source.shape[1]
             self.__dict__.pop("feature_names_in_", None)
@@ -192,15 +174,14 @@ class SketchMap(Params, ABC):
                 f"X has {source.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input. Fit it to rows of those columns."
             )
+        return source
 
 
 class RandomMap(SketchMap):
     """A map from any d columns to q, drawn at random."""
 
     def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
-        self.q = q
-        self.random_state = random_state
-        self.identity = identity
+        self.q, self.random_state, self.identity = q, random_state, identity
 
     @abstractmethod
     def draw(self, d: int, seed: int) -> SketchMatrix:
@@ -210,14 +191,11 @@ class RandomMap(SketchMap):
         check_whole(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
         seed = self.random_state
-        known = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
-        whole_number = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
-        require(
-            self,
-            "random_state",
-            known or (whole_number and seed >= 0),
-            "a whole number, 0 or more, a NumPy generator, or None",
-        )
+        valid = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
+        if isinstance(seed, (int, np.integer)):
+            valid = bool(seed >= 0) and not isinstance(seed, bool)
+        expected = "a whole number, 0 or more, a NumPy generator, or None"
+        require(self, "random_state", valid, expected)
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
@@ -228,18 +206,14 @@ class RandomMap(SketchMap):
                 f"{self!r}: q={self.q} is more than n_features={d}: the map would make the rows "
                 f"wider. Use a q of at most {d}, or identity=True to leave such rows unchanged."
             )
-        return self.draw(d, _as_seed(self.random_state if rng is None else rng))
-
-
-def _as_seed(source: Any) -> int:
-    """Return a whole number from a seed, a generator, or None."""
-    if source is None:
-        return session.seed(int(np.random.default_rng().integers(2**63)))
-    if isinstance(source, np.random.Generator):
-        return int(source.integers(2**63))
-    if isinstance(source, np.random.RandomState):
-        return session.seed(int(source.randint(2**31)))
-    return int(source)
+        seed = self.random_state if rng is None else rng
+        if seed is None:
+            seed = session.seed(int(np.random.default_rng().integers(2**63)))
+        elif isinstance(seed, np.random.Generator):
+            seed = seed.integers(2**63)
+        elif isinstance(seed, np.random.RandomState):
+            seed = session.seed(int(seed.randint(2**31)))
+        return self.draw(d, int(seed))
 
 
 def _sklearn(module: str) -> Any:

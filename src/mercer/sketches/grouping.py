@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -29,9 +30,10 @@ class FeatureGrouping(SketchMap):
               \quad \|D\|_F^2 = A^2 + B^2 - 2C^2,
 
     where A, B and C are the entries aa, bb and ab of the scatter; Marukatat (2022), (30) and
-    (35) has the larger norm. Two features merge well if they are correlated, with either sign,
-    and their variances match. Groups are merged greedily, the smallest increase of the sum of
-    norms first, each member taken against what stands for it now. It needs the d×d scatter.
+    (35) uses the larger norm. Two features merge well if they are correlated, with either sign,
+    and have similar variances. Groups are merged greedily, the smallest increase of the sum of
+    norms first, with the norm of each member to the feature that replaces it. Needs the d×d
+    scatter.
 
     Parameters
     ----------
@@ -66,13 +68,11 @@ class FeatureGrouping(SketchMap):
     def __init__(
         self, q: int | None = None, bound: float | None = None, *, center: bool = True
     ) -> None:
-        self.q = q
-        self.bound = bound
-        self.center = center
+        self.q, self.bound, self.center = q, bound, center
 
     def check(self) -> None:
-        sized = self.q is not None or self.bound is not None
-        require(self, "q", sized, "a number of groups if there is no bound")
+        valid = self.q is not None or self.bound is not None
+        require(self, "q", valid, "a number of groups if there is no bound")
         if self.q is not None:
             check_whole(self, "q")
         if self.bound is not None:
@@ -93,17 +93,18 @@ class FeatureGrouping(SketchMap):
         if not np.isfinite(C).all():
             i, j = np.argwhere(~np.isfinite(C))[0]
             raise ValueError(f"C has {C[i, j]} in row {i}, column {j}. Pass finite numbers.")
-        few = 1e-8 * np.abs(C).max(initial=0.0)
-        if np.abs(C - C.T).max(initial=0.0) > few:
+        tolerance = 1e-8 * np.abs(C).max(initial=0.0)
+        if np.abs(C - C.T).max(initial=0.0) > tolerance:
             raise ValueError("C is not symmetric. Pass (C + C.T) / 2.")
-        own = np.diag(C)
-        roots = np.sqrt(np.maximum(own, 0.0))
-        wrong = np.argwhere((np.abs(C) > np.outer(roots, roots) + few) | (own < -few))
+        diag = np.diag(C)
+        roots = np.sqrt(np.maximum(diag, 0.0))
+        most = np.outer(roots, roots) + tolerance
+        wrong = np.argwhere((np.abs(C) > most) | (diag < -tolerance))
         if len(wrong):
             i, j = wrong[0]
             raise ValueError(
                 f"C is not positive semi-definite: the entry {C[i, j]:g} in row {i}, column {j} is "
-                f"too large for {own[i]:g} and {own[j]:g} on the diagonal."
+                f"too large for {diag[i]:g} and {diag[j]:g} on the diagonal."
             )
         self.matrix_ = self._learn(C)
         self.n_features_in_ = len(C)
@@ -157,10 +158,7 @@ class FeatureGrouping(SketchMap):
             )
         fewest = 1 if self.q is None else int(self.q)
         most = np.inf if self.bound is None else self.bound * trace
-        merging = Merging(_norms(C))
-        while merging.left > fewest and merging.step(most):
-            pass
-        return GroupingMatrix(d, merging.groups(), float(merging.cost.sum()))
+        return GroupingMatrix(d, *_merge(_norms(C), fewest, most))
 
 
 class GroupingMatrix(FixedMatrix):
@@ -173,63 +171,47 @@ class GroupingMatrix(FixedMatrix):
         super().__init__(sp.csr_array((weight, (first, np.arange(len(first)))), (d, len(first))))
 
 
-class Merging:
-    """Groups of features, and what they cost: the norms between members and what stands for them.
+def _merge(norms: Matrix, fewest: int, most: float) -> tuple[Groups, float]:
+    """Merge groups until `fewest` are left, or the next would cost more than `most` in all.
 
-    Group i is named by the feature that stands for it. Row i of `norms` holds the sums over its
-    members of the norm to every feature: what it would cost to have that feature stand for it.
+    Return the groups and their cost. Group i is represented by feature i. Row i of `norms` holds,
+    for every feature, the sum of its norms to the members: the cost of having it represent them.
     """
-
-    def __init__(self, norms: Matrix) -> None:
-        self.norms = norms
-        d = len(norms)
-        self.left = d
-        self.cost = np.zeros(d)
-        self.members = [[i] for i in range(d)]
-        self.absent = np.zeros(d)  # infinite for groups that are no more
-        self.nearest = np.zeros(d, np.int64)
-        self.increase = np.zeros(d)
-        for i in range(d):
-            self._seek(i)
-
-    def step(self, most: float) -> bool:
-        """Merge the two groups that cost least; False where the sum would exceed `most`."""
-        a = int(np.argmin(self.increase))
-        if self.cost.sum() + self.increase[a] > most:
-            return False
-        b = int(self.nearest[a])
-        self.cost[b] += self.cost[a] + self.increase[a]
-        self.norms[b] += self.norms[a]
-        self.members[b] += self.members[a]
-        self.members[a] = []
-        self.cost[a], self.absent[a], self.increase[a] = 0.0, np.inf, np.inf
-        self.left -= 1
-        # Only b's own row has changed, and those that would have joined a.
-        for i in {b, *np.flatnonzero((self.nearest == a) & (self.absent == 0.0)).tolist()}:
-            self._seek(i)
-        return True
-
-    def groups(self) -> Groups:
-        """Return the members of every group, what stands for it first."""
-        return [np.array(members) for members in self.members if members]
-
-    def _seek(self, i: int) -> None:
-        row: Vector = self.norms[i] + self.absent
-        row[i] = np.inf
-        self.nearest[i] = np.argmin(row)
-        self.increase[i] = row[self.nearest[i]] - self.cost[i]
+    d = len(norms)
+    members, nearest = [[i] for i in range(d)], np.zeros(d, np.int64)
+    cost, increase = np.zeros(d), np.zeros(d)
+    absent = np.zeros(d)  # infinite for groups that were merged into others
+    changed: Iterable[int] = range(d)
+    for _ in range(d - fewest):
+        for i in changed:
+            row: Vector = norms[i] + absent
+            row[i] = np.inf
+            nearest[i] = np.argmin(row)
+            increase[i] = row[nearest[i]] - cost[i]
+        a = int(np.argmin(increase))
+        if cost.sum() + increase[a] > most:
+            break
+        b = int(nearest[a])
+        cost[b] += cost[a] + increase[a]
+        norms[b] += norms[a]
+        members[b] += members[a]
+        members[a] = []
+        cost[a], absent[a], increase[a] = 0.0, np.inf, np.inf
+        # Only the row of b has changed, and the groups nearest to a need another.
+        changed = {b, *np.flatnonzero((nearest == a) & (absent == 0.0)).tolist()}
+    return [np.array(group) for group in members if group], float(cost.sum())
 
 
 def _norms(C: Matrix) -> Matrix:
     """Return ‖D‖₂ of replacing one feature by another, for all pairs."""
-    # Entries are squared: in their own units they might overflow, or vanish.
+    # Scaled, because the squares of entries might overflow or underflow.
     unit = float(np.abs(C).max(initial=0.0)) or 1.0
-    own = np.diag(C) / unit
+    diag = np.diag(C) / unit
     norms = np.empty_like(C)
     for i, row in enumerate(C):
         row = row / unit
-        apart = own[i] - own
-        # (A+B)² − 4C² as a sum of what cannot be negative but for rounding.
-        root = np.sqrt(apart**2 + 4.0 * np.maximum(own[i] * own - row**2, 0.0))
-        norms[i] = unit * ((np.abs(apart) + root) / 2)
+        difference = diag[i] - diag
+        # (A+B)² − 4C² as a sum of terms that only rounding makes negative.
+        root = np.sqrt(difference**2 + 4.0 * np.maximum(diag[i] * diag - row**2, 0.0))
+        norms[i] = unit * ((np.abs(difference) + root) / 2)
     return norms

@@ -14,8 +14,6 @@ from mercer.sketches.base import SketchMap
 from mercer.sketches.matrix import SketchMatrix
 from mercer.sketches.sparse import FixedMatrix
 
-_CHANNELS = ("last", "first")
-
 
 class ImageMap(SketchMap):
     """A map of the pixels of an image, the same for every channel."""
@@ -28,13 +26,9 @@ class ImageMap(SketchMap):
         """Return the sparse matrix of one channel, pixels to pixels."""
 
     def check(self) -> None:
-        require(
-            self,
-            "shape",
-            _sizes(self.shape, (2, 3)),
-            "(height, width), or with the number of channels (height, width, channels)",
-        )
-        require(self, "channels", self.channels in _CHANNELS, 'one of "last" and "first"')
+        expected = "(height, width), or with the number of channels (height, width, channels)"
+        require(self, "shape", _sizes(self.shape, (2, 3)), expected)
+        require(self, "channels", self.channels in ("last", "first"), 'one of "last" and "first"')
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()
@@ -45,18 +39,16 @@ class ImageMap(SketchMap):
                 f"{self!r}: images of shape {product} have {height * width * channels} pixels, "
                 f"but the rows have {d} columns. Pass the shape of the images."
             )
-        every = sp.eye_array(channels)
-        pixels = self.axes(height, width)
-        last = self.channels == "last"
-        return FixedMatrix(sp.kron(pixels, every) if last else sp.kron(every, pixels))
+        factors = self.axes(height, width), sp.eye_array(channels)
+        return FixedMatrix(sp.kron(*(factors if self.channels == "last" else factors[::-1])))
 
 
 class Resize(ImageMap):
     r"""Images resized by area: every new pixel is the mean of the old ones under it.
 
-    Times :math:`\sqrt{d/q}`, without which eigenvalues come out too small by d/q: Marukatat
-    (2022), Algorithm 3, corrected. Pixels on a border count by the part that is covered. Dot
-    products of images that are constant are exact, of smooth ones nearly so.
+    Multiplied by :math:`\sqrt{d/q}`, without which eigenvalues are too small by d/q: Marukatat
+    (2022), Algorithm 3, corrected. Pixels on a border are weighted by the area covered. Dot
+    products are exact for constant images, and nearly exact for smooth ones.
 
     Parameters
     ----------
@@ -81,9 +73,7 @@ class Resize(ImageMap):
     """
 
     def __init__(self, shape: Any, to: Any, *, channels: str = "last") -> None:
-        self.shape = shape
-        self.to = to
-        self.channels = channels
+        self.shape, self.to, self.channels = shape, to, channels
 
     def check(self) -> None:
         super().check()
@@ -102,9 +92,9 @@ class PixelGrouping(ImageMap):
     r"""Neighbouring pixels replaced by one: blocks of an image become its pixels.
 
     A block of m pixels becomes :math:`\sqrt m` times its mean, or its top-left pixel:
-    :math:`\sqrt{d/q}` for blocks of equal size; smaller ones at the right and at the bottom
-    count for less. Marukatat (2022), §4.2 and Fig. 5c, with the factor. Dot products of images
-    that are constant on the blocks are exact.
+    :math:`\sqrt{d/q}` for blocks of equal size, less for smaller ones at the right and at the
+    bottom. Marukatat (2022), §4.2 and Fig. 5c, with the factor. Dot products of images that are
+    constant on the blocks are exact.
 
     Parameters
     ----------
@@ -113,7 +103,7 @@ class PixelGrouping(ImageMap):
     block : int or (int, int)
         Height and width of a block.
     by : {"mean", "corner"}
-        What stands for a block: the mean of its pixels, or the one at the top left.
+        The value of a block: the mean of its pixels, or its top-left pixel.
     channels : {"last", "first"}
         Whether a row holds the colors of a pixel side by side, or one image per color.
 
@@ -129,15 +119,12 @@ class PixelGrouping(ImageMap):
     def __init__(
         self, shape: Any, block: Any = 2, *, by: str = "mean", channels: str = "last"
     ) -> None:
-        self.shape = shape
-        self.block = block
-        self.by = by
-        self.channels = channels
+        self.shape, self.block, self.by, self.channels = shape, block, by, channels
 
     def check(self) -> None:
         super().check()
-        fine = _sizes(self.block, (2,)) or _sizes((self.block,), (1,))
-        require(self, "block", fine, "a whole number, 1 or more, or (height, width)")
+        valid = _sizes(self.block, (2,)) or _sizes((self.block,), (1,))
+        require(self, "block", valid, "a whole number, 1 or more, or (height, width)")
         require(self, "by", self.by in ("mean", "corner"), 'one of "mean" and "corner"')
 
     def axes(self, height: int, width: int) -> Any:

@@ -85,7 +85,7 @@ def _butterflies(x: Vector, h: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _sampled(x: Vector, small: Matrix, sample: Ints, out: Vector) -> None:
+def _write_sample(x: Vector, small: Matrix, sample: Ints, out: Vector) -> None:
     """Write the sampled coordinates, with the last axis transformed for them alone."""
     width = small.shape[0]
     for k in range(sample.size):
@@ -100,8 +100,7 @@ def _sampled(x: Vector, small: Matrix, sample: Ints, out: Vector) -> None:
 def hadamard(rows: Matrix, signs: Vector, small: Matrix, sample: Ints, out: Matrix) -> None:
     """Write the sampled coordinates of Hadamard's transform of rows with random signs.
 
-    `signs` has the length of the transform, zero beyond the columns; `small` is the transform
-    of the last axis.
+    `signs` are zero beyond the columns; `small` is the transform of the last axis.
     """
     x = np.empty(signs.size, out.dtype)
     d = rows.shape[1]
@@ -110,7 +109,7 @@ def hadamard(rows: Matrix, signs: Vector, small: Matrix, sample: Ints, out: Matr
             x[j] = rows[i, j] * signs[j]
         x[d:] = 0.0
         _butterflies(x, small.shape[0])
-        _sampled(x, small, sample, out[i])
+        _write_sample(x, small, sample, out[i])
 
 
 @njit(nogil=True, cache=True)
@@ -124,8 +123,7 @@ def hadamard_sparse(
 ) -> None:
     """Write the same for sparse rows: by the transform, or entry by entry if there are few.
 
-    The entry (j, k) of the matrix is high[j // width, k] times low[j % width, k], where width
-    is the number of rows of low, and (high, low) are the factors.
+    Entry (j, k) of the matrix is high[j // width, k] · low[j % width, k], with width = len(low).
     """
     (pointers, columns, data), (high, low) = rows, factors
     x = np.empty(signs.size, out.dtype)
@@ -138,7 +136,7 @@ def hadamard_sparse(
             for p in range(first, stop):
                 x[columns[p]] += data[p] * signs[columns[p]]
             _butterflies(x, small.shape[0])
-            _sampled(x, small, sample, total)
+            _write_sample(x, small, sample, total)
             continue
         total[:] = 0.0
         for p in range(first, stop):

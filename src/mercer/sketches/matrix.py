@@ -41,11 +41,6 @@ class SketchMatrix(ABC):
 
     The matrix is the same, to the bit, for any block of rows, source and number of threads; the
     results are the same to rounding.
-
-    Parameters
-    ----------
-    d, q : int
-        Number of columns of the rows, and of the result.
     """
 
     drops = False
@@ -68,34 +63,28 @@ class SketchMatrix(ABC):
             whole[first:stop] = self.block(first, stop)
         return whole
 
-    @property
-    def nbytes(self) -> int:
-        """Most bytes of it that are in memory while it is applied to float64 rows."""
-        whole = self.d * self.q * 8
-        return whole if whole <= get_config().budget // 4 else self.step * self.q * 8
-
     def row_bytes(self, source: Source) -> int:
         """Bytes needed for a row, besides the row itself and the result."""
         return self.q * source.dtype.itemsize
 
     def apply(self, rows: Any) -> Array:
-        """Return rows of q columns for rows of d, on their device and in their dtype.
-
-        Parameters
-        ----------
-        rows : array of shape (n, d), or SciPy sparse matrix
-            Rows; the result is dense.
-        """
-        rows = self._checked(rows)
-        if hasattr(rows, "tocsr"):
-            return self._on_sparse(rows)
+        """Return rows of q columns for an array or sparse matrix of d, dense, in their dtype."""
+        sparse = hasattr(rows, "tocsr")
+        if not is_foreign(rows) and not sparse:
+            rows = np.asarray(rows)
+        self._check_columns(tuple(rows.shape))
+        if sparse:
+            csr = rows.tocsr().astype(working_dtype(rows.dtype), copy=False)
+            # A part of the matrix takes the entries of its columns: they must be in order.
+            return self._on_sparse(csr if csr.has_sorted_indices else csr.sorted_indices())
+        rows = cast(rows, working_dtype(numpy_dtype(rows)))
         return self._on_host(rows) if isinstance(rows, np.ndarray) else self._on_device(rows)
 
     def on(self, source: Source) -> Source:
         """Return the rows of a source through the map, computed when they are read."""
         self._check_columns(source.shape)
 
-        def mapped(block: Block) -> Array:
+        def transform(block: Block) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self.apply(block.rows)
             if self.drops or not is_finite(rows):
@@ -106,18 +95,7 @@ class SketchMatrix(ABC):
             return rows
 
         extra, part = self.row_bytes(source), self.step * self.q * 8
-        return source.map(mapped, self.q, extra_bytes=extra, part_bytes=part)
-
-    def _checked(self, rows: Any) -> Any:
-        if not is_foreign(rows) and not hasattr(rows, "tocsr"):
-            rows = np.asarray(rows)
-        self._check_columns(tuple(rows.shape))
-        dtype = working_dtype(numpy_dtype(rows) if not hasattr(rows, "tocsr") else rows.dtype)
-        if not hasattr(rows, "tocsr"):
-            return cast(rows, dtype)
-        csr = rows.tocsr().astype(dtype, copy=False)
-        # A part of the matrix takes the entries of its columns: they must be in order.
-        return csr if csr.has_sorted_indices else csr.sorted_indices()
+        return source.map(transform, self.q, extra_bytes=extra, part_bytes=part)
 
     def _check_columns(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != self.d:
@@ -128,24 +106,20 @@ class SketchMatrix(ABC):
 
     def _parts(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
         """Yield the matrix in parts: in memory if it fits, else computed each time."""
-        whole = self._whole(reference, dtype)
+        whole: Array = None
+        if self.d * self.q * np.dtype(dtype).itemsize <= get_config().budget // 4:
+            place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
+            with _lock:
+                if self._cache[0] != place:  # one at a time: two would not fit
+                    self._cache = (None, None)
+                    self._cache = (place, like(self.toarray(dtype), reference))
+                whole = self._cache[1]
         for first in range(0, self.d, self.step):
             part = slice(first, min(first + self.step, self.d))
-            if whole is not None:
-                yield part, whole[part, :]
-            else:
+            if whole is None:
                 yield part, like(self.block(part.start, part.stop), reference, dtype)
-
-    def _whole(self, reference: Array, dtype: Any) -> Array:
-        """Return the matrix on the device of `reference`, computed once; None if too large."""
-        if self.d * self.q * np.dtype(dtype).itemsize > get_config().budget // 4:
-            return None
-        place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
-        with _lock:
-            if self._cache[0] != place:  # one at a time: two would not fit
-                self._cache = (None, None)
-                self._cache = (place, like(self.toarray(dtype), reference))
-            return self._cache[1]
+            else:
+                yield part, whole[part, :]
 
     def _on_host(self, rows: Array) -> Array:
         # In parts even if the matrix is in memory: the same bits as if it were not.
@@ -180,10 +154,6 @@ class IdentityMatrix(SketchMatrix):
 
     def __init__(self, d: int) -> None:
         super().__init__(d, d)
-
-    @property
-    def nbytes(self) -> int:
-        return 0
 
     def block(self, first: int, stop: int) -> Matrix:
         return np.eye(stop - first, self.d, first)

@@ -25,37 +25,17 @@ _SCALINGS = ("unbiased", "paper")
 
 
 class SparseMatrix(SketchMatrix):
-    """A matrix with about `each` entries in a row; sums are in float64.
+    """A sparse matrix; sums are in float64.
 
     Dense rows, sparse rows and any block of them give the same bits.
     """
 
-    def __init__(self, d: int, q: int, each: int) -> None:
-        super().__init__(d, q)
-        self.each = each
-        self._csr: sp.csr_array | None = None
-
     @abstractmethod
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        """Return `count` rows of the matrix, from row 1024 times `number` on."""
-
-    @property
-    def nbytes(self) -> int:
-        return self._bytes(self.d if self._fits() else _ROWS)
+    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
+        """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
 
     def row_bytes(self, source: Source) -> int:
         return self.q * 8  # the sums; for arrays on a device, a product
-
-    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
-        if not self._fits():
-            for first in range(0, self.d, _ROWS):
-                yield first, self._part(first)
-            return
-        if self._csr is None:  # two threads may both compute it: they get the same
-            parts = [self._part(first) for first in range(0, self.d, _ROWS)]
-            self._csr = sp.vstack(parts, format="csr")
-        yield 0, self._csr
 
     def block(self, first: int, stop: int) -> Matrix:
         blocks = [
@@ -64,15 +44,6 @@ class SparseMatrix(SketchMatrix):
             if start < stop and first < start + part.shape[0]
         ]
         return np.vstack(blocks)
-
-    def _part(self, first: int) -> sp.csr_array:
-        return self.draw(first // _ROWS, min(_ROWS, self.d - first))
-
-    def _bytes(self, rows: int) -> int:
-        return rows * (self.each * _ENTRY_BYTES + _ROW_BYTES)
-
-    def _fits(self) -> bool:
-        return self._bytes(self.d) <= get_config().budget // 4
 
     def _on_host(self, rows: Array) -> Array:
         from mercer.sketches.loops import scatter
@@ -93,42 +64,57 @@ class SparseMatrix(SketchMatrix):
             scatter_sparse(csr, at, ends, (part.indptr, part.indices, part.data), out)
         return out.astype(rows.dtype, copy=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_csr": None}
-
 
 class FixedMatrix(SparseMatrix):
-    """A sparse d×q matrix that is given."""
+    """A sparse d×q matrix that is known."""
 
     def __init__(self, matrix: Any) -> None:
-        csr = matrix.tocsr().astype(np.float64)
-        d, q = (int(size) for size in csr.shape)
-        super().__init__(d, q, -(-int(csr.nnz) // d))
-        self.matrix: sp.csr_array = csr
-        self.drops = bool(np.any(np.diff(csr.indptr) == 0))
-
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        rows: sp.csr_array = self.matrix[number * _ROWS : number * _ROWS + count]
-        return rows
+        self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
+        super().__init__(*map(int, self.matrix.shape))
+        self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
 
     def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
         yield 0, self.matrix
 
 
-def _from_places(places: npt.NDArray[Any], values: Any, q: int) -> sp.csr_array:
-    """Return the matrix with `values` in the columns `places` of each row."""
-    n, each = places.shape
-    data = np.broadcast_to(values, places.shape).ravel()
-    indptr = np.arange(n + 1, dtype=np.int32) * each
-    return sp.csr_array((data, places.astype(np.int32).ravel(), indptr), (n, q))
+class RandomSparseMatrix(SparseMatrix):
+    """A random matrix with `each` entries in every row."""
+
+    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
+        super().__init__(d, q)
+        self.each, self.seed = each, seed
+        self._csr: sp.csr_array | None = None
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
+        """Return the columns and the values of the entries of n rows, of shape (n, each)."""
+
+    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
+        def part(first: int) -> sp.csr_array:
+            n = min(_ROWS, self.d - first)
+            columns, values = self.draw(stream(self.seed, first // _ROWS), n)
+            data = np.broadcast_to(values, columns.shape).ravel()
+            indptr = np.arange(n + 1, dtype=np.int32) * self.each
+            return sp.csr_array((data, columns.astype(np.int32).ravel(), indptr), (n, self.q))
+
+        starts = range(0, self.d, _ROWS)
+        if self.d * (self.each * _ENTRY_BYTES + _ROW_BYTES) > get_config().budget // 4:
+            yield from ((first, part(first)) for first in starts)
+            return
+        if self._csr is None:  # two threads may both compute it: they get the same
+            self._csr = sp.vstack([part(first) for first in starts], format="csr")
+        yield 0, self._csr
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_csr": None}
 
 
 class Hashing(RandomMap):
     r"""Feature hashing: every hash sends a feature to one bucket, with a random sign.
 
     :math:`f(x)_j = \frac{1}{\sqrt l} \sum_{i: h(i)=j} s(i) x_i` for each of l hashes, one after
-    the other: Weinberger et al. (2009), Marukatat (2022), (40) and (46). It costs n d l, and of
-    sparse rows their entries times l. With signs, dot products are unbiased, with variance
+    the other: Weinberger et al. (2009), Marukatat (2022), (40) and (46). It takes l operations
+    per entry of the rows. With signs, dot products are unbiased, with variance
     :math:`(\|x\|^2\|y\|^2 + (x^Ty)^2 - 2\sum_i x_i^2 y_i^2)/q`.
 
     Parameters
@@ -137,14 +123,14 @@ class Hashing(RandomMap):
         Number of columns of the result, all hashes together; each has q // l buckets, and the
         first q mod l of them one more.
     hashes : int
-        Number of hashes, l. More of them make it surer that two large features do not share
-        all their buckets, at no change of the variance.
+        Number of hashes, l. With more hashes, two large features are less likely to share all
+        their buckets; the variance does not change.
     signed : bool
-        False: no signs, the hash kernel of Shi et al. (2009). It is biased: dot products come
-        out too large by about :math:`(l/q) \sum_i x_i \sum_j y_j`.
+        False: no signs, the hash kernel of Shi et al. (2009). It is biased: dot products are
+        too large by about :math:`(l/q) \sum_i x_i \sum_j y_j`.
     scaling : {"unbiased", "paper"}
-        "paper" divides by l, as (46) prints, where :math:`\sqrt l` is right: all dot products
-        are then l times too small. For comparison.
+        "paper" divides by l, as printed in (46), instead of :math:`\sqrt l`: all dot products
+        are then l times too small. For comparison only.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Seed; None draws a different map every time.
     identity : bool
@@ -171,9 +157,7 @@ class Hashing(RandomMap):
         identity: bool = False,
     ) -> None:
         super().__init__(q, random_state=random_state, identity=identity)
-        self.hashes = hashes
-        self.signed = signed
-        self.scaling = scaling
+        self.hashes, self.signed, self.scaling = hashes, signed, scaling
 
     def check(self) -> None:
         super().check()
@@ -188,28 +172,27 @@ class Hashing(RandomMap):
         return HashingMatrix(d, int(self.q), hashes, signed=self.signed, scale=scale, seed=seed)
 
 
-class HashingMatrix(SparseMatrix):
+class HashingMatrix(RandomSparseMatrix):
     """One entry in every row for each hash: its bucket, with a sign."""
 
     def __init__(self, d: int, q: int, each: int, *, signed: bool, scale: float, seed: int) -> None:
-        super().__init__(d, q, each)
-        self.signed, self.scale, self.seed = signed, scale, seed
+        super().__init__(d, q, each, seed)
+        self.signed, self.scale = signed, scale
 
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        rng = stream(self.seed, number)
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
         edges = np.arange(self.each + 1) * (self.q // self.each)
         edges += np.minimum(np.arange(self.each + 1), self.q % self.each)
-        places = rng.integers(edges[:-1], edges[1:], size=(count, self.each))
-        signs = rng.integers(2, size=places.shape) if self.signed else 1.0
-        return _from_places(places, self.scale * (2.0 * signs - 1.0), self.q)
+        columns = rng.integers(edges[:-1], edges[1:], size=(n, self.each))
+        signs = rng.integers(2, size=columns.shape) if self.signed else 1.0
+        return columns, self.scale * (2.0 * signs - 1.0)
 
 
 class SparseSign(RandomMap):
     r"""Sparse signs: every feature goes to s places of q, times :math:`\pm 1/\sqrt s`.
 
-    Kane & Nelson (2014). It costs n d s, or the entries of sparse rows times s, and keeps dot
-    products as a Gaussian matrix does for far fewer numbers: s = 8 serves in practice (Tropp et
-    al. 2019). Unlike several hashes, the places are distinct among all q columns.
+    Kane & Nelson (2014). It takes s operations per entry of the rows, and keeps dot products as
+    well as a Gaussian matrix: s = 8 suffices in practice (Tropp et al. 2019). Unlike the buckets
+    of several hashes, the places are distinct among all q columns.
 
     Parameters
     ----------
@@ -247,26 +230,14 @@ class SparseSign(RandomMap):
         return SignMatrix(d, int(self.q), int(self.nonzeros), seed)
 
 
-class SignMatrix(SparseMatrix):
-    """Random signs in random places of every row."""
+class SignMatrix(RandomSparseMatrix):
+    """Random signs in distinct random columns of every row."""
 
-    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
-        super().__init__(d, q, each)
-        self.seed = seed
-
-    def draw(self, number: int, count: int) -> sp.csr_array:
-        rng = stream(self.seed, number)
-        places = _distinct(rng, count, self.each, self.q)
-        signs = 2.0 * rng.integers(2, size=places.shape) - 1.0
-        return _from_places(places, signs / self.each**0.5, self.q)
-
-
-def _distinct(rng: np.random.Generator, n: int, each: int, q: int) -> npt.NDArray[np.int64]:
-    """Return n rows of `each` distinct numbers below q, all such sets as likely (Floyd)."""
-    places = np.empty((n, each), np.int64)
-    for k in range(each):
-        last = q - each + k
-        new = rng.integers(last + 1, size=n)
-        repeated = (places[:, :k] == new[:, None]).any(axis=1)
-        places[:, k] = np.where(repeated, last, new)
-    return places
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
+        columns = np.empty((n, self.each), np.int64)
+        for k in range(self.each):  # all sets of columns are as likely (Floyd)
+            last = self.q - self.each + k
+            new = rng.integers(last + 1, size=n)
+            repeated = (columns[:, :k] == new[:, None]).any(axis=1)
+            columns[:, k] = np.where(repeated, last, new)
+        return columns, (2.0 * rng.integers(2, size=columns.shape) - 1.0) / self.each**0.5

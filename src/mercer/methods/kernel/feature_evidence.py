@@ -18,7 +18,7 @@ from mercer.methods.kernel.exact import rows_in_memory
 from mercer.methods.kernel.expansion import likely_optimum, score_residuals
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
 from mercer.methods.kernel.products import EXTRA
-from mercer.metrics.kernel_axes import scores_over
+from mercer.metrics.errors import scores_over
 from mercer.problem import KernelProblem
 from mercer.projection.expansion import best_in_span
 from mercer.projection.fourier import FourierProjection

@@ -1,4 +1,4 @@
-"""Pre-images by kernel ridge regression of rows on scores."""
+"""Pre-images in closed form: ridge regression of rows on scores, and distances to neighbors."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, to_numpy
-from mercer.checks import check_positive
+from mercer.arrays import Matrix, Vector, svd, to_numpy
+from mercer.checks import check_positive, check_whole
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.messages import format_parameter
-from mercer.preimage.base import Estimate, Preimage, check_scores
-from mercer.preimage.target import Target, feature_components
+from mercer.preimage.base import (
+    Estimate,
+    FeatureComponents,
+    Preimage,
+    Target,
+    check_scores,
+    feature_components,
+)
 from mercer.projection import KernelProjection
+
+# Singular values of the neighbors below this share of the largest are rounding.
+_FLAT = 1e-9
 
 
 class Learnt(NamedTuple):
@@ -54,10 +63,7 @@ class Ridge(Preimage):
     """
 
     def __init__(
-        self,
-        alpha: float = 0.1,
-        gamma: float | None = None,
-        kernel: Kernel | str | None = None,
+        self, alpha: float = 0.1, gamma: float | None = None, kernel: Kernel | str | None = None
     ) -> None:
         self.alpha, self.gamma, self.kernel = alpha, gamma, kernel
 
@@ -82,7 +88,16 @@ class Ridge(Preimage):
         self.check()
         products = feature_components(self, projection, products).products
         S = check_scores(self, scores, products.shape[1] - 1)
-        rows = _dense_rows(self, X, len(S))
+        if hasattr(X, "tocsr"):
+            raise ValueError(
+                f"{self!r} returns dense rows, and was given sparse. Pass X.toarray()."
+            )
+        rows = np.asarray(to_numpy(X), np.float64)
+        if rows.ndim != 2 or len(rows) != len(S):
+            raise ValueError(
+                f"{self!r}: X has shape {rows.shape}, and there are scores of {len(S)} rows. Pass "
+                f"the training rows and their scores."
+            )
         mean = np.average(rows, axis=0, weights=weights)
         require_gram_fits(repr(self), len(S))
         kernel = self._kernel(S, projection)
@@ -144,13 +159,81 @@ def solve_ridge(K: Matrix, targets: Matrix, alpha: float, weights: Vector | None
     return dual
 
 
-def _dense_rows(owner: Any, X: Any, n: int) -> Matrix:
-    if hasattr(X, "tocsr"):
-        raise ValueError(f"{owner!r} returns dense rows, and was given sparse. Pass X.toarray().")
-    rows = np.asarray(to_numpy(X), np.float64)
-    if rows.ndim != 2 or len(rows) != n:
-        raise ValueError(
-            f"{owner!r}: X has shape {rows.shape}, and there are scores of {n} rows. Pass the "
-            f"training rows and their scores."
-        )
-    return rows
+class Distances(Preimage):
+    r"""Rows at the distances from their neighbors that follow from feature space.
+
+    For kernels whose distance in feature space determines that of the rows, such as the RBF,
+    :math:`\lVert x-y\rVert^2 = -\tfrac1\gamma\log(1-\tfrac12\lVert\Phi(x)-\Phi(y)\rVert^2)`.
+    With the neighbors' centered coordinates :math:`Y = U\Sigma V^T`, one row each, their squared
+    lengths :math:`\ell` and the squared distances δ from the point,
+
+    .. math:: r = \bar y + \tfrac12 V \Sigma^{-1} U^T(\ell - \delta)
+
+    Source: Kwok & Tsang (2004), "The pre-image problem in kernel methods". No iteration, no
+    local minima; rows lie in the affine span of their neighbors. With a linear kernel and more
+    neighbors than columns it is PCA's reconstruction.
+
+    Parameters
+    ----------
+    neighbors : int
+        Number of rows of the basis, nearest in feature space.
+
+    Examples
+    --------
+    >>> from mercer.preimage import Distances
+    >>> Distances(20)
+    Distances(20)
+    """
+
+    def __init__(self, neighbors: int = 10) -> None:
+        self.neighbors = neighbors
+
+    @property
+    def work_bytes(self) -> int:  # type: ignore[override]
+        """Bytes that a point needs for every row of the basis, and for its neighbors."""
+        return 48 + 40 * int(self.neighbors)
+
+    def check(self) -> None:
+        check_whole(self, "neighbors")
+
+    def require(self, components: FeatureComponents) -> None:
+        try:
+            components.kernel.input_sqdist(np.zeros(1))
+        except ValueError as error:
+            raise ValueError(
+                f"{self!r} needs a kernel that determines distances between rows. {error} Use "
+                f'"fixed_point" or "gradient" for kernels with a gradient, or "ridge", which '
+                f"works with any."
+            ) from None
+
+    def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
+        components, nearest = target.components, target.nearest(int(self.neighbors))
+        with np.errstate(divide="ignore"):
+            distances = np.take_along_axis(target.basis_distances, nearest, axis=1)
+            delta = np.asarray(components.kernel.input_sqdist(distances), np.float64)
+        # No row is that far from those at infinity: the nearest replaces them.
+        finite = np.isfinite(delta)
+        nearest = np.where(finite, nearest, nearest[:, :1])
+        delta = np.where(finite, delta, delta[:, :1])
+        converged = np.asarray(np.isfinite(delta).all(axis=1))
+        neighbors = components.basis.rows[nearest]
+        mean = neighbors.mean(axis=1)
+        U, sigma, Vt = _svd_each(neighbors - mean[:, None, :])
+        lengths = np.einsum("qpr,qr->qp", U**2, sigma**2)
+        significant = sigma > _FLAT * sigma[:, :1]
+        inverse = np.where(significant, 0.5 / np.where(significant, sigma, 1.0), 0.0)
+        delta = np.where(converged[:, None], delta, 0.0)
+        coordinates = inverse * np.einsum("qpr,qp->qr", U, lengths - delta)
+        rows = np.asarray(mean + np.einsum("qr,qrd->qd", coordinates, Vt))
+        # A point far from every row stays at the nearest.
+        rows[~converged] = neighbors[~converged, 0]
+        return Estimate(rows, converged, np.zeros(len(rows)))
+
+
+def _svd_each(matrices: Any) -> list[Any]:
+    """Return the singular value decompositions of a stack of matrices."""
+    try:
+        return list(np.linalg.svd(matrices, full_matrices=False))
+    except np.linalg.LinAlgError:  # for at least one matrix: each alone, by another driver
+        parts = [svd(np.asarray(x)) for x in matrices]
+        return [np.stack(arrays) for arrays in zip(*parts, strict=True)]
