@@ -16,7 +16,8 @@ import pytest
 from mercer import progress
 from mercer.cli import console, errors, signals
 from mercer.cli.app import run
-from mercer.cli.fit import FitOptions, equivalent_command
+from mercer.cli.fit import equivalent_command
+from mercer.cli.options import Options
 from mercer.data.errors import format_names
 from mercer.messages import ParameterError, format_parameter, parameter_format
 from mercer.methods import RandomFeatures, Subset
@@ -99,7 +100,7 @@ def test_errors_of_the_system():
 
 def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = FitOptions(
+    options = Options(
         data=str(iris),
         output="a b.mercer",
         kernel="rbf(0.1) + 2*poly(3)",

@@ -7,7 +7,7 @@ from typing import Any
 
 from mercer import methods, rules
 from mercer.cli.errors import UsageError, WorkError, as_option, reject
-from mercer.cli.options import SCALES, Model
+from mercer.cli.options import SCALES, Options
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -22,7 +22,7 @@ _FEW = 10
 _SHARE = 0.95
 
 
-def build_estimator(options: Model, components: Any = _FEW) -> Any:
+def build_estimator(options: Options, components: Any = _FEW) -> Any:
     """Return the unfitted estimator; `components` is the default with a kernel."""
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
@@ -57,20 +57,15 @@ def check_components(estimator: Any, source: Any) -> None:
         )
 
 
-def needs_scaler(options: Model) -> bool:
-    """Return whether a step before the model scales the columns; linear PCA scales by itself."""
-    return options.scale == "zscore" and options.kernel is not None
-
-
-def _build_linear(options: Model, shared: dict[str, Any]) -> PCA:
+def _build_linear(options: Options, shared: dict[str, Any]) -> PCA:
     for name in ("gamma", "basis", "select", "preimage"):
         if getattr(options, name) is not None:
-            raise UsageError(f"--{name} is for kernel PCA: give a --kernel too, as --kernel rbf.")
+            raise UsageError(f"--{name} is for kernel PCA: add a --kernel, such as --kernel rbf.")
     solver = options.method or "auto"
     if solver not in NAMES:
         if solver in METHODS:
             raise UsageError(
-                f"--method {solver} is for kernel PCA: give a --kernel too. Linear PCA has "
+                f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
                 f"{', '.join(NAMES)}."
             )
         reject("--method", solver, NAMES)
@@ -86,15 +81,15 @@ def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return None
     if text == "mle" and kernel:
         raise UsageError(
-            "--components mle is for linear PCA; with a kernel give a number or a share."
+            "--components mle is for linear PCA. With a kernel, use a number or a share."
         )
     if text in rules.NAMED:
         return text
     if text.endswith("%") and (percent := _number(text[:-1])) is not None:
         if not 0 < percent < 100:
             raise UsageError(
-                f"--components {text}: a share must be above 0% and below 100%; for every "
-                f"component use all."
+                f"--components {text}: a share must be above 0% and below 100%. Use all for all "
+                f"components."
             )
         return percent / 100
     number = _number(text)
@@ -103,10 +98,10 @@ def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:
-        hint = f" Write {int(number)} for that many." if number >= 1 and number % 1 == 0 else ""
+        hint = f" Did you mean {int(number)}?" if number >= 1 and number % 1 == 0 else ""
         raise UsageError(
             f"--components {text} must be a whole number, 1 or more, or a share of the variance "
-            f"between 0 and 1, neither of them included.{hint}"
+            f"between 0 and 1 (exclusive).{hint}"
         )
     return number
 
@@ -122,7 +117,7 @@ def _number(text: str) -> float | None:
 def _parse_kernel(text: str) -> str:
     """Return the text of a kernel if it is valid."""
     if text == "precomputed":
-        raise UsageError("--kernel precomputed is not for files of rows; use it in Python.")
+        raise UsageError("--kernel precomputed needs a kernel matrix; use KernelPCA in Python.")
     if text not in KERNELS:
         try:
             parse(text)
@@ -131,26 +126,26 @@ def _parse_kernel(text: str) -> str:
     return text
 
 
-def _parse_gamma(options: Model) -> Any:
+def _parse_gamma(options: Options) -> Any:
     text, kernel = options.gamma, options.kernel or ""
     if text is None:
         return "median" if has_gamma(kernel) else None
     if not has_gamma(kernel):
-        remedy = "it has none" if kernel in KERNELS else "write it there"
+        remedy = "has no gamma" if kernel in KERNELS else "is an expression: set gamma in it"
         raise UsageError(
-            f"--gamma is for a kernel given by name alone, such as --kernel rbf, and --kernel is "
-            f"{kernel!r}: {remedy}."
+            f"--gamma is for a kernel given by name, such as --kernel rbf. --kernel {kernel!r} "
+            f"{remedy}."
         )
     if text in ("median", "scale"):
         return text
     number = _number(text)
     if number is None or number <= 0:
-        raise UsageError(f"--gamma {text!r} is not median, scale or a number above 0.")
+        raise UsageError(f"--gamma {text!r} must be median, scale or a number above 0.")
     return number
 
 
-def _build_method(options: Model) -> Any:
-    """Return the name of a method, or the method itself if the user sets its basis."""
+def _build_method(options: Options) -> Any:
+    """Return the name of a method, or the method itself where the user sets its parameters."""
     name = options.method or "auto"
     if name not in METHODS:
         reject("--method", name, METHODS)
@@ -166,15 +161,13 @@ def _build_method(options: Model) -> Any:
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
             raise UsageError(f"{as_option(key)} is not for --method {name}; it is for {others}.")
     if options.basis is not None:
-        params["n_basis"] = _parse_basis(options.basis)
+        count = _number(options.basis) or 0.0
+        if not (0 < count < 1 or (count >= 1 and count == int(count))):
+            raise UsageError(
+                f"--basis {options.basis!r} must be a number of points, or a share of the rows."
+            )
+        params["n_basis"] = count if count < 1 else int(count)
     return _method_class(name)(**params)
-
-
-def _parse_basis(text: str) -> int | float:
-    number = _number(text)
-    if number is None or not (0 < number < 1 or (number >= 1 and number == int(number))):
-        raise UsageError(f"--basis {text!r} must be a number of points, or a share of the rows.")
-    return number if number < 1 else int(number)
 
 
 def _method_class(name: str) -> Any:

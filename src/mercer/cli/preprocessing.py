@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import Array
 from mercer.cli.errors import WorkError
+from mercer.cli.options import Options
 from mercer.data import Block, Fold, Source
 from mercer.data.errors import format_names
 from mercer.estimators.pipeline import mapped, through
@@ -56,14 +57,13 @@ def fit_imputer(source: Source) -> SimpleImputer:
     empty, infinite = means.counts == 0, ~np.isfinite(means.sums)
     if empty.any():
         raise WorkError(
-            f"No row has a value in {_column_names(source, empty)}. Leave such columns out: "
-            f"--columns."
+            f"No row has a value in {_column_names(source, empty)}. Exclude such columns with "
+            f"--drop."
         )
     if infinite.any():
         raise WorkError(
-            f"There is no mean of {_column_names(source, infinite)}: infinity is among the "
-            f"values, or their sum is too large. Drop such rows, or leave such columns out: "
-            f"--columns."
+            f"{_column_names(source, infinite)} has no mean: a value is infinite, or the sum "
+            f"overflows. Remove such rows, or exclude such columns with --drop."
         )
     # The mean of one row is that row: fitting the row of means sets the statistics.
     return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
@@ -78,15 +78,19 @@ def fit_scaler(source: Source) -> StandardScaler:
     moments = source.fold(Moments(source.shape[1], source.reference, np.float64, diagonal=True))
     require_finite_sums(source, moments.mean, moments.scatter)
     scaler = StandardScaler(with_mean=not source.sparse)
-    scaler.n_features_in_, scaler.n_samples_seen_ = source.shape[1], _integer(source.count)
+    count = source.count
+    scaler.n_features_in_ = source.shape[1]
+    scaler.n_samples_seen_ = int(count) if count == int(count) else np.float64(count)
     scaler.mean_, scaler.var_ = moments.mean, moments.scatter / problem.divisor
     deviation = column_deviation(problem, moments.scatter, moments.mean)
     scaler.scale_ = np.where(np.isfinite(deviation), deviation, 1.0)
     return scaler
 
 
-def fit_steps(source: Source, *, impute: bool, scale: bool) -> tuple[list[tuple[str, Any]], Source]:
+def fit_steps(source: Source, options: Options) -> tuple[list[tuple[str, Any]], Source]:
     """Return the fitted steps, and the rows transformed by them."""
+    impute = options.impute is not None
+    scale = options.scale == "zscore" and options.kernel is not None  # linear PCA scales itself
     steps: list[tuple[str, Any]] = []
     names = source.names
     for name, wanted, fit in (("impute", impute, fit_imputer), ("scale", scale, fit_scaler)):
@@ -112,10 +116,6 @@ def undo(steps: list[Any], source: Source) -> Source:
         if isinstance(step, StandardScaler):
             source = mapped(source, step.inverse_transform, source.shape[1])
     return source
-
-
-def _integer(count: float) -> Any:
-    return int(count) if count == int(count) else np.float64(count)
 
 
 def _column_names(source: Source, which: Any) -> str:
