@@ -15,9 +15,8 @@ from mercer.estimators.images import flatten_images, image_sides
 from mercer.estimators.inspection import evaluated_rows
 from mercer.estimators.validation import default_ids, from_file
 from mercer.report import html, tables
-from mercer.report.charts import chart_data
+from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text
-from mercer.report.images import image_gallery
 from mercer.report.rows import ReportRows, survey_rows
 from mercer.report.subject import Subject, find_subject
 from mercer.report.summary import command_line, provenance, python_lines, summary_paragraphs
