@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer import progress
 from mercer.cli import rows
+from mercer.cli.build import undo
 from mercer.cli.console import (
     Reporter,
     Result,
@@ -26,7 +27,6 @@ from mercer.cli.console import (
 )
 from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.options import Options
-from mercer.cli.preprocessing import undo
 from mercer.data import ArraySource, Source
 from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.cli import build, preprocessing, rows
+from mercer.cli import build, rows
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
 from mercer.cli.errors import WorkError, error_text, reject
 from mercer.cli.options import Options
@@ -61,7 +61,7 @@ def compare(options: Options, reporter: Reporter) -> Result:
             reject("--method", name, known)
         _estimator(name, options, _BASIS)
     table = rows.read_training(options, reporter)
-    _, source = preprocessing.fit_steps(table.source, options)
+    _, source = build.fit_steps(table.source, options)
     stays = isinstance(source, StringSource | ArraySource) or source.sparse
     if not stays and math.prod(source.shape) * source.dtype.itemsize <= get_config().budget // 4:
         source = ArraySource(source.collect(label="reading")).weighted(source.weights)

@@ -103,16 +103,16 @@ def empty_table(names: Iterable[str], left: Iterable[str] = ()) -> Table:
 def spectrum_table(shares: Iterable[float], most: int = 12) -> Table:
     """Return the explained variance of each component, with a bar; of many, first and last."""
     values = list(shares)
-    table = empty_table(("component", "share", "together", ""), left=("",))
-    largest, together = max(values, default=0.0), 0.0
+    table = empty_table(("component", "share", "cumulative", ""), left=("",))
+    largest, total = max(values, default=0.0), 0.0
     for i, share in enumerate(values, start=1):
-        together += share
+        total += share
         if len(values) > most and most - 1 <= i < len(values):
             if i == most - 1:
                 table.add_row("…", "", "", "")
             continue
         bar = "█" * round(36 * share / largest) if largest > 0 else ""
-        table.add_row(str(i), percent(share), percent(together), bar)
+        table.add_row(str(i), percent(share), percent(total), bar)
     table.columns[3].style = "cyan"
     return table
 

@@ -10,10 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 import mercer
 from mercer.atomic_write import whole
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
-from mercer.cli import apply, build, preprocessing, rows
+from mercer.cli import apply, build, rows
 from mercer.cli.console import (
     Reporter,
     Result,
@@ -151,8 +153,9 @@ def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
         known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights
         check_same(rows=known, weights=weights, impute=options.impute, scale=options.scale)
-    steps, source = preprocessing.fit_steps(table.source, options)
-    return preprocessing.join_steps(steps, estimator.fit(source))
+    steps, source = build.fit_steps(table.source, options)
+    last = (type(estimator).__name__.lower(), estimator.fit(source))
+    return Pipeline([*steps, last]) if steps else estimator
 
 
 def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _rows(subject: Subject, shown: ReportRows) -> list[str]:
 
 def _model(subject: Subject) -> str:
     model, k = subject.model, subject.model.n_components_
-    text = f"The model is a {subject.kind}"
+    text = f"The model is {subject.kind}"
     if subject.outer is not None:
         text = f"The model is a {_OUTER[type(subject.outer).__name__]} based on {subject.kind}"
     if not subject.linear and not subject.precomputed:
