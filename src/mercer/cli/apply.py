@@ -14,17 +14,9 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.cli import rows
+from mercer.cli import console, rows
 from mercer.cli.build import undo
-from mercer.cli.console import (
-    Reporter,
-    Result,
-    empty_table,
-    format_file,
-    format_seconds,
-    pairs,
-    printable,
-)
+from mercer.cli.console import Reporter, Result
 from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
@@ -69,10 +61,13 @@ def _apply(
             raise UsageError(f"{option} needs a table; a .npy file contains only numbers.")
     _check_table(options)
     model, origin = rows.load_model(options.model)
-    read = rows.read_scores if compute is _inverted else rows.read_new
-    table = read(model, options, reporter, origin, keep=options.copied)
+    keep = options.copied
+    if compute is _inverted:
+        table = rows.read_named(rows.score_names(model), options, reporter, origin, keep=keep)
+    else:
+        table = rows.read_new(model, options, reporter, origin, keep=keep)
     source, names = compute(model, table.source)
-    extra = {} if numbers_only else rows.copied_columns(table, options.copied)
+    extra = {} if numbers_only else rows.copied_columns(table, keep)
     write_rows(source, names, options.output, extra)
     if str(options.output) == STDOUT:
         return Result({})
@@ -88,10 +83,13 @@ def _apply(
     }
     lines = [
         ("read", rows.describe_rows(options.data, table.source)),
-        ("written", f"{format_file(options.output)}: {source.shape[0]} × {source.shape[1]}"),
-        ("time", format_seconds(seconds)),
+        (
+            "written",
+            f"{console.format_file(options.output)}: {source.shape[0]} × {source.shape[1]}",
+        ),
+        ("time", console.format_seconds(seconds)),
     ]
-    return Result(data, [pairs(lines)])
+    return Result(data, [console.pairs(lines)])
 
 
 def compute_scores(model: Any, source: Source) -> Computed:
@@ -99,9 +97,8 @@ def compute_scores(model: Any, source: Source) -> Computed:
     before, last = parts(model)
     if isinstance(last, Denoiser):
         raise WorkError("A Denoiser computes no scores. Apply it with mercer denoise.")
-    return rows.component_estimator(model).transform(through(before, source)), rows.score_names(
-        model
-    )
+    scores = rows.component_estimator(model).transform(through(before, source))
+    return scores, rows.score_names(model)
 
 
 def _inverted(model: Any, source: Source) -> Computed:
@@ -191,13 +188,13 @@ def score(options: Options, reporter: Reporter) -> Result:
         if table.id is not None:
             data["novel_ids"] = extra[table.id][novel]
     else:
-        lines.append(("written", format_file(options.output)))
-    shown: list[Any] = [pairs(lines)]
+        lines.append(("written", console.format_file(options.output)))
+    shown: list[Any] = [console.pairs(lines)]
     most = [int(i) for i in np.argsort(-novelty, kind="stable")[:10] if novel[i]]
     if most:
-        shown += ["", empty_table(("row", "novelty", *map(printable, extra)))]
+        shown += ["", console.empty_table(("row", "novelty", *map(console.printable, extra)))]
     for i in most:
-        cells = (printable(str(values[i])) for values in extra.values())
+        cells = (console.printable(str(values[i])) for values in extra.values())
         shown[-1].add_row(str(i), f"{novelty[i]:.4g}", *cells)
     return Result(data, shown)
 

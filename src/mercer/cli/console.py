@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import sys
 from collections.abc import Iterable
@@ -51,14 +52,11 @@ class Reporter:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return
         out = open_console()
-        if out.is_terminal or not result.shown:
+        with contextlib.nullcontext() if out.is_terminal else out.capture() as captured:
             for part in result.shown:
                 out.print(part)
-            return
-        with out.capture() as captured:  # rich pads the lines of tables
-            for part in result.shown:
-                out.print(part)
-        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        if captured is not None and result.shown:  # rich pads the lines of tables
+            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def open_console(*, stderr: bool = False) -> Console:

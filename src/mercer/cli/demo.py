@@ -16,16 +16,8 @@ from sklearn.datasets import load_digits
 
 import mercer
 from mercer import progress
-from mercer.cli.console import (
-    Reporter,
-    Result,
-    empty_table,
-    format_file,
-    format_seconds,
-    open_console,
-    pairs,
-    spectrum_table,
-)
+from mercer.cli import console
+from mercer.cli.console import Reporter, Result
 from mercer.cli.options import Options
 from mercer.kernels import RBF
 from mercer.messages import counted
@@ -38,7 +30,7 @@ _WRONG = 1e-3
 def demo(options: Options, reporter: Reporter) -> Result:
     """Show everything, and write a model and a report."""
     start, folder = time.perf_counter(), options.output
-    out = Console(file=io.StringIO()) if options.json else open_console()
+    out = Console(file=io.StringIO()) if options.json else console.open_console()
     folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     pca = _fit(out, digits.data)
@@ -61,7 +53,7 @@ def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
     else:
         pca.fit(X)
     _code(out, "pca.explained_variance_ratio_", counted(pca.n_components_, "component"))
-    out.print(spectrum_table(pca.explained_variance_ratio_))
+    out.print(console.spectrum_table(pca.explained_variance_ratio_))
     _code(out, "pca.certificate_", "how close to optimal the result is")
     out.print(str(pca.certificate_))
     return pca
@@ -73,7 +65,7 @@ def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
     out.print("\nAdding a constant does not change the components.")
     out.print("Largest relative error of 10 eigenvalues:\n")
     exact = mercer.PCA(10).fit(X).explained_variance_
-    table = empty_table(("constant", "scikit-learn", "Mercer"))
+    table = console.empty_table(("constant", "scikit-learn", "Mercer"))
     for constant in _CONSTANTS:
         shifted = (X + constant).astype(np.float32)
         cells = []
@@ -130,12 +122,12 @@ def _write_files(
             title="Handwritten digits",
             origin=origin,
         )
-        last = ("report", format_file(page.resolve()))
+        last = ("report", console.format_file(page.resolve()))
     except ImportError as error:
         report, last = None, ("no report", str(error))
     # The page is what to look at next: its path stands last.
-    seconds = format_seconds(time.perf_counter() - start)
-    out.print(pairs([("model", format_file(model)), ("time", seconds), last]))
+    seconds = console.format_seconds(time.perf_counter() - start)
+    out.print(console.pairs([("model", console.format_file(model)), ("time", seconds), last]))
     return {"model": str(model), "report": report}
 
 

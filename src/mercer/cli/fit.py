@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,8 @@ from sklearn.pipeline import Pipeline
 import mercer
 from mercer.atomic_write import whole
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
-from mercer.cli import apply, build, rows
-from mercer.cli.console import (
-    Reporter,
-    Result,
-    format_file,
-    format_seconds,
-    pairs,
-    spectrum_table,
-)
+from mercer.cli import apply, build, console, rows
+from mercer.cli.console import Reporter, Result
 from mercer.cli.errors import UsageError
 from mercer.cli.options import Options
 from mercer.data import fingerprint
@@ -39,8 +31,26 @@ _NOT_IN_ORIGIN = ("json", "debug", "force", "checkpoint", "checkpoint_seconds")
 
 def fit(options: Options, reporter: Reporter) -> Result:
     """Fit a model; write it, its scores and a report."""
+    return _fit("fit", build.build_estimator(options), options, reporter)
+
+
+def fit_detector(options: Options, reporter: Reporter) -> Result:
+    """Fit a novelty detector and write it."""
+    if options.linear and options.kernel is not None:
+        raise UsageError("--linear and --kernel exclude each other. Use one of them.")
+    if not 0 < options.contamination <= 0.5:
+        raise UsageError(
+            f"--contamination {options.contamination} must be above 0 and at most 0.5."
+        )
+    if not options.linear and options.kernel is None:
+        options = replace(options, kernel="rbf")
+    inner = build.build_estimator(options, default_components())
+    detector = NoveltyDetector(inner, contamination=options.contamination)
+    return _fit("novelty fit", detector, options, reporter)
+
+
+def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:
     start = time.perf_counter()
-    estimator = build.build_estimator(options)
     inputs: list[str | Path] = [options.data]
     for path, suffixes in (
         (options.output, (".mercer",)),
@@ -55,10 +65,12 @@ def fit(options: Options, reporter: Reporter) -> Result:
 
         require_packages()
     # A command that is interrupted writes none of its files. The checkpoint goes last.
-    with _resume(options, reporter), contextlib.ExitStack() as files:
+    with checkpointed(), contextlib.ExitStack() as files:
+        if options.checkpoint is not None and has_checkpoint(options.checkpoint):
+            reporter.note(f"resuming from the checkpoint in {options.checkpoint}.")
         table = rows.read_training(options, reporter)
         model = _fit_pipeline(estimator, table, options)
-        origin = _origin("fit", options, table)
+        origin = _origin(name, options, table)
         if options.scores is not None:
             path = files.enter_context(whole(options.scores))
             extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
@@ -66,27 +78,6 @@ def fit(options: Options, reporter: Reporter) -> Result:
         if options.report is not None:
             _write_report(files.enter_context(whole(options.report)), model, table, origin)
         mercer.save(model, options.output, origin=origin)
-    return _result(options, model, table, time.perf_counter() - start)
-
-
-def fit_detector(options: Options, reporter: Reporter) -> Result:
-    """Fit a novelty detector and write it."""
-    start = time.perf_counter()
-    if options.linear and options.kernel is not None:
-        raise UsageError("--linear and --kernel exclude each other. Use one of them.")
-    if not 0 < options.contamination <= 0.5:
-        raise UsageError(
-            f"--contamination {options.contamination} must be above 0 and at most 0.5."
-        )
-    if not options.linear and options.kernel is None:
-        options = replace(options, kernel="rbf")
-    inner = build.build_estimator(options, default_components())
-    detector = NoveltyDetector(inner, contamination=options.contamination)
-    apply.check_file(options.output, (".mercer",), force=options.force, inputs=(options.data,))
-    with _resume(options, reporter):
-        table = rows.read_training(options, reporter)
-        model = _fit_pipeline(detector, table, options)
-        mercer.save(model, options.output, origin=_origin("novelty fit", options, table))
     return _result(options, model, table, time.perf_counter() - start)
 
 
@@ -118,7 +109,7 @@ def plan(options: Options, reporter: Reporter) -> Result:
         "candidates": candidates,
     }
     read = rows.describe_rows(options.data, table.source)
-    return Result(data, [pairs([("read", read)]), "", str(chosen)])
+    return Result(data, [console.pairs([("read", read)]), "", str(chosen)])
 
 
 def _write_report(path: Path, model: Any, table: Table, origin: dict[str, Any]) -> None:
@@ -135,15 +126,6 @@ def _write_report(path: Path, model: Any, table: Table, origin: dict[str, Any]) 
         columns=columns or None,
         origin=origin,
     )
-
-
-@contextlib.contextmanager
-def _resume(options: Options, reporter: Reporter) -> Iterator[None]:
-    """Keep checkpoints of the work inside, if the user named a folder for them."""
-    with checkpointed():
-        if options.checkpoint is not None and has_checkpoint(options.checkpoint):
-            reporter.note(f"resuming from the checkpoint in {options.checkpoint}.")
-        yield
 
 
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
@@ -226,7 +208,8 @@ def _result(options: Options, model: Any, table: Table, seconds: float) -> Resul
         means = "the mean of its column" if imputed == 1 else "the means of their columns"
         lines.append(("imputed", f"{counted(imputed, 'missing value')}, with {means}"))
     lines.append(("plan", f"{chosen.method!r}, {chosen.reason}"))
-    written = ", ".join(format_file(path) for path in files.values() if path is not None)
-    after = [("time", format_seconds(seconds)), ("written", written)]
-    shown: list[Any] = [pairs(lines), "", spectrum_table(estimator.explained_variance_ratio_), ""]
-    return Result(data, [*shown, certificate.sentence.replace("\n", " "), "", pairs(after)])
+    written = ", ".join(console.format_file(path) for path in files.values() if path is not None)
+    after = [("time", console.format_seconds(seconds)), ("written", written)]
+    spectrum = console.spectrum_table(estimator.explained_variance_ratio_)
+    shown: list[Any] = [console.pairs(lines), "", spectrum, ""]
+    return Result(data, [*shown, certificate.sentence.replace("\n", " "), "", console.pairs(after)])

@@ -8,16 +8,9 @@ from inspect import signature
 from typing import Any
 
 import mercer
-from mercer.cli import rows
+from mercer.cli import console, rows
 from mercer.cli.apply import PAGES, check_file
-from mercer.cli.console import (
-    Reporter,
-    Result,
-    format_file,
-    format_seconds,
-    pairs,
-    spectrum_table,
-)
+from mercer.cli.console import Reporter, Result
 from mercer.cli.errors import UsageError
 from mercer.cli.options import Options
 from mercer.data.errors import format_names
@@ -43,9 +36,10 @@ def report(options: Options, reporter: Reporter) -> Result:
     facts |= {"title": options.title, "origin": origin, "image_shape": shape}
     write_report(model, path=options.output, **facts)
     seconds = time.perf_counter() - start
-    lines = [("written", format_file(options.output)), ("time", format_seconds(seconds))]
+    written, taken = console.format_file(options.output), console.format_seconds(seconds)
+    lines = [("written", written), ("time", taken)]
     data = {"model": str(options.model), "output": str(options.output), "seconds": seconds}
-    return Result(data, [pairs(lines)])
+    return Result(data, [console.pairs(lines)])
 
 
 def _read_rows(
@@ -105,10 +99,10 @@ def inspect(options: Options, reporter: Reporter) -> Result:
         ("parameters", ", ".join(changed)),
         ("columns", columns),
     ]
-    shown: list[Any] = [pairs((name, text) for name, text in lines if text)]
+    shown: list[Any] = [console.pairs((name, text) for name, text in lines if text)]
     stored: Any = header.spectrum.get("shares", ()) if isinstance(header.spectrum, dict) else ()
     if shares := [float(share) for share in stored if isinstance(share, int | float)]:
-        shown += ["", spectrum_table(shares)]
+        shown += ["", console.spectrum_table(shares)]
     sentence = (header.certificate or {}).get("sentence")
     if sentence:
         shown += ["", str(sentence).replace("\n", " ")]
@@ -120,7 +114,7 @@ def inspect(options: Options, reporter: Reporter) -> Result:
         ("format", str(header.format)),
         ("checksum", header.checksum),
     ]
-    shown += ["", pairs((name, text) for name, text in about if text)]
+    shown += ["", console.pairs((name, text) for name, text in about if text)]
     return Result({"file": str(options.model), **asdict(header)}, shown)
 
 

@@ -102,7 +102,7 @@ def read_new(
     missing = "keep" if imputes else "refuse"
     read: dict[str, Any] = {"keep": keep, "optional": optional, "missing": missing}
     try:
-        return _read_named(feature_names(model), options, reporter, origin, **read)
+        return read_named(feature_names(model), options, reporter, origin, **read)
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
@@ -111,14 +111,7 @@ def read_new(
         ) from error
 
 
-def read_scores(
-    model: Any, options: Options, reporter: Reporter, origin: Mapping[str, Any], **read: Any
-) -> Table:
-    """Read scores: the columns named after the components."""
-    return _read_named(score_names(model), options, reporter, origin, **read)
-
-
-def _read_named(
+def read_named(
     names: list[str] | None,
     options: Options,
     reporter: Reporter,
