@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
 import math
 import time
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mercer.cli import build, rows
+from mercer.cli import build, process, rows
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
 from mercer.cli.errors import WorkError, error_text, reject
 from mercer.cli.options import Options
@@ -31,7 +28,6 @@ _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "ske
 _COMPONENTS, _BASIS = "10", 500
 # Rows of a first fit that is not timed: it pays for imports and compilation.
 _WARM_UP_ROWS = 300
-_PROCESS = Path("/proc/self")
 
 
 @dataclass
@@ -142,9 +138,9 @@ def _warm_up(name: str, source: Source, options: Options) -> None:
 
 
 def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
-    measurable = (_PROCESS / "status").exists()  # Linux only
-    reset_peak()
-    before = process_memory("VmRSS") if measurable else 0
+    measurable = process.MEMORY.exists()  # Linux only
+    process.reset_peak()
+    before = process.process_memory("VmRSS") if measurable else 0
     start = time.perf_counter()
     estimator.fit(source)
     seconds = time.perf_counter() - start
@@ -157,25 +153,5 @@ def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
         gap=float(certificate.gap),
         kind=certificate.gap.kind,
         seconds=seconds,
-        memory=max(0, process_memory("VmHWM") - before) if measurable else None,
+        memory=max(0, process.process_memory("VmHWM") - before) if measurable else None,
     )
-
-
-def reset_peak() -> None:
-    """Return freed memory to the system, and reset the peak that it counts."""
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
-    with contextlib.suppress(OSError):
-        (_PROCESS / "clear_refs").write_text("5")
-
-
-def process_memory(key: str) -> int:
-    """Return bytes of this process: VmRSS now, VmHWM at the peak.
-
-    Not ru_maxrss, which a child process inherits from its parent.
-    """
-    for line in (_PROCESS / "status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {key}")

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from mercer.cli.console import print_note
 from mercer.cli.options import Options
-from mercer.cli.signals import signal_code
+from mercer.cli.process import signal_code
 from mercer.messages import as_python, parameter_format
 
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
