@@ -179,7 +179,7 @@ def test_what_is_cleared_away_is_not_stopped_again(monkeypatch):
         for _ in range(2 * process.CHECKS):
             assert looks.acquire(timeout=LONG)
 
-    monkeypatch.setattr(signals, "handles_interrupt", looked)
+    monkeypatch.setattr(process, "handles_interrupt", looked)
 
     def work():
         try:
