@@ -105,7 +105,7 @@ def _add(
         if code:
             raise typer.Exit(code)
 
-    # typer reads the signature: the options stand there as parameters.
+    # typer reads the options from the signature.
     run.__signature__ = inspect.Signature(_parameters(options, optional or {}, helps or {}))  # type: ignore[attr-defined]
     title = "Examples:" if "\n\n" in examples else "Example:"
     epilog = _join_lines(f"{title}\n\n{examples}")
@@ -238,7 +238,8 @@ _add(
     above the threshold of the fit are novel.""",
     "mercer novelty score ordinary.mercer new.csv -o scored.csv",
     _APPLY,
-    _APPLIED,
+    _APPLIED
+    | {"output": "Table to write: .csv, .tsv, .parquet or .arrow; - writes CSV to stdout."},
     group=_novelty,
     optional={"output": None},
 )

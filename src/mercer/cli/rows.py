@@ -196,7 +196,7 @@ def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def check_model(path: Path) -> None:
-    """Raise an error about a model file that is not there."""
+    """Raise an error about a model file that does not exist."""
     if path.is_dir():
         raise WorkError(f"{path} is a folder, not a model file.")
     if not path.exists():

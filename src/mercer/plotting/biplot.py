@@ -177,7 +177,7 @@ class BiplotDisplay(Display):
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=base.INK, zorder=5, **shape)
         names = [base.one_line(self.names[j], 20) for j in self.drawn_]
         key = ax.get_legend()
-        if key is not None:  # "best" would move it when the names are there
+        if key is not None:  # "best" would move it once the names are drawn
             corner = ax.transAxes.inverted().transform(key.get_window_extent().get_points()[0])
             key.set_loc(tuple(corner))
             key.borderaxespad = 0

@@ -167,7 +167,7 @@ def _outliers(subject: Subject, shown: ReportRows) -> str:
 
 
 def command_line(origin: Mapping[str, Any]) -> str | None:
-    """Return the command that made the model, if one did."""
+    """Return the command that created the model, if one did."""
     command = origin.get("command")
     if command is None:
         return None
