@@ -114,7 +114,7 @@ def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, pass
 
     np.save("x.npy", x)
     done = mercer(*command)
-    assert "going on with the run that run holds" in done.err
+    assert "resuming from the checkpoint in run" in done.err
     assert 0 < len(passed) < once - 10
     assert names(tmp_path) == ["m.mercer", "s.csv", "x.npy"]
     again = load("m.mercer")
@@ -129,7 +129,7 @@ def test_what_is_stopped_says_that_it_can_go_on(mercer, tmp_path, x):
     command = ["novelty", *FIT[:-2], "-o", "m.mercer", *KEPT]
     done = killed(tmp_path, command, 8, "SIGTERM")
     assert done.returncode == 143
-    assert "no file was written. The same command goes on from what run holds." in done.stderr
+    assert "no file was written. The same command resumes from run." in done.stderr
     assert names(tmp_path) == ["run", "x.npy"]
     mercer(*command)
     assert names(tmp_path) == ["m.mercer", "x.npy"]

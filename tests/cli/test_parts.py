@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from mercer import progress
-from mercer.cli import console, errors, signals
+from mercer.cli import console, errors, process
 from mercer.cli.app import run
-from mercer.cli.fit import FitOptions, equivalent_command
+from mercer.cli.fit import equivalent_command
+from mercer.cli.options import Options
 from mercer.data.errors import format_names
 from mercer.messages import ParameterError, format_parameter, parameter_format
 from mercer.methods import RandomFeatures, Subset
@@ -99,7 +100,7 @@ def test_errors_of_the_system():
 
 def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = FitOptions(
+    options = Options(
         data=str(iris),
         output="a b.mercer",
         kernel="rbf(0.1) + 2*poly(3)",
@@ -122,10 +123,10 @@ def stopped_by(work):
     # In the background of a shell SIGINT is ignored, here and in what a process starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with signals.interrupts():
+        with process.interrupts():
             work()
-    except signals.Interrupted:
-        return signals.signal_code()
+    except process.Interrupted:
+        return process.signal_code()
     finally:
         _restore(before)
     return None
@@ -168,17 +169,17 @@ def test_a_stop_that_an_import_drops_comes_again():
 
 
 def test_what_is_cleared_away_is_not_stopped_again(monkeypatch):
-    cleared, looks, stopping = [], threading.Semaphore(0), signals.handles_interrupt
+    cleared, looks, stopping = [], threading.Semaphore(0), process.handles_interrupt
 
     def looked(found):
         looks.release()
         return stopping(found)
 
     def wait():  # for as many looks as say that a stop was lost, and more
-        for _ in range(2 * signals.CHECKS):
+        for _ in range(2 * process.CHECKS):
             assert looks.acquire(timeout=LONG)
 
-    monkeypatch.setattr(signals, "handles_interrupt", looked)
+    monkeypatch.setattr(process, "handles_interrupt", looked)
 
     def work():
         try:
@@ -196,7 +197,7 @@ def test_what_is_cleared_away_is_not_stopped_again(monkeypatch):
 
 
 def _restore(before):
-    signals._received.clear()
+    process._received.clear()
     signal.signal(signal.SIGINT, before)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -168,9 +168,9 @@ NONE_WRITTEN = "Stopped: no file was written."
 @pytest.mark.parametrize(
     ("number", "code", "times", "moment", "said"),
     [
-        (signal.SIGINT, 130, 1, "import mercer.cli.signals", ""),
-        (signal.SIGINT, 130, 2, "import mercer.cli.fit", ""),
-        (signal.SIGTERM, 143, 2, "import mercer.cli.fit", ""),
+        (signal.SIGINT, 130, 1, "import mercer.cli.process", ""),
+        (signal.SIGINT, 130, 2, "import mercer.cli.options", ""),
+        (signal.SIGTERM, 143, 2, "import mercer.cli.options", ""),
         (signal.SIGTERM, 143, 2, "import mercer.estimators.pca", NONE_WRITTEN),
         (signal.SIGTERM, 143, 2, "kernel matrix", NONE_WRITTEN),
         (signal.SIGINT, 130, 2, "kernel matrix", NONE_WRITTEN),

@@ -36,13 +36,13 @@ def no_files(tmp_path):
             "must be between 1 and 4, because the table has 150 rows and 4 columns",
         ),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "0"], 2, "whole number, 1 or more"),
-        (["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"], 2, "Write 2 for that many"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"], 2, "Did you mean 2?"),
         (["fit", "{iris}", "-o", "m.mercer", "--gap", "2"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--scale", "z-score"], 2, "Did you mean zscore?"),
-        (["fit", "{iris}", "-o", "m.mercer", "--impute", "median"], 2, "there is mean"),
+        (["fit", "{iris}", "-o", "m.mercer", "--impute", "median"], 2, "Choose from mean"),
         (["fit", "{iris}", "-o", "m.mercer", "--method", "krilov"], 2, "Did you mean krylov?"),
-        (["fit", "{iris}", "-o", "m.mercer", "--method", "subset"], 2, "give a --kernel"),
-        (["fit", "{iris}", "-o", "m.mercer", "--gamma", "1"], 2, "give a --kernel"),
+        (["fit", "{iris}", "-o", "m.mercer", "--method", "subset"], 2, "add a --kernel"),
+        (["fit", "{iris}", "-o", "m.mercer", "--gamma", "1"], 2, "add a --kernel"),
         (["fit", "{iris}", "-o", "m.csv"], 2, "ends in .mercer"),
         (["fit", "{iris}", "-o", "no/m.mercer"], 1, "There is no folder no"),
         (["fit", "{iris}", "-o", "m.mercer", "--scores", "s.xls"], 2, "ends in .csv"),
@@ -56,14 +56,14 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--columns", "sl,xx"], 1, "'xx'"),
         (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
         (["fit", "iris.cvs", "-o", "m.mercer"], 1, "Did you mean iris.csv?"),
-        (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "Nor is there a folder none"),
+        (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "no folder none"),
         (["fit", ".", "--format", "npy", "-o", "m.mercer"], 1, "is a folder"),
         (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
         (["fit", "{iris}", "--kernel", "rbf(1) + ", "-o", "m.mercer"], 2, "from character"),
         (
             ["fit", "{iris}", "--kernel", "rbf(1)", "--gamma", "2", "-o", "m.mercer"],
             2,
-            "write it there",
+            "set gamma in it",
         ),
         (["fit", "{iris}", "--kernel", "rbf", "--gamma", "-2", "-o", "m.mercer"], 2, "above 0"),
         (
@@ -178,7 +178,7 @@ def test_infinity_is_not_filled_in(mercer, tmp_path):
     assert "infinity (inf): the first is in row 2, column 1 ('b')" in done.err
     assert "make such entries NaN and fill them in, for example with --impute mean" in done.err
     done = mercer("fit", "x.npy", "--impute", "mean", "-o", "m.mercer", code=1)
-    assert "There is no mean of '1': infinity is among the values" in done.err
+    assert "'1' has no mean: a value is infinite" in done.err
 
 
 @pytest.mark.parametrize("seed", ["-1", 2**32])

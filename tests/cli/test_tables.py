@@ -270,7 +270,7 @@ def test_a_share_in_percent(mercer, iris, text):
     assert facts["components"] == 2
     for wrong in ("0%", "100%", "195%"):
         done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
-        assert "above 0% and below 100%; for every component use all" in done.err
+        assert "above 0% and below 100%. Use all for all components" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):
@@ -351,11 +351,11 @@ def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
 def test_help_speaks_of_what_the_command_has(mercer, command, earlier):
     shown = " ".join(mercer(*command.split(), "--help").out.replace("│", " ").split())
     assert ("that of the fit" in shown.lower()) == earlier
-    assert ("the report colours" in shown) == (command in ("fit", "plan"))
+    assert ("the report colors" in shown) == (command in ("fit", "plan"))
     assert ("Also write" in shown) == (command == "fit")
     assert shown.count("plan does not write this file") == (3 if command == "plan" else 0)
     assert (".gz, .bz2, .xz" in shown) == (not earlier)
-    assert ("Without it, missing values are refused" in shown) == (not earlier)
+    assert ("Without it, missing values are an error" in shown) == (not earlier)
 
 
 def test_a_kept_column_is_a_feature_only_where_it_is_named(mercer, iris):

@@ -213,7 +213,7 @@ def test_demo(mercer, tmp_path, monkeypatch):
         "Plan for 1797 × 64",
         "pca.certificate_",
         "scikit-learn",
-        "without",
+        "after denoising",
         "report.html",
     ):
         assert text in done.out, text

@@ -14,12 +14,12 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     code = 130
     try:
-        from mercer.cli.signals import interrupts, signal_code
+        from mercer.cli.process import interrupts, signal_code
 
         with interrupts():
             from mercer.cli.app import run
 
             code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while the command line was read, or before
-        from mercer.cli.signals import signal_code
+        from mercer.cli.process import signal_code
     sys.exit(signal_code() or code)  # typer has one code for all signals

@@ -1,103 +1,75 @@
-"""``mercer transform``, ``inverse`` and ``denoise``: a fitted model applied to rows."""
+"""``mercer transform``, ``inverse``, ``denoise`` and ``novelty score``: models applied to rows."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.console import Reporter, Result, format_file, format_seconds, pairs
-from mercer.cli.options import Fitted, Output, argument, output_file
+import numpy as np
+
+from mercer import progress
+from mercer.cli import console, rows
+from mercer.cli.build import undo
+from mercer.cli.console import Reporter, Result
+from mercer.cli.errors import UsageError, WorkError
+from mercer.cli.options import Options
+from mercer.data import ArraySource, Source
+from mercer.data.files import WRITERS, write_table
+from mercer.estimators.denoiser import Denoiser
+from mercer.estimators.novelty import NoveltyDetector
+from mercer.estimators.pca import PCA
+from mercer.estimators.pipeline import mapped, parts, through
+from mercer.messages import percent
+
+STDOUT = "-"
+PAGES = (".html", ".htm")
+TABLES = (*WRITERS, ".npy")
+
+Computed = tuple[Source, list[str] | None]
+"""Rows to write, and the names of their columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransformOptions(Fitted, Output):
-    """Options of transform and denoise."""
-
-    output: Path = output_file(
-        "Table to write: .csv, .tsv, .parquet, .arrow or .npy; - is CSV on stdout."
-    )
+def transform(options: Options, reporter: Reporter) -> Result:
+    """Write the scores of rows."""
+    return _apply(options, reporter, compute_scores)
 
 
-@dataclass(frozen=True, kw_only=True)
-class InverseOptions(TransformOptions):
-    """Options of inverse."""
-
-    data: str = argument("Scores, as transform writes them, or -.")
+def inverse(options: Options, reporter: Reporter) -> Result:
+    """Write the rows that have these scores."""
+    return _apply(options, reporter, _inverted)
 
 
-def transform(options: TransformOptions, reporter: Reporter) -> Result:
-    """Compute the scores of rows with a fitted model.
-
-    Columns are matched by name; others are not used.
-
-    Examples
-    --------
-    $ mercer transform iris.mercer iris.csv --keep species -o scores.parquet
-    $ cat new.csv | mercer transform iris.mercer - --format csv -o - | head
-    """
-    from mercer.cli import outputs
-
-    return _apply(options, reporter, outputs.compute_scores)
-
-
-def inverse(options: InverseOptions, reporter: Reporter) -> Result:
-    """Map scores back to rows.
-
-    A kernel model must have been fitted with --preimage.
-
-    Examples
-    --------
-    $ mercer inverse iris.mercer scores.parquet -o rows.csv
-    """
-    from mercer.cli import outputs
-
-    return _apply(options, reporter, outputs.rows_from_scores, scores=True)
-
-
-def denoise(options: TransformOptions, reporter: Reporter) -> Result:
-    """Denoise data by projecting it onto the components.
-
-    A kernel model must have been fitted with --preimage.
-
-    Examples
-    --------
-    $ mercer fit clean.npy --kernel rbf --preimage auto -o digits.mercer
-    $ mercer denoise digits.mercer noisy.npy -o denoised.npy
-    """
-    from mercer.cli import outputs
-
-    return _apply(options, reporter, outputs.denoised_rows)
+def denoise(options: Options, reporter: Reporter) -> Result:
+    """Write rows projected onto the components."""
+    return _apply(options, reporter, _denoised)
 
 
 def _apply(
-    options: TransformOptions,
-    reporter: Reporter,
-    compute: Callable[[Any, Any], Any],
-    *,
-    scores: bool = False,
+    options: Options, reporter: Reporter, compute: Callable[[Any, Source], Computed]
 ) -> Result:
     """Write what a model computes from rows."""
-    from mercer.cli import outputs, rows
-    from mercer.cli.errors import UsageError
-
     start = time.perf_counter()
     numbers_only = options.output.suffix.lower() == ".npy"
     for option, wanted in (("--keep", options.copied), ("--id", options.id)):
         if wanted and numbers_only:
-            raise UsageError(f"{option} is for tables; a .npy file holds only numbers.")
-    outputs.check_table(options)
+            raise UsageError(f"{option} needs a table; a .npy file contains only numbers.")
+    _check_table(options)
     model, origin = rows.load_model(options.model)
-    if scores:
-        table = rows.read_scores(model, options, reporter, origin)
+    keep = options.copied
+    if compute is _inverted:
+        table = rows.read_named(rows.score_names(model), options, reporter, origin, keep=keep)
     else:
-        table = rows.read_new(model, options, reporter, origin, keep=options.copied)
+        table = rows.read_new(model, options, reporter, origin, keep=keep)
     source, names = compute(model, table.source)
-    extra = {} if numbers_only else rows.copied_columns(table, options.copied)
-    outputs.write_rows(source, names, options.output, extra)
-    if str(options.output) == outputs.STDOUT:
+    extra = {} if numbers_only else rows.copied_columns(table, keep)
+    write_rows(source, names, options.output, extra)
+    if str(options.output) == STDOUT:
         return Result({})
     seconds = time.perf_counter() - start
     data = {
@@ -111,7 +83,166 @@ def _apply(
     }
     lines = [
         ("read", rows.describe_rows(options.data, table.source)),
-        ("written", f"{format_file(options.output)}: {source.shape[0]} × {source.shape[1]}"),
-        ("time", format_seconds(seconds)),
+        (
+            "written",
+            f"{console.format_file(options.output)}: {source.shape[0]} × {source.shape[1]}",
+        ),
+        ("time", console.format_seconds(seconds)),
     ]
-    return Result(data, [pairs(lines)])
+    return Result(data, [console.pairs(lines)])
+
+
+def compute_scores(model: Any, source: Source) -> Computed:
+    """Return the scores of rows."""
+    before, last = parts(model)
+    if isinstance(last, Denoiser):
+        raise WorkError("A Denoiser computes no scores. Apply it with mercer denoise.")
+    scores = rows.component_estimator(model).transform(through(before, source))
+    return scores, rows.score_names(model)
+
+
+def _inverted(model: Any, source: Source) -> Computed:
+    """Return the rows that have these scores."""
+    estimator = rows.component_estimator(model)
+    if isinstance(estimator, PCA):
+        inverted = estimator.inverse_transform(source)
+    else:
+        if not hasattr(estimator, "n_features_in_"):
+            raise WorkError("The model was fitted to strings; scores cannot be mapped to strings.")
+        # A lambda: a model without pre-images does not have the method.
+        back = lambda x: estimator.inverse_transform(x)  # noqa: E731
+        inverted = _by_blocks(estimator, back, source, int(estimator.n_features_in_))
+    return undo(parts(model)[0], inverted), rows.feature_names(model)
+
+
+def _denoised(model: Any, source: Source) -> Computed:
+    """Return rows projected onto the components."""
+    before, last = parts(model)
+    estimator, treated = rows.component_estimator(model), through(before, source)
+    project = last.transform if isinstance(last, Denoiser) else estimator.reconstruct
+    if isinstance(estimator, PCA):
+        denoised = project(treated)
+    else:
+        denoised = _by_blocks(estimator, project, treated, treated.shape[1])
+    return undo(before, denoised), rows.feature_names(model)
+
+
+def _by_blocks(estimator: Any, f: Callable[[Any], Any], source: Source, width: int) -> Source:
+    """Return the pre-images of rows, computed block by block."""
+    if not (hasattr(estimator, "preimage_") or hasattr(estimator, "dual_coef_")):
+        raise WorkError(
+            "The model cannot map scores back to rows. Fit it again with --preimage auto."
+        )
+
+    def quiet(block: Any) -> Any:
+        with progress.quiet():
+            return f(block)
+
+    preimages = mapped(source, quiet, width)
+    # A row is compared to the whole basis, in a few arrays.
+    preimages.extra_bytes += 32 * len(estimator.X_fit_)  # type: ignore[attr-defined]
+    preimages.parallel = False
+    return preimages
+
+
+def score(options: Options, reporter: Reporter) -> Result:
+    """Compute the novelty of rows, and write it if the user named a file."""
+    start = time.perf_counter()
+    if options.output is not None:
+        _check_table(options)
+    model, origin = rows.load_model(options.model)
+    before, detector = parts(model)
+    if not isinstance(detector, NoveltyDetector):
+        raise WorkError(
+            f"{options.model} contains a {type(detector).__name__}, not a novelty detector. Fit "
+            f"one with mercer novelty fit."
+        )
+    table = rows.read_new(model, options, reporter, origin, keep=options.copied)
+    source = through(before, table.source, table.source.shape[1])
+    novelty = -np.asarray(detector.score_samples(source))
+    threshold = -float(detector.offset_)
+    novel = novelty > threshold
+    copied = rows.copied_columns(table, options.copied)
+    extra = {name: table.extra[name] for name in copied}
+    if table.id is not None and table.row_names is not None:
+        extra[table.id] = table.row_names
+    if options.output is not None:
+        scored = ArraySource(np.column_stack([novelty, novel.astype(novelty.dtype)]))
+        write_rows(scored, ["novelty", "novel"], options.output, copied)
+        if str(options.output) == STDOUT:
+            return Result({})
+    data: dict[str, Any] = {
+        "rows": len(novel),
+        "novel": int(novel.sum()),
+        "threshold": threshold,
+        "seconds": time.perf_counter() - start,
+        "output": None if options.output is None else str(options.output),
+    }
+    share = f"{data['novel']} of {len(novel)} rows ({percent(float(novel.mean()))})"
+    lines = [
+        ("read", rows.describe_rows(options.data, table.source)),
+        ("novel", f"{share}, novelty above {threshold:.4g}"),
+    ]
+    if options.output is None:
+        data |= {"novelty": novelty, "novel_rows": np.flatnonzero(novel)}
+        if table.id is not None:
+            data["novel_ids"] = extra[table.id][novel]
+    else:
+        lines.append(("written", console.format_file(options.output)))
+    shown: list[Any] = [console.pairs(lines)]
+    most = [int(i) for i in np.argsort(-novelty, kind="stable")[:10] if novel[i]]
+    if most:
+        shown += ["", console.empty_table(("row", "novelty", *map(console.printable, extra)))]
+    for i in most:
+        cells = (console.printable(str(values[i])) for values in extra.values())
+        shown[-1].add_row(str(i), f"{novelty[i]:.4g}", *cells)
+    return Result(data, shown)
+
+
+def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool, inputs: Any = ()) -> None:
+    """Raise an error about a file that cannot, or must not, be written."""
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{path}: use a name that ends in {' or '.join(suffixes)}.")
+    folder = path.parent
+    if not folder.is_dir():
+        raise WorkError(f"There is no folder {folder} for {path.name}. Create it first.")
+    if path.is_dir():
+        raise WorkError(f"{path} is a folder. Name a file to write.")
+    if any(_same_file(path, other) for other in inputs):
+        raise WorkError(f"{path} is an input of this command and cannot be overwritten by it.")
+    if path.exists() and not force:
+        raise WorkError(f"{path} already exists; use --force to overwrite.")
+    if not os.access(folder, os.W_OK):
+        raise WorkError(f"The folder {folder} is not writable. Name another folder.")
+
+
+def _check_table(options: Options) -> None:
+    """Raise an error about a table, computed with a model, that cannot be written."""
+    if str(options.output) != STDOUT:
+        inputs = (options.data, options.model)
+        check_file(options.output, TABLES, force=options.force, inputs=inputs)
+    elif options.json:
+        raise UsageError("--json and -o - both write to stdout: name a file for one of them.")
+
+
+def _same_file(path: Path, other: str | Path) -> bool:
+    if str(other) == STDOUT:
+        return False
+    if path.exists() and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return path.absolute() == Path(other).absolute()
+
+
+def write_rows(
+    source: Source, names: list[str] | None, path: Path, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Write rows to a file, or to stdout."""
+    if str(path) != STDOUT:
+        write_table(source, path, names=names, extra=extra)
+        return
+    with tempfile.TemporaryDirectory(prefix="mercer-") as folder:
+        spool = Path(folder) / "rows.csv"
+        write_table(source, spool, names=names, extra=extra)
+        sys.stdout.flush()
+        with spool.open(encoding="utf-8") as file:
+            shutil.copyfileobj(file, sys.stdout)

@@ -1,28 +1,38 @@
-"""Estimators from the options of the command line."""
+"""Estimators and preprocessing steps from the options of the command line."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
 
 from mercer import methods, rules
+from mercer.arrays import Array
 from mercer.cli.errors import UsageError, WorkError, as_option, reject
-from mercer.cli.options import SCALES, Model
+from mercer.cli.options import SCALES, Options
+from mercer.data import Block, Fold, Source
+from mercer.data.errors import format_names
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
+from mercer.estimators.pipeline import mapped, through
 from mercer.kernels import parse
 from mercer.kernels.base import KERNELS
 from mercer.landmarks import RULES
+from mercer.linalg import Moments
+from mercer.methods.preparation import column_deviation, require_finite_sums
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
+from mercer.problem import Problem
+from mercer.rules import Count
 
-COUNTS = ("all", *rules.NAMED)
-_FEW = 10
-_SHARE = 0.95
+_FEW, _SHARE = 10, 0.95
 
 
-def build_estimator(options: Model, components: Any = _FEW) -> Any:
+def build_estimator(options: Options, components: Any = _FEW) -> Any:
     """Return the unfitted estimator; `components` is the default with a kernel."""
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
@@ -57,20 +67,15 @@ def check_components(estimator: Any, source: Any) -> None:
         )
 
 
-def needs_scaler(options: Model) -> bool:
-    """Return whether a step before the model scales the columns; linear PCA scales by itself."""
-    return options.scale == "zscore" and options.kernel is not None
-
-
-def _build_linear(options: Model, shared: dict[str, Any]) -> PCA:
+def _build_linear(options: Options, shared: dict[str, Any]) -> PCA:
     for name in ("gamma", "basis", "select", "preimage"):
         if getattr(options, name) is not None:
-            raise UsageError(f"--{name} is for kernel PCA: give a --kernel too, as --kernel rbf.")
+            raise UsageError(f"--{name} is for kernel PCA: add a --kernel, such as --kernel rbf.")
     solver = options.method or "auto"
     if solver not in NAMES:
         if solver in METHODS:
             raise UsageError(
-                f"--method {solver} is for kernel PCA: give a --kernel too. Linear PCA has "
+                f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
                 f"{', '.join(NAMES)}."
             )
         reject("--method", solver, NAMES)
@@ -86,27 +91,27 @@ def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
         return None
     if text == "mle" and kernel:
         raise UsageError(
-            "--components mle is for linear PCA; with a kernel give a number or a share."
+            "--components mle is for linear PCA. With a kernel, use a number or a share."
         )
     if text in rules.NAMED:
         return text
     if text.endswith("%") and (percent := _number(text[:-1])) is not None:
         if not 0 < percent < 100:
             raise UsageError(
-                f"--components {text}: a share must be above 0% and below 100%; for every "
-                f"component use all."
+                f"--components {text}: a share must be above 0% and below 100%. Use all for all "
+                f"components."
             )
         return percent / 100
     number = _number(text)
     if number is None:
-        reject("--components", text, COUNTS)
+        reject("--components", text, ("all", *rules.NAMED))
     if number >= 1 and number == int(number) and "." not in text:
         return int(number)
     if not 0 < number < 1:
-        hint = f" Write {int(number)} for that many." if number >= 1 and number % 1 == 0 else ""
+        hint = f" Did you mean {int(number)}?" if number >= 1 and number % 1 == 0 else ""
         raise UsageError(
             f"--components {text} must be a whole number, 1 or more, or a share of the variance "
-            f"between 0 and 1, neither of them included.{hint}"
+            f"between 0 and 1 (exclusive).{hint}"
         )
     return number
 
@@ -122,7 +127,7 @@ def _number(text: str) -> float | None:
 def _parse_kernel(text: str) -> str:
     """Return the text of a kernel if it is valid."""
     if text == "precomputed":
-        raise UsageError("--kernel precomputed is not for files of rows; use it in Python.")
+        raise UsageError("--kernel precomputed needs a kernel matrix; use KernelPCA in Python.")
     if text not in KERNELS:
         try:
             parse(text)
@@ -131,26 +136,26 @@ def _parse_kernel(text: str) -> str:
     return text
 
 
-def _parse_gamma(options: Model) -> Any:
+def _parse_gamma(options: Options) -> Any:
     text, kernel = options.gamma, options.kernel or ""
     if text is None:
         return "median" if has_gamma(kernel) else None
     if not has_gamma(kernel):
-        remedy = "it has none" if kernel in KERNELS else "write it there"
+        remedy = "has no gamma" if kernel in KERNELS else "is an expression: set gamma in it"
         raise UsageError(
-            f"--gamma is for a kernel given by name alone, such as --kernel rbf, and --kernel is "
-            f"{kernel!r}: {remedy}."
+            f"--gamma is for a kernel given by name, such as --kernel rbf. --kernel {kernel!r} "
+            f"{remedy}."
         )
     if text in ("median", "scale"):
         return text
     number = _number(text)
     if number is None or number <= 0:
-        raise UsageError(f"--gamma {text!r} is not median, scale or a number above 0.")
+        raise UsageError(f"--gamma {text!r} must be median, scale or a number above 0.")
     return number
 
 
-def _build_method(options: Model) -> Any:
-    """Return the name of a method, or the method itself if the user sets its basis."""
+def _build_method(options: Options) -> Any:
+    """Return the name of a method, or the method itself where the user sets its parameters."""
     name = options.method or "auto"
     if name not in METHODS:
         reject("--method", name, METHODS)
@@ -166,15 +171,13 @@ def _build_method(options: Model) -> Any:
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
             raise UsageError(f"{as_option(key)} is not for --method {name}; it is for {others}.")
     if options.basis is not None:
-        params["n_basis"] = _parse_basis(options.basis)
+        count = _number(options.basis) or 0.0
+        if not (0 < count < 1 or (count >= 1 and count == int(count))):
+            raise UsageError(
+                f"--basis {options.basis!r} must be a number of points, or a share of the rows."
+            )
+        params["n_basis"] = count if count < 1 else int(count)
     return _method_class(name)(**params)
-
-
-def _parse_basis(text: str) -> int | float:
-    number = _number(text)
-    if number is None or not (0 < number < 1 or (number >= 1 and number == int(number))):
-        raise UsageError(f"--basis {text!r} must be a number of points, or a share of the rows.")
-    return number if number < 1 else int(number)
 
 
 def _method_class(name: str) -> Any:
@@ -187,3 +190,99 @@ def method_parameters(name: str) -> tuple[str, ...]:
     if name in ("auto", "exact"):
         return ()
     return tuple(inspect.signature(_method_class(name)).parameters)
+
+
+class ColumnMeans(Fold):
+    """Weighted mean of every column, without its missing values."""
+
+    label = "means"
+
+    def __init__(self, d: int) -> None:
+        self.sums, self.counts = np.zeros(d), np.zeros(d)
+        self.row_bytes = 24 * d
+
+    def add(self, block: Block) -> None:
+        rows = block.dense(np.float64)
+        present = ~np.isnan(rows)
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinities: refused later
+            self.sums += block.count @ np.where(present, rows, 0.0)
+        self.counts += block.count @ present
+
+    def merge(self, other: Self) -> None:
+        self.sums += other.sums
+        self.counts += other.counts
+
+    def spawn(self) -> Self:
+        return type(self)(len(self.sums))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"sums": self.sums, "counts": self.counts}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
+
+
+def fit_imputer(source: Source) -> SimpleImputer:
+    """Return an imputer fitted to all rows."""
+    means = source.fold(ColumnMeans(source.shape[1]))
+    empty, infinite = means.counts == 0, ~np.isfinite(means.sums)
+    if empty.any():
+        raise WorkError(
+            f"No row has a value in {_column_names(source, empty)}. Exclude such columns with "
+            f"--drop."
+        )
+    if infinite.any():
+        raise WorkError(
+            f"{_column_names(source, infinite)} has no mean: a value is infinite, or the sum "
+            f"overflows. Remove such rows, or exclude such columns with --drop."
+        )
+    # The mean of one row is that row: fitting the row of means sets the statistics.
+    return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
+
+
+def fit_scaler(source: Source) -> StandardScaler:
+    """Return a scaler fitted to all rows; sparse rows are not centered.
+
+    It divides as `PCA(scale=True)` does: by the standard deviation with divisor n − 1.
+    """
+    problem = Problem(source, Count(1), scale=True)
+    moments = source.fold(Moments(source.shape[1], source.reference, np.float64, diagonal=True))
+    require_finite_sums(source, moments.mean, moments.scatter)
+    scaler = StandardScaler(with_mean=not source.sparse)
+    count = source.count
+    scaler.n_features_in_ = source.shape[1]
+    scaler.n_samples_seen_ = int(count) if count == int(count) else np.float64(count)
+    scaler.mean_, scaler.var_ = moments.mean, moments.scatter / problem.divisor
+    deviation = column_deviation(problem, moments.scatter, moments.mean)
+    scaler.scale_ = np.where(np.isfinite(deviation), deviation, 1.0)
+    return scaler
+
+
+def fit_steps(source: Source, options: Options) -> tuple[list[tuple[str, Any]], Source]:
+    """Return the fitted steps, and the rows transformed by them."""
+    impute = options.impute is not None
+    scale = options.scale == "zscore" and options.kernel is not None  # linear PCA scales itself
+    steps: list[tuple[str, Any]] = []
+    names = source.names
+    for name, wanted, fit in (("impute", impute, fit_imputer), ("scale", scale, fit_scaler)):
+        if wanted:
+            steps.append((name, fit(source)))
+            source = through([steps[-1][1]], source)
+    if steps and names is not None:
+        # Only the first step knows names: it returns an array, as in any pipeline.
+        steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
+    return steps, source
+
+
+def undo(steps: list[Any], source: Source) -> Source:
+    """Return rows as they were before the steps; imputed values stay."""
+    for step in reversed(steps):
+        if isinstance(step, StandardScaler):
+            source = mapped(source, step.inverse_transform, source.shape[1])
+    return source
+
+
+def _column_names(source: Source, which: Any) -> str:
+    """Write the names of some columns, or their numbers if they have no names."""
+    at = np.flatnonzero(which).tolist()
+    return format_names([str(i) if source.names is None else str(source.names[i]) for i in at])

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
+import math
 import time
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mercer.cli import build, process, rows
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
-from mercer.cli.options import Model, Rows, model_option
+from mercer.cli.errors import WorkError, error_text, reject
+from mercer.cli.options import Options
+from mercer.config import format_bytes, get_config
+from mercer.data import ArraySource, Source, StringSource
+from mercer.estimators.kernel_parameters import resolve_kernel
+from mercer.estimators.validation import load_rows
 from mercer.messages import percent
+from mercer.planning import METHODS, NAMES
+from mercer.planning.base import measured
 
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")
 _COMPONENTS, _BASIS = "10", 500
 # Rows of a first fit that is not timed: it pays for imports and compilation.
 _WARM_UP_ROWS = 300
-_PROCESS = Path("/proc/self")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareOptions(Rows, Model):
-    """Options of compare."""
-
-    method: str | None = model_option(
-        "Methods to compare. Default: the most useful ones.", "A,B,…", "--method"
-    )
-    patience: float = model_option(
-        "Skip methods that are expected to take more seconds than this.", default=60.0
-    )
 
 
 @dataclass
 class Run:
-    """Result of one method, or why it was left out."""
+    """Result of one method, or why it was skipped."""
 
     method: str
     components: int | None = None
@@ -50,38 +45,34 @@ class Run:
     left_out: str | None = None
 
 
-def compare(options: CompareOptions, reporter: Reporter) -> Result:
-    """Compare methods on the same data: explained variance, bound, time and memory.
-
-    Memory is the growth of the process during the fit. Methods that would exceed the memory limit
-    or --patience are skipped and listed.
-
-    Examples
-    --------
-    $ mercer compare rows.npy --components 10
-    $ mercer compare rows.npy --kernel rbf --components 10 --basis 500 --method
-      exact,subset,nystrom
-    """
-    from mercer.cli import rows
-    from mercer.cli.errors import WorkError
-
-    methods = _methods(options)
+def compare(options: Options, reporter: Reporter) -> Result:
+    """Fit with several methods, and show their results side by side."""
+    linear = options.kernel is None
+    known = NAMES if linear else METHODS
+    names = list(_LINEAR if linear else _KERNEL)
+    if options.method is not None:
+        names = [name.strip() for name in options.method.split(",")]
+    for name in names:  # invalid options are an error before any work
+        if name not in known:
+            reject("--method", name, known)
+        _estimator(name, options, _BASIS)
     table = rows.read_training(options, reporter)
-    source = _prepare(table.source, options)
-    runs = [_run_method(name, source, options) for name in methods]
+    _, source = build.fit_steps(table.source, options)
+    stays = isinstance(source, StringSource | ArraySource) or source.sparse
+    if not stays and math.prod(source.shape) * source.dtype.itemsize <= get_config().budget // 4:
+        source = ArraySource(source.collect(label="reading")).weighted(source.weights)
+    runs = [_run_method(name, source, options) for name in names]
     if all(run.left_out is not None for run in runs):
-        raise WorkError(f"No method could be tried; {runs[0].method}: {runs[0].left_out}")
+        raise WorkError(f"No method could be run; {runs[0].method}: {runs[0].left_out}")
     shown: list[Any] = [pairs([("read", rows.describe_rows(options.data, table.source))]), ""]
     shown.append(_table(run for run in runs if run.left_out is None))
-    left_out = [(run.method, run.left_out) for run in runs if run.left_out is not None]
-    if left_out:
-        shown += ["", "Left out:", pairs(left_out)]
+    skipped = [(run.method, run.left_out) for run in runs if run.left_out is not None]
+    if skipped:
+        shown += ["", "Skipped:", pairs(skipped)]
     return Result({**rows.shape(source), "methods": [vars(run) for run in runs]}, shown)
 
 
 def _table(runs: Any) -> Any:
-    from mercer.config import format_bytes
-
     names = ("method", "components", "explained", "optimum at most", "gap", "seconds", "memory")
     table = empty_table(names, left=("method",))
     for run in runs:
@@ -98,53 +89,19 @@ def _table(runs: Any) -> Any:
     return table
 
 
-def _methods(options: CompareOptions) -> list[str]:
-    """Return the methods to try; invalid options are an error before any work."""
-    from mercer.cli.errors import reject
-    from mercer.planning import METHODS, NAMES
-
-    linear = options.kernel is None
-    names = list(_LINEAR if linear else _KERNEL)
-    if options.method is not None:
-        names = [name.strip() for name in options.method.split(",")]
-    for name in names:
-        if name not in (NAMES if linear else METHODS):
-            reject("--method", name, NAMES if linear else METHODS)
-        _estimator(name, options, _BASIS)
-    return names
-
-
-def _prepare(source: Any, options: CompareOptions) -> Any:
-    """Return the rows imputed and scaled, in memory if they fit."""
-    from mercer.cli import build, preprocessing
-    from mercer.config import get_config
-    from mercer.data import ArraySource, StringSource
-
-    impute, scale = options.impute is not None, build.needs_scaler(options)
-    _, source = preprocessing.fit_steps(source, impute=impute, scale=scale)
-    if isinstance(source, StringSource | ArraySource) or source.sparse:
-        return source
-    if source.shape[0] * source.shape[1] * source.dtype.itemsize > get_config().budget // 4:
-        return source
-    return ArraySource(source.collect(label="reading")).weighted(source.weights)
-
-
-def _run_method(name: str, source: Any, options: CompareOptions) -> Run:
+def _run_method(name: str, source: Source, options: Options) -> Run:
     """Fit with one method, unless it would take too much memory or time."""
-    from mercer.cli.errors import error_text
-    from mercer.config import format_bytes
-    from mercer.planning.base import measured
-
     if options.components is None and len(source.shape) > 1 and options.kernel is None:
         options = replace(options, components=str(min(int(_COMPONENTS), *source.shape)))
     estimator = _estimator(name, options, min(_BASIS, source.shape[0]))
     try:
-        _set_gamma(estimator, source)
+        if isinstance(getattr(estimator, "gamma", None), str):  # outside the timed fit
+            estimator.set_params(gamma=resolve_kernel(estimator, source)[1])
         plan = estimator.plan(source)
         chosen = next(one for one in plan.candidates if one.method is plan.method)
         if not chosen.fits:
             needs, budget = format_bytes(chosen.cost.memory), format_bytes(plan.budget)
-            return Run(name, left_out=f"too large: it needs {needs}, and may take {budget}")
+            return Run(name, left_out=f"needs {needs}; the memory limit is {budget}")
         seconds = measured().seconds(chosen.cost, plan.size)
         if seconds > options.patience:
             about = format_seconds(seconds)
@@ -157,37 +114,21 @@ def _run_method(name: str, source: Any, options: CompareOptions) -> Run:
         return Run(name, left_out=error_text(error))
 
 
-def _estimator(name: str, options: CompareOptions, basis: int) -> Any:
+def _estimator(name: str, options: Options, basis: int) -> Any:
     """Return the estimator of a method, with this basis if it has one."""
-    from mercer.cli import build
-
     options = replace(options, method=name, components=options.components or _COMPONENTS)
-    if options.kernel is None:
-        return build.build_estimator(options)
-    parameters = build.method_parameters(name)
-    sized = "n_basis" in parameters and name not in ("adaptive", "sparse")
-    return build.build_estimator(
-        replace(
+    if options.kernel is not None:
+        parameters = build.method_parameters(name)
+        sized = "n_basis" in parameters and name not in ("adaptive", "sparse")
+        options = replace(
             options,
             basis=(options.basis or str(basis)) if sized else None,
             select=options.select if "select" in parameters else None,
         )
-    )
+    return build.build_estimator(options)
 
 
-def _set_gamma(estimator: Any, source: Any) -> None:
-    """Compute gamma from the rows, outside the timed fit."""
-    from mercer.estimators.kernel_parameters import resolve_kernel
-
-    if isinstance(getattr(estimator, "gamma", None), str):
-        estimator.set_params(gamma=resolve_kernel(estimator, source)[1])
-
-
-def _warm_up(name: str, source: Any, options: CompareOptions) -> None:
-    import numpy as np
-
-    from mercer.estimators.validation import load_rows
-
+def _warm_up(name: str, source: Source, options: Options) -> None:
     few = min(source.shape[0], _WARM_UP_ROWS)
     estimator = _estimator(name, replace(options, basis=None, components="2"), few // 2)
     if isinstance(getattr(estimator, "gamma", None), str):
@@ -196,10 +137,10 @@ def _warm_up(name: str, source: Any, options: CompareOptions) -> None:
         estimator.fit(load_rows(source, np.arange(few)))
 
 
-def _timed_fit(name: str, estimator: Any, source: Any) -> Run:
-    measurable = (_PROCESS / "status").exists()  # Linux only
-    reset_peak()
-    before = process_memory("VmRSS") if measurable else 0
+def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
+    measurable = process.MEMORY.exists()  # Linux only
+    process.reset_peak()
+    before = process.process_memory("VmRSS") if measurable else 0
     start = time.perf_counter()
     estimator.fit(source)
     seconds = time.perf_counter() - start
@@ -212,25 +153,5 @@ def _timed_fit(name: str, estimator: Any, source: Any) -> Run:
         gap=float(certificate.gap),
         kind=certificate.gap.kind,
         seconds=seconds,
-        memory=max(0, process_memory("VmHWM") - before) if measurable else None,
+        memory=max(0, process.process_memory("VmHWM") - before) if measurable else None,
     )
-
-
-def reset_peak() -> None:
-    """Return freed memory to the system, and reset the peak that it counts."""
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
-    with contextlib.suppress(OSError):
-        (_PROCESS / "clear_refs").write_text("5")
-
-
-def process_memory(key: str) -> int:
-    """Return bytes of this process: VmRSS now, VmHWM at the peak.
-
-    Not ru_maxrss, which a child process inherits from its parent.
-    """
-    for line in (_PROCESS / "status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {key}")

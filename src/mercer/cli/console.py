@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import sys
 from collections.abc import Iterable
@@ -51,14 +52,11 @@ class Reporter:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return
         out = open_console()
-        if out.is_terminal or not result.shown:
+        with contextlib.nullcontext() if out.is_terminal else out.capture() as captured:
             for part in result.shown:
                 out.print(part)
-            return
-        with out.capture() as captured:  # rich pads the lines of tables
-            for part in result.shown:
-                out.print(part)
-        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        if captured is not None and result.shown:  # rich pads the lines of tables
+            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -103,16 +101,16 @@ def empty_table(names: Iterable[str], left: Iterable[str] = ()) -> Table:
 def spectrum_table(shares: Iterable[float], most: int = 12) -> Table:
     """Return the explained variance of each component, with a bar; of many, first and last."""
     values = list(shares)
-    table = empty_table(("component", "share", "together", ""), left=("",))
-    largest, together = max(values, default=0.0), 0.0
+    table = empty_table(("component", "share", "cumulative", ""), left=("",))
+    largest, total = max(values, default=0.0), 0.0
     for i, share in enumerate(values, start=1):
-        together += share
+        total += share
         if len(values) > most and most - 1 <= i < len(values):
             if i == most - 1:
                 table.add_row("…", "", "", "")
             continue
         bar = "█" * round(36 * share / largest) if largest > 0 else ""
-        table.add_row(str(i), percent(share), percent(together), bar)
+        table.add_row(str(i), percent(share), percent(total), bar)
     table.columns[3].style = "cyan"
     return table
 

@@ -1,4 +1,4 @@
-"""The demonstration: a plan, a fit, its certificate, noise removed, a report."""
+"""``mercer demo``: a plan, a fit, its certificate, denoising and a report."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ from sklearn.datasets import load_digits
 
 import mercer
 from mercer import progress
-from mercer.cli.console import (
-    empty_table,
-    format_file,
-    format_seconds,
-    open_console,
-    pairs,
-    spectrum_table,
-)
+from mercer.cli import console
+from mercer.cli.console import Reporter, Result
+from mercer.cli.options import Options
 from mercer.kernels import RBF
 from mercer.messages import counted
 
@@ -32,25 +27,25 @@ _CONSTANTS = (0.0, 1e3, 1e4)
 _WRONG = 1e-3
 
 
-def show_all(folder: Path, *, quiet: bool = False) -> dict[str, Path | None]:
-    """Show everything, and return the files written."""
-    start = time.perf_counter()
-    out = Console(file=io.StringIO()) if quiet else open_console()
+def demo(options: Options, reporter: Reporter) -> Result:
+    """Show everything, and write a model and a report."""
+    start, folder = time.perf_counter(), options.output
+    out = Console(file=io.StringIO()) if options.json else console.open_console()
     folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
     pca = _fit(out, digits.data)
     _compare_accuracy(out, digits.data)
     _denoise(out, digits.data / 16)
-    return _write_files(out, folder, pca, digits, start)
+    return Result(_write_files(out, folder, pca, digits, start))
 
 
 def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
     """Plan and fit; show the spectrum and the certificate."""
     _title(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
     pca = mercer.PCA(0.9)
-    _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it is going to do")
+    _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it will do")
     out.print(str(pca.plan(X)))
-    _code(out, "pca.fit(X)", "with a bar for every pass over the rows")
+    _code(out, "pca.fit(X)", "with a progress bar for every pass over the data")
     bars = progress.Bars()
     if bars.display.console.is_terminal and not isinstance(out.file, io.StringIO):
         with bars.display, progress.session(bars):
@@ -58,7 +53,7 @@ def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
     else:
         pca.fit(X)
     _code(out, "pca.explained_variance_ratio_", counted(pca.n_components_, "component"))
-    out.print(spectrum_table(pca.explained_variance_ratio_))
+    out.print(console.spectrum_table(pca.explained_variance_ratio_))
     _code(out, "pca.certificate_", "how close to optimal the result is")
     out.print(str(pca.certificate_))
     return pca
@@ -66,11 +61,11 @@ def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
 
 def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
     """Add a constant to float32 data, which changes no component, and compare the eigenvalues."""
-    _title(out, "The same digits as float32, plus a constant")
+    _title(out, "The same digits in float32, plus a constant")
     out.print("\nAdding a constant does not change the components.")
     out.print("Largest relative error of 10 eigenvalues:\n")
     exact = mercer.PCA(10).fit(X).explained_variance_
-    table = empty_table(("constant", "scikit-learn", "Mercer"))
+    table = console.empty_table(("constant", "scikit-learn", "Mercer"))
     for constant in _CONSTANTS:
         shifted = (X + constant).astype(np.float32)
         cells = []
@@ -84,7 +79,7 @@ def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
 
 def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
     """Fit kernel PCA to clean digits, and denoise others."""
-    _title(out, "Kernel PCA of 1500 digits, and noise removed from others")
+    _title(out, "Kernel PCA of 1500 digits, and denoising of others")
     clean = X[1500:1504]
     noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(clean.shape)
     kpca = mercer.KernelPCA(60, kernel=RBF(0.05), preimage="distances", random_state=0)
@@ -92,7 +87,7 @@ def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
     out.print(str(kpca.plan(X[:1500])))
     kpca.fit(X[:1500])
     out.print(f"\n{kpca.certificate_.sentence}")
-    _code(out, "kpca.reconstruct(noisy)", "the digits, with noise, and without")
+    _code(out, "kpca.reconstruct(noisy)", "digits, noisy digits, denoised digits")
     denoised = kpca.reconstruct(noisy)
     # Images side by side in shades, two characters to a pixel.
     shades = np.array(list(" ░▒▓█"))
@@ -102,19 +97,19 @@ def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
             out.print("   ".join("".join(np.repeat(image[line], 2)) for image in images).rstrip())
         out.print()
     before, after = (((rows - clean) ** 2).mean() for rows in (noisy, denoised))
-    out.print(f"mean squared error {before:.3f} with noise, {after:.3f} without")
+    out.print(f"mean squared error {before:.3f} with noise, {after:.3f} after denoising")
 
 
 def _write_files(
     out: Console, folder: Path, pca: mercer.PCA, digits: Any, start: float
-) -> dict[str, Path | None]:
+) -> dict[str, str | None]:
     """Write the model and its report."""
-    _title(out, "A model file, and a report to look at")
+    _title(out, "A model file and a report")
     model, page = folder / "digits.mercer", folder / "report.html"
     origin = {"command": "mercer demo", "file": "sklearn.datasets.load_digits", "seed": 0}
     _code(out, f'mercer.save(pca, "{model}")', "arrays and a header; no pickle")
     mercer.save(pca, model, origin=origin)
-    report: Path | None = page
+    report: str | None = str(page)
     try:
         from mercer.report import write_report
 
@@ -127,13 +122,13 @@ def _write_files(
             title="Handwritten digits",
             origin=origin,
         )
-        last = ("report", format_file(page.resolve()))
+        last = ("report", console.format_file(page.resolve()))
     except ImportError as error:
         report, last = None, ("no report", str(error))
     # The page is what to look at next: its path stands last.
-    seconds = format_seconds(time.perf_counter() - start)
-    out.print(pairs([("model", format_file(model)), ("time", seconds), last]))
-    return {"model": model, "report": report}
+    seconds = console.format_seconds(time.perf_counter() - start)
+    out.print(console.pairs([("model", console.format_file(model)), ("time", seconds), last]))
+    return {"model": str(model), "report": report}
 
 
 def _title(out: Console, text: str) -> None:

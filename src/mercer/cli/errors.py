@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mercer.cli.console import print_note
-from mercer.cli.signals import signal_code
+from mercer.cli.options import Options
+from mercer.cli.process import signal_code
 from mercer.messages import as_python, parameter_format
 
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
@@ -65,29 +66,18 @@ def as_option(name: str, value: Any = ...) -> str:
         return f"--method {value.name} --basis {basis}"
     if name == "n_components" and value is None:
         value = "all"
-    text = _joined(value) if isinstance(value, list) else str(value)
-    quoted = shlex.quote(text)
+    if isinstance(value, list):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(value)
+        value = line.getvalue()
+    text, quoted = str(value), shlex.quote(str(value))
     if quoted == text and name in ("columns", "drop", "id", "na"):  # text from a file stands out
         quoted = f"'{text}'"
     return f"{_OPTIONS[name]} {quoted}"
 
 
-def _joined(names: list[str]) -> str:
-    """Write names between commas."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
-    return line.getvalue()
-
-
-def run_guarded(
-    work: Callable[[], None],
-    command: str,
-    *,
-    debug: bool,
-    json: bool = False,
-    checkpoint: Path | None = None,
-) -> int:
-    """Run a command and return its exit code; print what went wrong."""
+def run_guarded(work: Callable[[], None], command: str, options: Options) -> int:
+    """Run a command and return its exit code; print its error."""
     with parameter_format(as_option):
         try:
             work()
@@ -98,16 +88,16 @@ def run_guarded(
         except (KeyboardInterrupt, Exception) as error:
             # An interrupted import may end in any error.
             if isinstance(error, KeyboardInterrupt) or signal_code() is not None:
-                text = f"Stopped: no file was written.{_resumable(checkpoint)}"
-                return fail(text, signal_code() or 130, json)
-            if debug:
+                text = f"Stopped: no file was written.{_resumable(options.checkpoint)}"
+                return fail(text, signal_code() or 130, options.json)
+            if options.debug:
                 traceback.print_exc()
             code = USAGE if isinstance(error, UsageError) else FAILED
-            return fail(f"{command}: {error_text(error)}", code, json)
+            return fail(f"{command}: {error_text(error)}", code, options.json)
 
 
 def fail(text: str, code: int, json: bool) -> int:
-    """Print an error on stderr, and on stdout where JSON was asked for; return the code."""
+    """Print an error on stderr, and on stdout with --json; return the exit code."""
     with contextlib.suppress(OSError):
         print_note("error", "bold red", text)
     if json:
@@ -122,7 +112,7 @@ def _resumable(folder: Path | None) -> str:
 
     if folder is None or not has_checkpoint(folder):
         return ""
-    return f" The same command goes on from what {folder} holds."
+    return f" The same command resumes from {folder}."
 
 
 def close_pipe() -> int:
@@ -144,19 +134,19 @@ def error_text(error: BaseException) -> str:
         where = "" if error.filename is None else f"{error.filename}: "  # a pipe has no name
         return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}."
     if isinstance(error, MemoryError) and not text:
-        return "There is not enough memory. Set a smaller --memory, or use fewer rows."
+        return "Out of memory. Set a smaller --memory, or use fewer rows."
     if isinstance(error, (*_EXPECTED, WorkError, UsageError)):
         return text or type(error).__name__
     return (
         f"This is a bug in Mercer, {type(error).__name__}: {text or 'no message'}. "
-        f"Run the command again with --debug, and report what it prints."
+        f"Run the command again with --debug and report the output."
     )
 
 
 def reject(option: str, name: str, known: tuple[str, ...]) -> NoReturn:
-    """Raise an error about a value that is not one of those known."""
+    """Raise an error about a value that is not one of the known ones."""
     import difflib
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise UsageError(f"{option} {name!r} is not known.{hint} There are {', '.join(known)}.")
+    raise UsageError(f"{option} {name!r} is unknown.{hint} Choose from {', '.join(known)}.")

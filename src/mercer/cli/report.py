@@ -1,85 +1,57 @@
-"""``mercer report``: an HTML page about a model."""
+"""``mercer report`` and ``mercer inspect``: a model as a page, and in the terminal."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict
+from inspect import signature
 from typing import Any
 
-from mercer.cli.console import Reporter, Result, format_file, format_seconds, pairs
-from mercer.cli.options import (
-    FittedColumns,
-    Keep,
-    Memory,
-    Output,
-    argument,
-    data_option,
-    output_file,
-    output_option,
-)
+import mercer
+from mercer.cli import console, rows
+from mercer.cli.apply import PAGES, check_file
+from mercer.cli.console import Reporter, Result
+from mercer.cli.errors import UsageError
+from mercer.cli.options import Options
+from mercer.data.errors import format_names
+from mercer.modelfile import read_header
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportOptions(Keep, FittedColumns, Memory, Output):
-    """Options of report."""
-
-    model: Path = argument("Model file, as fit writes it.")
-    data: str | None = argument(
-        "Rows to show, in any format fit reads. Without them the page shows what the model "
-        "alone tells.",
-        default=None,
-    )
-    output: Path = output_file("Page to write: NAME.html.")
-    label: str | None = data_option(
-        "Column of labels to colour the rows by. Default: that of the fit."
-    )
-    images: str | None = data_option("Rows are images of this height and width.", "HxW")
-    title: str | None = output_option("Title of the page.")
-
-
-def report(options: ReportOptions, reporter: Reporter) -> Result:
-    """Write a report: one HTML file with spectrum, scores, loadings, outliers and certificate.
-
-    It opens in any browser, without a network.
-
-    Examples
-    --------
-    $ mercer report iris.mercer iris.csv --label species -o iris.html
-    $ mercer report digits.mercer digits.npy --images 8x8 -o digits.html
-    """
-    from mercer.cli import outputs, rows
-    from mercer.cli.errors import UsageError
+def report(options: Options, reporter: Reporter) -> Result:
+    """Write a report about a model, and about rows if the user named a file of them."""
     from mercer.report import write_report
 
     start = time.perf_counter()
     shape = _image_shape(options.images)
-    for name in ("label", "id", "keep", "drop", "na") if options.data is None else ():
-        if getattr(options, name) is not None:
+    for name in ("label", "id", "keep", "drop", "na"):
+        if options.data is None and getattr(options, name) is not None:
             raise UsageError(f"--{name} names columns of DATA, which is not given.")
     rows.check_model(options.model)
     inputs = [path for path in (options.model, options.data) if path is not None]
-    outputs.check_file(options.output, outputs.PAGES, force=options.force, inputs=inputs)
+    check_file(options.output, PAGES, force=options.force, inputs=inputs)
     model, origin = rows.load_model(options.model)
-    known = {} if options.data is None else _read_rows(model, options, origin, reporter)
-    X, known = known.pop("X", None), {"title": options.title, "origin": origin, **known}
-    write_report(model, X, options.output, image_shape=shape, **known)
+    facts: dict[str, Any] = {"X": None}
+    if options.data is not None:
+        facts = _read_rows(model, options, origin, reporter)
+    facts |= {"title": options.title, "origin": origin, "image_shape": shape}
+    write_report(model, path=options.output, **facts)
     seconds = time.perf_counter() - start
-    lines = [("written", format_file(options.output)), ("time", format_seconds(seconds))]
+    written, taken = console.format_file(options.output), console.format_seconds(seconds)
+    lines = [("written", written), ("time", taken)]
     data = {"model": str(options.model), "output": str(options.output), "seconds": seconds}
-    return Result(data, [pairs(lines)])
+    return Result(data, [console.pairs(lines)])
 
 
 def _read_rows(
-    model: Any, options: ReportOptions, origin: dict[str, Any], reporter: Reporter
+    model: Any, options: Options, origin: dict[str, Any], reporter: Reporter
 ) -> dict[str, Any]:
     """Return the rows to show, and the columns beside them."""
-    from mercer.cli import rows
-
-    of_fit = origin.get("label")
-    label = options.label if options.label is not None else of_fit
-    keep = [*([options.label] if options.label is not None else []), *options.copied]
-    optional = [] if of_fit is None else [of_fit]  # new rows may have no labels
+    label = origin.get("label")
+    optional = [] if label is None else [label]  # new rows may have no labels
+    keep = options.copied
+    if options.label is not None:
+        label = options.label
+        keep = [label, *keep]
     table = rows.read_new(model, options, reporter, origin, keep=keep, optional=optional)
     if table.unnamed:
         reporter.note(table.unnamed)
@@ -95,13 +67,58 @@ def _read_rows(
 
 
 def _image_shape(text: str | None) -> tuple[int, ...] | None:
-    from mercer.cli.errors import UsageError
-
     if text is None:
         return None
     sides = text.lower().replace("×", "x").split("x")
     if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
         raise UsageError(
-            f"--images {text!r} must be height x width, as 28x28; 32x32x3 is in colour."
+            f"--images {text!r} must be height x width, such as 28x28, or 32x32x3 for color."
         )
     return tuple(int(side) for side in sides)
+
+
+def inspect(options: Options, reporter: Reporter) -> Result:
+    """Show the header of a model file."""
+    rows.check_model(options.model)
+    header = read_header(options.model)
+    names, width = header.feature_names, header.n_features
+    columns = "" if width is None else f"{width}: {_text(names)}" if names else str(width)
+    model = getattr(mercer, header.estimator) if header.estimator in mercer.__all__ else None
+    defaults = {} if model is None else signature(model).parameters
+    changed = [
+        f"{key}={text}"
+        for key, text in header.parameters.items()
+        if key not in defaults or repr(defaults[key].default) != text
+    ]
+    lines = [
+        ("file", str(options.model)),
+        ("model", header.estimator),
+        ("kernel", header.kernel),
+        ("method", header.method),
+        ("steps", ", ".join(header.preprocessing)),
+        ("parameters", ", ".join(changed)),
+        ("columns", columns),
+    ]
+    shown: list[Any] = [console.pairs((name, text) for name, text in lines if text)]
+    stored: Any = header.spectrum.get("shares", ()) if isinstance(header.spectrum, dict) else ()
+    if shares := [float(share) for share in stored if isinstance(share, int | float)]:
+        shown += ["", console.spectrum_table(shares)]
+    sentence = (header.certificate or {}).get("sentence")
+    if sentence:
+        shown += ["", str(sentence).replace("\n", " ")]
+    about = [
+        *((key, _text(value, key == "notes")) for key, value in (header.origin or {}).items()),
+        ("fingerprint", header.fingerprint),
+        ("created", header.created),
+        ("versions", ", ".join(f"{key} {text}" for key, text in header.versions.items())),
+        ("format", str(header.format)),
+        ("checksum", header.checksum),
+    ]
+    shown += ["", console.pairs((name, text) for name, text in about if text)]
+    return Result({"file": str(options.model), **asdict(header)}, shown)
+
+
+def _text(value: Any, lines: bool = False) -> str:
+    if isinstance(value, list):
+        return "\n".join(value) if lines else format_names(value)
+    return "" if value is None else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mercer.cli.console import Reporter
-from mercer.cli.errors import UsageError, WorkError, as_option
-from mercer.cli.options import Rows
+from mercer.cli.errors import WorkError, as_option, reject
+from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
 from mercer.data.files import (
@@ -27,10 +28,10 @@ from mercer.estimators.pipeline import parts
 from mercer.messages import counted
 
 
-def read_training(options: Rows, reporter: Reporter) -> Table:
+def read_training(options: Options, reporter: Reporter) -> Table:
     """Read the rows to fit; note what was left out, and what is unusual about the columns."""
     if options.impute not in (None, "mean"):
-        raise UsageError(f"--impute {options.impute!r} is not known; there is mean.")
+        reject("--impute", options.impute, ("mean",))
     table = read_table(
         check_path(options.data),
         columns=options.names,
@@ -39,7 +40,7 @@ def read_training(options: Rows, reporter: Reporter) -> Table:
         id=options.id,
         drop=options.dropped,
         na=options.na or (),
-        keep=getattr(options, "copied", ()),
+        keep=options.copied,
         missing="refuse" if options.impute is None else "keep",
         remarks=True,
         format=options.format,
@@ -49,7 +50,7 @@ def read_training(options: Rows, reporter: Reporter) -> Table:
     return table
 
 
-def notes(options: Rows, table: Table) -> list[str]:
+def notes(options: Options, table: Table) -> list[str]:
     """Return notes about the columns that a model is fitted to."""
     texts: list[str] = []
     suffix = split_path(options.data)[0].suffix.lower()
@@ -63,22 +64,22 @@ def notes(options: Rows, table: Table) -> list[str]:
         if ids:
             option = as_option("columns", [ids[0], "*"])
             texts[-1] += f" To use {ids[0]!r} as a feature, pass {option}."
-    kept = getattr(options, "copied", ())
-    beside = [name for name in table.extra if _matches(name, kept) and name != table.id]
-    beside = [name for name in beside if name not in (table.source.names or ())]
+    features = (*(table.source.names or ()), table.id)
+    kept = [name for name in table.extra if _matches(name, options.copied)]
+    beside = [name for name in kept if name not in features]
     if beside:
         texts.append(f"left out of the features by --keep: {format_names(beside)}.")
     dropped = [name for name in table.dropped if _matches(name, options.dropped)]
     if dropped:
         texts.append(f"left out by --drop: {format_names(dropped)}.")
     texts += table.remarks
-    if table.dominant and getattr(options, "scale", "none") == "none":
+    if table.dominant and options.scale == "none":
         texts.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
     return texts
 
 
 def imputed(table: Table) -> list[str]:
-    """Return a note about the values that were imputed, if any."""
+    """Return a note about imputed values, if there are any."""
     if not table.missing:
         return []
     most = sorted(table.missing.items(), key=lambda item: -item[1])
@@ -89,7 +90,7 @@ def imputed(table: Table) -> list[str]:
 
 def read_new(
     model: Any,
-    options: Any,
+    options: Options,
     reporter: Reporter,
     origin: Mapping[str, Any],
     *,
@@ -98,39 +99,35 @@ def read_new(
 ) -> Table:
     """Read the rows to apply a model to: the columns it was fitted to."""
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
-    names = feature_names(model)
+    missing = "keep" if imputes else "refuse"
+    read: dict[str, Any] = {"keep": keep, "optional": optional, "missing": missing}
     try:
-        return _read_named(names, options, reporter, origin, keep, optional, missing=imputes)
+        return read_named(feature_names(model), options, reporter, origin, **read)
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
             f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not "
-            f"impute them. One fitted with --impute mean does."
+            f"impute them. Fit one with --impute mean."
         ) from error
 
 
-def read_scores(model: Any, options: Any, reporter: Reporter, origin: Mapping[str, Any]) -> Table:
-    """Read scores: the columns that have the names of the components."""
-    names, keep = score_names(model), options.copied
-    return _read_named(names, options, reporter, origin, keep, (), missing=False)
-
-
-def _read_named(
+def read_named(
     names: list[str] | None,
-    options: Any,
+    options: Options,
     reporter: Reporter,
     origin: Mapping[str, Any],
-    keep: Sequence[str],
-    optional: Sequence[str],
     *,
-    missing: bool,
+    keep: Sequence[str],
+    optional: Sequence[str] = (),
+    missing: str = "refuse",
 ) -> Table:
     """Read the columns of these names; note which others are not used."""
     path, format = split_path(options.data)[0], options.format
     suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
-    columns, drop, others = names, options.dropped, [origin.get("id"), *optional]
+    columns, drop = names, options.dropped
+    others = [origin.get("id"), *optional]
     if names is None:  # columns go by their numbers, as in the fit
-        columns, drop = origin.get("columns"), options.dropped or origin.get("drop") or ()
+        columns, drop = origin.get("columns"), drop or origin.get("drop") or []
         others += [origin.get("label"), origin.get("weights")]
     elif suffix in NAMELESS:
         columns = None
@@ -142,7 +139,7 @@ def _read_named(
         id=options.id,
         drop=drop,
         na=[*(origin.get("na") or ()), *(options.na or ())],
-        missing="keep" if missing else "refuse",
+        missing=missing,
         format=format,
     )
     if names is not None and columns is not None and table.source.names != names:
@@ -152,18 +149,18 @@ def _read_named(
         )
     dropped = [name for name in table.dropped if not _matches(name, drop)]
     if dropped and names is not None:
-        reporter.note(f"not used, as the model has no such columns: {format_names(dropped)}.")
+        reporter.note(f"not used, because the model has no such columns: {format_names(dropped)}.")
     usual = origin.get("id")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
-            f"{options.data} has no column {usual!r}, which has the row names of the fit: there "
-            f"are no row names. --id COLUMN uses another column."
+            f"{options.data} has no column {usual!r}, which has the row names of the fit. The rows "
+            f"have no names; --id COLUMN takes them from another column."
         )
     return replace(table, id=usual) if options.id is None and usual in table.extra else table
 
 
 def copied_columns(table: Table, kept: Sequence[str]) -> dict[str, Any]:
-    """Return the columns to write beside the scores: the names of the rows, and those of --keep."""
+    """Return the columns to copy to the output: the row names, and those of --keep."""
     stored = table.source.extra_columns or {}
     wanted = [name for name in stored if name == table.id or _matches(name, kept)]
     return {name: stored[name] for name in sorted(wanted, key=lambda name: name != table.id)}
@@ -179,22 +176,14 @@ def check_path(data: str) -> str:
         raise WorkError(download_advice(data))
     path = split_path(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
-        raise WorkError(f"{data} is an empty folder. Name a file of rows.")
-    if data != "-" and not path.exists():
-        hint = _similar(path)
-        raise WorkError(f"There is no file {data}.{hint}")
-    return data
-
-
-def _similar(path: Path) -> str:
-    import difflib
-
-    try:
-        names = os.listdir(path.parent)
-    except OSError:
-        return f" Nor is there a folder {path.parent}."
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
-    return f" Did you mean {path.parent / near[0]}?" if near else ""
+        raise WorkError(f"{data} is an empty folder. Name a data file.")
+    if data == "-" or path.exists():
+        return data
+    if not path.parent.is_dir():
+        raise WorkError(f"There is no file {data}, and no folder {path.parent}.")
+    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
+    hint = f" Did you mean {path.parent / near[0]}?" if near else ""
+    raise WorkError(f"There is no file {data}.{hint}")
 
 
 def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
@@ -207,7 +196,7 @@ def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def check_model(path: Path) -> None:
-    """Raise an error about a model file that is not there."""
+    """Raise an error about a model file that does not exist."""
     if path.is_dir():
         raise WorkError(f"{path} is a folder, not a model file.")
     if not path.exists():
@@ -219,7 +208,7 @@ def component_estimator(model: Any) -> Any:
     last = parts(model)[1]
     estimator = getattr(last, "estimator_", last)
     if not hasattr(estimator, "projection_"):
-        raise WorkError(f"A {type(last).__name__} has no components of its own to be used here.")
+        raise WorkError(f"A {type(last).__name__} has no components that this command can use.")
     return estimator
 
 
@@ -241,7 +230,7 @@ def shape(source: Source) -> dict[str, int | None]:
 
 
 def describe_rows(data: str, source: Source) -> str:
-    """Write what was read."""
+    """Write the name and the size of the data."""
     name = "stdin" if data == "-" else data
     rows = counted(source.shape[0], "row")
     if isinstance(source, StringSource):

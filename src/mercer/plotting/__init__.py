@@ -1,9 +1,9 @@
 """Displays on matplotlib Axes, in scikit-learn's style.
 
-A display holds what was computed; `plot` draws it and returns the display, with `ax_`, `figure_`
+A display stores what was computed; `plot` draws it and returns the display, with `ax_`, `figure_`
 and what was drawn as attributes. ``SpectrumDisplay.from_estimator(pca)`` computes and draws.
-Nothing here shows a window or changes matplotlib's settings: a display draws on the Axes it is
-given, or makes a figure, which a notebook displays and ``display.figure_.savefig("a.png")`` writes.
+No window is shown and no setting of matplotlib is changed: a display draws on the Axes passed, or
+in a new figure, which a notebook displays and ``display.figure_.savefig("a.png")`` writes.
 """
 
 from mercer.plotting.biplot import BiplotDisplay

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
-from mercer.plotting import base, points
+from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Style, Values
 from mercer.plotting.scores import check_plot_scores
 
@@ -28,7 +28,7 @@ class BiplotDisplay(Display):
     of the centered row i from two components; the length of an arrow is the standard deviation
     of its column in this reconstruction, and the cosine between two arrows approximates the
     correlation of their columns, the better the more variance the components explain. All arrows
-    are stretched by one factor, `stretch_`, to the size of the points.
+    are stretched by one factor, `stretch_`, to the size of the base.
 
     Create it with `from_estimator`.
 
@@ -91,8 +91,7 @@ class BiplotDisplay(Display):
         *,
         components: Any = None,
         names: Sequence[str] | None = None,
-        top: int = 10,
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw rows and loadings of a fitted linear model and return the display.
 
@@ -100,14 +99,14 @@ class BiplotDisplay(Display):
         ----------
         estimator : fitted model
             PCA of Mercer or scikit-learn, or a pipeline that ends in one.
-        X, labels, ax
+        X, labels
             As in `ScoresDisplay.from_estimator`.
         components : two of int or None
             Indices, horizontal first. None: the first two.
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
-        top : int
-            Number of arrows to draw, the longest first.
+        **style
+            `ax` and `top`, as in `plot`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_") or not hasattr(pca, "explained_variance_"):
@@ -131,12 +130,12 @@ class BiplotDisplay(Display):
             scores = scores / np.where(deviation > 0, deviation, 1.0)
         names = inspection.fitted_feature_names(estimator) if names is None else names
         ratio = inspection.explained_ratio(estimator)
-        loadings, names = V[selected].T * deviation, [str(name) for name in names]
-        display = cls(scores, loadings, names, components=selected, ratio=ratio, labels=labels)
-        return display.plot(ax, top=top)
+        about = {"components": selected, "ratio": ratio, "labels": labels}
+        display = cls(scores, V[selected].T * deviation, [str(name) for name in names], **about)
+        return display.plot(**style)
 
     def plot(self, ax: Axes | None = None, *, top: int = 10) -> Self:
-        """Draw the biplot; parameters as in `from_estimator`. Returns the display."""
+        """Draw the biplot with the `top` longest arrows on `ax`, or in a new figure."""
         Y, L = check_plot_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
@@ -154,7 +153,7 @@ class BiplotDisplay(Display):
         tips = self.stretch_ * L[self.drawn_]
         self._open(ax)
         self._set_limits(tips)
-        drawing = points.draw_labeled(self.ax_, Y, self.labels, outside=ax is None, faint=True)
+        drawing = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None, faint=True)
         self.points_, self.key_ = drawing
         self._draw_arrows(tips)
         return self
@@ -178,7 +177,7 @@ class BiplotDisplay(Display):
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=base.INK, zorder=5, **shape)
         names = [base.one_line(self.names[j], 20) for j in self.drawn_]
         key = ax.get_legend()
-        if key is not None:  # "best" would move it when the names are there
+        if key is not None:  # "best" would move it once the names are drawn
             corner = ax.transAxes.inverted().transform(key.get_window_extent().get_points()[0])
             key.set_loc(tuple(corner))
             key.borderaxespad = 0

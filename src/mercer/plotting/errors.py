@@ -76,9 +76,7 @@ class ReconstructionErrorDisplay(Display):
         *,
         quantile: float | None = None,
         ids: Any = None,
-        furthest: int = 5,
-        bins: int = 40,
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw the reconstruction errors of rows under a fitted model and return the display.
 
@@ -93,13 +91,8 @@ class ReconstructionErrorDisplay(Display):
             0.99 of the rows for any other model.
         ids : array of shape (n,) or None
             Names of the rows.
-        furthest : int
-            Number of outliers to name.
-        bins : int
-            Number of bars. They have equal width on a logarithmic axis where the furthest row is
-            more than 50 times as far as the median.
-        ax : Axes or None
-            If None, a new figure is created.
+        **style
+            `ax`, `furthest` and `bins`, as in `plot`.
         """
         if quantile is not None and not 0 <= quantile <= 1:
             raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")
@@ -110,11 +103,34 @@ class ReconstructionErrorDisplay(Display):
         else:
             share = 0.99 if quantile is None else float(quantile)
             threshold, rule = float(np.quantile(errors, share)), f"{100 * share:g} % quantile"
-        return cls(errors, threshold, rule=rule, ids=ids).plot(ax, furthest=furthest, bins=bins)
+        return cls(errors, threshold, rule=rule, ids=ids).plot(**style)
 
     def plot(self, ax: Axes | None = None, *, furthest: int = 5, bins: int = 40) -> Self:
-        """Draw the histogram; parameters as in `from_estimator`. Returns the display."""
-        errors = self._checked_errors(bins)
+        """Draw the histogram and return the display.
+
+        Parameters
+        ----------
+        ax : Axes or None
+            If None, a new figure is created.
+        furthest : int
+            Number of outliers to name.
+        bins : int
+            Number of bars. Their axis is logarithmic where the furthest row is more than 50 times
+            as far as the median.
+        """
+        errors = np.asarray(self.errors, np.float64)
+        if errors.ndim != 1 or not len(errors):
+            raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
+        if not np.isfinite(errors).all():
+            bad = int(np.argmin(np.isfinite(errors)))
+            raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
+        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
+        if len(ids) != len(errors):
+            raise ValueError(
+                f"ids has {len(ids)} entries: pass one for each of {len(errors)} rows."
+            )
+        if bins < 1:
+            raise ValueError(f"bins={bins} must be at least 1.")
         ax = self._open(ax)
         edges, log = _bin_edges(errors, self.threshold, bins)
         outlier = errors > self.threshold
@@ -127,7 +143,6 @@ class ReconstructionErrorDisplay(Display):
         ax.set_xlim(np.exp(limits) if log else limits)
         base.set_texts(ax, xlabel="Squared distance from the components", ylabel="Rows")
         named = self.outliers[:furthest]
-        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
         texts = [
             f"{base.one_line(self.rule)}: {self.threshold:.3g}, "
             f"{counted(int(outlier.sum()), 'row')} beyond",
@@ -144,22 +159,6 @@ class ReconstructionErrorDisplay(Display):
         for line, _ in self.furthest_:
             line.set(linewidth=0.7, linestyle="-")
         return self
-
-    def _checked_errors(self, bins: int) -> Values:
-        errors = np.asarray(self.errors, np.float64)
-        if errors.ndim != 1 or not len(errors):
-            raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
-        if not np.isfinite(errors).all():
-            bad = int(np.argmin(np.isfinite(errors)))
-            raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
-        if self.ids is not None and len(self.ids) != len(errors):
-            raise ValueError(
-                f"ids has {len(self.ids)} entries, and there are {len(errors)} rows: pass one id "
-                f"per row."
-            )
-        if bins < 1:
-            raise ValueError(f"bins={bins} must be at least 1.")
-        return errors
 
 
 def _bin_edges(errors: Values, threshold: float, bins: int) -> tuple[Values, bool]:

@@ -72,8 +72,7 @@ class GalleryDisplay(Display):
         *,
         components: Any = None,
         across: int | None = None,
-        cmap: Any = "gray",
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw the components of a fitted linear model as images: eigenfaces.
 
@@ -87,10 +86,8 @@ class GalleryDisplay(Display):
             How many of the first, or indices. None: the first ten.
         across : int or None
             Images per line.
-        cmap : str or Colormap
-            Colors from negative to positive.
-        ax : Axes or None
-            If None, a new figure is created.
+        **style
+            `ax` and `cmap`, as in `plot`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_"):
@@ -104,7 +101,7 @@ class GalleryDisplay(Display):
         captions = [f"{j + 1}{share}" for j, share in zip(selected, shares, strict=True)]
         images = _as_images(V[selected], _model_shape(estimator, image_shape))
         display = cls({"": images}, captions={"": captions}, limits="symmetric", across=across)
-        return display.plot(ax, cmap=cmap)
+        return display.plot(**style)
 
     @classmethod
     def from_reconstructions(
@@ -114,8 +111,7 @@ class GalleryDisplay(Display):
         image_shape: Sequence[int] | None = None,
         *,
         rows: Any = DEFAULT,
-        cmap: Any = "gray",
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw images, and below them their reconstructions by a fitted model.
 
@@ -127,7 +123,7 @@ class GalleryDisplay(Display):
             Images as rows.
         rows : int or sequence of int
             How many of the first, or indices.
-        image_shape, cmap, ax
+        image_shape, **style
             As in `from_estimator`.
         """
         source = inspection.SlicedRows(X)
@@ -145,7 +141,7 @@ class GalleryDisplay(Display):
         )
         k = getattr(inspection.unwrap(estimator)[1], "n_components_", None)
         title = f"{k} components" if k is not None and k != 1 else "reconstruction"
-        return cls.from_images({"original": originals, title: copies}, shape, cmap=cmap, ax=ax)
+        return cls.from_images({"original": originals, title: copies}, shape, **style)
 
     @classmethod
     def from_images(
@@ -156,8 +152,7 @@ class GalleryDisplay(Display):
         captions: Mapping[str, Sequence[str]] | None = None,
         limits: Any = None,
         across: int | None = None,
-        cmap: Any = "gray",
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw images by the titles of their rows: original, noisy, denoised.
 
@@ -169,17 +164,17 @@ class GalleryDisplay(Display):
             Shape of images that are rows of numbers; None: a square.
         captions, limits, across
             As in the class.
-        cmap, ax
-            As in `from_estimator`.
+        **style
+            `ax` and `cmap`, as in `plot`.
         """
         images = images if isinstance(images, Mapping) else {"": images}
         shaped = {
             name: _as_images(inspection.host_rows(x), image_shape) for name, x in images.items()
         }
-        return cls(shaped, captions=captions, limits=limits, across=across).plot(ax, cmap=cmap)
+        return cls(shaped, captions=captions, limits=limits, across=across).plot(**style)
 
     def plot(self, ax: Axes | None = None, *, cmap: Any = "gray") -> Self:
-        """Draw the images; parameters as in `from_images`. Returns the display."""
+        """Draw the images on `ax`, or in a new figure; `cmap` colors the gray ones."""
         lines = self._lines()
         height, width = lines[0][1][0].shape[:2]
         most = max(len(images) for _, images, _ in lines)

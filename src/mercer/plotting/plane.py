@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.arrays import is_foreign, like, working_dtype
 from mercer.estimators.inspection import explained_ratio, host_rows, selected_scores, unwrap
-from mercer.plotting import base, points
+from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
 
 # Pale, for the points to stand out: negative, zero, positive.
@@ -105,9 +105,7 @@ class ContoursDisplay(PlaneDisplay):
         *,
         components: Any = None,
         resolution: int = 120,
-        levels: Any = 12,
-        cmap: Any = None,
-        ax: Any = None,
+        **style: Any,
     ) -> Self:
         """Draw the contours of a fitted model.
 
@@ -123,33 +121,38 @@ class ContoursDisplay(PlaneDisplay):
             How many of the first, or indices. None: all, at most eight.
         resolution : int
             Points of the grid along each side.
-        levels : int or increasing sequence
-            Approximate number of levels, at round numbers; or the scores at which to draw lines.
-        cmap : str, Colormap or None
-            Colors from negative to positive.
-        ax : Axes, sequence of Axes or None
-            One per component. If None, a new figure is created, with a key if there are labels.
+        **style
+            `ax`, `levels` and `cmap`, as in `plot`.
         """
         rows, names = _plane(estimator, X)
         x, y, grid = _grid(rows, X, resolution)
         scores, selected = selected_scores(estimator, grid, components, base.MAX_PANELS)
         Z, ratio = scores.T.reshape(len(selected), len(y), len(x)), explained_ratio(estimator)
-        style = {"components": selected, "ratio": ratio, "labels": labels}
-        display = cls(x, y, Z, rows=rows, names=names, **style)
-        return display.plot(ax, levels=levels, cmap=cmap)
+        about = {"components": selected, "ratio": ratio, "labels": labels}
+        return cls(x, y, Z, rows=rows, names=names, **about).plot(**style)
 
     def plot(self, ax: Any = None, *, levels: Any = 12, cmap: Any = None) -> Self:
-        """Draw the contours; parameters as in `from_estimator`. Returns the display."""
-        by = points.label_coloring(self.labels, len(self.rows))
+        """Draw the contours and return the display.
+
+        Parameters
+        ----------
+        ax : Axes, sequence of Axes or None
+            One per component. If None, a new figure is created, with a key if there are labels.
+        levels : int or increasing sequence
+            Approximate number of levels, at round numbers; or the scores at which to draw lines.
+        cmap : str, Colormap or None
+            Colors from negative to positive.
+        """
+        by = base.label_coloring(self.labels, len(self.rows))
         axes = self._open_panels(ax, len(self.components))
         titles = base.component_titles(self.components, self.ratio)
         self.contours_, self.key_ = [], None
         for panel, title, Z in zip(axes, titles, self.scores, strict=True):
             self.contours_.append(self._draw_contours(panel, Z, levels, cmap))
-            collections = points.draw_points(panel, self.rows, by)
+            collections = base.draw_points(panel, self.rows, by)
             self._finish(panel, title, shared=ax is None)
         if ax is None:
-            self.key_ = points.draw_key(list(axes), by, collections, "outside lower center")
+            self.key_ = base.draw_key(list(axes), by, collections, "outside lower center")
         return self
 
     def _draw_contours(self, ax: Axes, Z: Values, levels: Any, cmap: Any) -> Any:
@@ -228,9 +231,7 @@ class NormsDisplay(PlaneDisplay):
         *,
         basis: Any = None,
         resolution: int = 120,
-        levels: Any = 10,
-        cmap: Any = None,
-        ax: Any = None,
+        **style: Any,
     ) -> Self:
         """Draw the norms of fitted models, side by side.
 
@@ -238,14 +239,12 @@ class NormsDisplay(PlaneDisplay):
         ----------
         estimators : mapping of str to fitted models of two columns
             Panels by their titles.
-        X, resolution, levels
+        X, resolution
             As in `ContoursDisplay.from_estimator`.
         basis : array of shape (m, 2) or None
             Points to mark in the first panel.
-        cmap : str, Colormap or None
-            Colors from zero to the largest.
-        ax : Axes, sequence of Axes or None
-            One per model. If None, a new figure is created, with a color bar.
+        **style
+            `ax`, `levels` and `cmap`, as in `ContoursDisplay.plot`, with one Axes per model.
         """
         if not estimators:
             raise ValueError("estimators is empty: pass at least one model by name.")
@@ -253,8 +252,7 @@ class NormsDisplay(PlaneDisplay):
         x, y, grid = _grid(rows, X, resolution)
         shape = len(y), len(x)
         norms = {name: _norms(model, grid).reshape(shape) for name, model in estimators.items()}
-        display = cls(x, y, norms, rows=rows, names=names, basis=basis)
-        return display.plot(ax, levels=levels, cmap=cmap)
+        return cls(x, y, norms, rows=rows, names=names, basis=basis).plot(**style)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, **options: Any) -> Self:
@@ -262,7 +260,7 @@ class NormsDisplay(PlaneDisplay):
         return cls.from_estimators({type(unwrap(estimator)[1]).__name__: estimator}, X, **options)
 
     def plot(self, ax: Any = None, *, levels: Any = 10, cmap: Any = None) -> Self:
-        """Draw the norms; parameters as in `from_estimators`. Returns the display."""
+        """Draw the norms, as `ContoursDisplay.plot` draws scores, and return the display."""
         largest = float(next(iter(self.norms.values())).max()) or 1.0
         if isinstance(levels, Integral):
             levels = base.matplotlib("ticker").MaxNLocator(int(levels)).tick_values(0.0, largest)

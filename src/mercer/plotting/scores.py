@@ -11,7 +11,7 @@ from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.estimators.coloring import Coloring
 from mercer.messages import percent
-from mercer.plotting import base, points
+from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
 
 
@@ -125,7 +125,7 @@ class ScoresDisplay(ScoreDisplay):
         if len(titles) == 1:
             Y, titles = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *titles]
         base.set_texts(self._open(ax), xlabel=titles[0], ylabel=titles[1])
-        self.points_, self.key_ = points.draw_labeled(self.ax_, Y, self.labels, outside=ax is None)
+        self.points_, self.key_ = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None)
         return self
 
 
@@ -182,7 +182,7 @@ class PairsDisplay(ScoreDisplay):
                 f"components={self.components!r}, and scores has shape {Y.shape}: pass one index "
                 f"per column of scores."
             )
-        by = points.label_coloring(self.labels, len(Y))
+        by = base.label_coloring(self.labels, len(Y))
         self._open_square(ax, k)
         low, high = Y.min(axis=0).astype(float), Y.max(axis=0).astype(float)
         margin = np.where(high > low, 0.06 * (high - low), 0.5 * np.maximum(np.abs(low), 1.0))
@@ -193,13 +193,13 @@ class PairsDisplay(ScoreDisplay):
             edges = np.linspace(limits[i, 0], limits[i, 1], bins + 1)
             self.histograms_.append(_draw_histogram(self.axes_[i, i], Y[:, i], by, edges))
             for j in range(i):
-                self.points_[i, j] = points.draw_points(self.axes_[i, j], Y[:, [j, i]], by)
+                self.points_[i, j] = base.draw_points(self.axes_[i, j], Y[:, [j, i]], by)
                 self.axes_[i, j].set(xlim=limits[j], ylim=limits[i])
         self._write_texts()
         self.key_ = None
         if self.points_ and by is not None and (ax is None or by.numbers is not None):
             lower, place = list(self.axes_[np.tril_indices(k)]), "outside right upper"
-            self.key_ = points.draw_key(lower, by, self.points_[1, 0], place)
+            self.key_ = base.draw_key(lower, by, self.points_[1, 0], place)
         return self
 
     def _open_square(self, ax: Any, k: int) -> None:
@@ -239,7 +239,7 @@ def _draw_histogram(ax: Axes, column: Values, by: Coloring | None, edges: Values
     """Draw the distribution of scores, class by class as long as each has a color of its own."""
     if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
         patches = []
-        for group in points.color_groups(by):
+        for group in base.color_groups(by):
             counts = np.histogram(column[group.rows], edges)[0]
             ax.stairs(counts, edges, fill=True, color=group.color, alpha=0.25)
             patches.append(ax.stairs(counts, edges, color=group.color, linewidth=0.9))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ LINEAR_RULES: tuple[Rule, ...] = (ParallelAnalysis(), GavishDonoho(), MLE())
 MAX_BARS = 100
 
 
+@dataclass(eq=False, repr=False)
 class SpectrumDisplay(Display):
     """Scree plot: the share of each component in the variance, λⱼ / Σλ, their sum, and cutoffs.
 
@@ -29,9 +31,9 @@ class SpectrumDisplay(Display):
         Variances of the components, largest first.
     total_variance : float or None
         Sum of all eigenvalues. None if it is unknown; then the bars are eigenvalues, not shares.
-    cutoffs : mapping of str to int or None
+    cutoffs : mapping of str to int
         How many components each rule keeps, by its name.
-    undecided : iterable of str
+    undecided : sequence of str
         Rules that need more eigenvalues than these.
 
     Attributes
@@ -64,18 +66,11 @@ class SpectrumDisplay(Display):
     {'95 % of the variance': 1}
     """
 
-    def __init__(
-        self,
-        eigenvalues: Any,
-        total_variance: float | None = None,
-        *,
-        cutoffs: Mapping[str, int] | None = None,
-        undecided: Iterable[str] = (),
-    ) -> None:
-        self.eigenvalues = eigenvalues
-        self.total_variance = total_variance
-        self.cutoffs = dict(cutoffs or {})
-        self.undecided = tuple(undecided)
+    eigenvalues: Any
+    total_variance: float | None = None
+    _: KW_ONLY
+    cutoffs: Mapping[str, int] = field(default_factory=dict)
+    undecided: Sequence[str] = ()
 
     @property
     def shares(self) -> Values | None:
@@ -88,8 +83,7 @@ class SpectrumDisplay(Display):
         estimator: Any,
         *,
         rules: Iterable[Any] | Mapping[str, Any] | None = None,
-        cumulative: bool = True,
-        ax: Axes | None = None,
+        **style: Any,
     ) -> Self:
         """Draw the spectrum of a fitted model and return the display.
 
@@ -101,10 +95,8 @@ class SpectrumDisplay(Display):
             Values that `n_components` takes: rules of `mercer.rules`, shares, "mle". None: 90 %
             of the variance, Kaiser and broken stick; for linear models also parallel analysis,
             Gavish–Donoho and Minka, as far as the known eigenvalues decide them.
-        cumulative : bool
-            Whether to draw the cumulative sum, where the total variance is known.
-        ax : Axes or None
-            If None, a new figure is created.
+        **style
+            `ax` and `cumulative`, as in `plot`.
         """
         spectrum = FittedSpectrum(estimator)
         if rules is None:
@@ -123,12 +115,20 @@ class SpectrumDisplay(Display):
             spectrum.values,
             spectrum.total,
             cutoffs={name: k for name, k in cutoffs.items() if k is not None},
-            undecided=[name for name, k in cutoffs.items() if k is None],
+            undecided=tuple(name for name, k in cutoffs.items() if k is None),
         )
-        return display.plot(ax, cumulative=cumulative)
+        return display.plot(**style)
 
     def plot(self, ax: Axes | None = None, *, cumulative: bool = True) -> Self:
-        """Draw the spectrum; parameters as in `from_estimator`. Returns the display."""
+        """Draw the spectrum and return the display.
+
+        Parameters
+        ----------
+        ax : Axes or None
+            If None, a new figure is created.
+        cumulative : bool
+            Whether to draw the cumulative sum, where the total variance is known.
+        """
         heights = np.asarray(self.eigenvalues, np.float64) if self.shares is None else self.shares
         k = len(heights) if heights.ndim == 1 else 0
         if not k:

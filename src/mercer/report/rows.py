@@ -21,7 +21,7 @@ Indices = npt.NDArray[np.int64]
 FURTHEST = 20
 # At least this many of every class are drawn, as long as they are a small part of the sample.
 MIN_PER_CLASS = 50
-# Scores on the page, and numbers of the sampled rows that are held for images and colors.
+# Scores on the page, and numbers of the sampled rows that are kept for images and colors.
 MAX_SCORES, MAX_VALUES = 1_000_000, 2_000_000
 MAX_CORRELATED = 8
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,79 +43,30 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A model as it was passed, and its parts.
+    """A model as it was passed, its parts, and facts about it.
 
     `steps` preprocess the rows, `model` is the PCA or KernelPCA with the components, and `outer`
-    is a detector, denoiser or classifier built on it.
+    is a detector, denoiser or classifier built on it. `first` is the first estimator that rows
+    reach. `linear` components are directions in the space of the columns; rows have columns unless
+    they are `strings` or rows of a `precomputed` kernel matrix. `threshold` is the squared distance
+    beyond which rows are novel, and `shares` are the components' shares of the variance.
     """
 
     passed: Any
     steps: tuple[Any, ...]
     outer: Any
     model: Any
-
-    @property
-    def linear(self) -> bool:
-        """Whether the components are directions in the space of the columns."""
-        return isinstance(self.model.projection_, LinearProjection)
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are those of a kernel matrix."""
-        return getattr(self.model, "kernel", None) == "precomputed"
-
-    @property
-    def strings(self) -> bool:
-        """Whether rows are strings."""
-        return not hasattr(self.model, "n_features_in_")
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether rows are vectors of features."""
-        return not (self.strings or self.precomputed)
-
-    @property
-    def threshold(self) -> float | None:
-        """Squared distance beyond which rows are novel."""
-        return -float(self.outer.offset_) if isinstance(self.outer, NoveltyDetector) else None
-
-    @property
-    def scaled(self) -> bool:
-        """Whether columns were divided by their standard deviations."""
-        own = bool(getattr(self.model, "scale", False))
-        return own or any(type(step).__name__ == "StandardScaler" for step in self.steps)
-
-    @property
-    def kind(self) -> str:
-        """The model in words."""
-        return "linear PCA" if self.linear else "kernel PCA"
-
-    @property
-    def first(self) -> Any:
-        """The first estimator that rows reach."""
-        return self.steps[0] if self.steps else self.model
-
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of the columns that the components see."""
-        return fitted_feature_names(self.passed) if self.has_columns else []
-
-    @cached_property
-    def shares(self) -> npt.NDArray[np.float64]:
-        """Share of each component in the variance."""
-        return np.asarray(FittedSpectrum(self.model).shares)
-
-    @cached_property
-    def cuts(self) -> list[Cut]:
-        """How many components each rule keeps that applies."""
-        spectrum = FittedSpectrum(self.model)
-        rules = _SHARES | _LINEAR if self.linear else _SHARES
-        if not spectrum.total:
-            return []
-        return [
-            Cut(letter, name, *_decision(spectrum, rule))
-            for letter, (name, rule) in zip("ABCDEFG", rules.items(), strict=False)
-        ]
+    first: Any
+    linear: bool
+    precomputed: bool
+    strings: bool
+    has_columns: bool
+    scaled: bool
+    kind: str
+    names: list[str]
+    threshold: float | None
+    shares: npt.NDArray[np.float64]
+    cuts: list[Cut]
 
 
 def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
@@ -150,4 +100,26 @@ def find_subject(model: Any) -> Subject:
             f"first: write_report(model, X, path)."
         )
     check_is_fitted(last)
-    return Subject(model, tuple(steps), outer, last)
+    spectrum, linear = FittedSpectrum(last), isinstance(last.projection_, LinearProjection)
+    strings = not hasattr(last, "n_features_in_")
+    precomputed = getattr(last, "kernel", None) == "precomputed"
+    rules = _SHARES | _LINEAR if linear else _SHARES
+    cuts = zip("ABCDEFG", rules.items() if spectrum.total else (), strict=False)
+    return Subject(
+        passed=model,
+        steps=tuple(steps),
+        outer=outer,
+        model=last,
+        first=steps[0] if steps else last,
+        linear=linear,
+        precomputed=precomputed,
+        strings=strings,
+        has_columns=not (strings or precomputed),
+        scaled=getattr(last, "scale", False)
+        or any(type(step).__name__ == "StandardScaler" for step in steps),
+        kind="linear PCA" if linear else "kernel PCA",
+        names=[] if strings or precomputed else fitted_feature_names(model),
+        threshold=-float(outer.offset_) if isinstance(outer, NoveltyDetector) else None,
+        shares=np.asarray(spectrum.shares),
+        cuts=[Cut(letter, name, *_decision(spectrum, rule)) for letter, (name, rule) in cuts],
+    )

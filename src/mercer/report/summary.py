@@ -15,16 +15,7 @@ import numpy as np
 import mercer
 from mercer import kernels, landmarks, methods, preimage, rules, sketches
 from mercer.estimators.inspection import rule_name
-from mercer.report.html import (
-    clean_text,
-    format_count,
-    format_number,
-    format_percent,
-    format_quantity,
-    join_names,
-    short_text,
-    unbroken,
-)
+from mercer.report import html
 from mercer.report.rows import ReportRows, furthest_rows
 from mercer.report.subject import Subject
 from mercer.report.tables import LoadingsTable, fully_reconstructed
@@ -56,12 +47,12 @@ def summary_paragraphs(
 def _data(subject: Subject) -> str:
     n, model = subject.model.plan_.size.n, subject.model
     if subject.precomputed:
-        what = f"a kernel matrix of {format_count(n)} × {format_count(n)} entries"
+        what = f"a kernel matrix of {html.format_count(n)} × {html.format_count(n)} entries"
     elif subject.strings:
-        what = format_quantity(n, "string")
+        what = html.format_quantity(n, "string")
     else:
-        columns = format_quantity(int(model.n_features_in_), "column")
-        what = f"{format_quantity(n, 'row')} of {columns}"
+        columns = html.format_quantity(int(model.n_features_in_), "column")
+        what = f"{html.format_quantity(n, 'row')} of {columns}"
     sentences = [f"The model was fitted to {what}.", *map(_step, subject.steps)]
     if getattr(model, "scale", False):
         sentences.append("Each column was divided by its standard deviation.")
@@ -84,32 +75,32 @@ def _rows(subject: Subject, shown: ReportRows) -> list[str]:
     raw, label, sentences = shown.rows.raw, shown.label, []
     if raw.shape[0] != subject.model.plan_.size.n:
         sentences.append(
-            f"The {format_count(raw.shape[0])} rows in this report are not those of the fit."
+            f"The {html.format_count(raw.shape[0])} rows in this report are not those of the fit."
         )
     if raw.weights is not None:
-        sentences.append(f"The rows are weighted and count as {format_number(raw.count, 6)}.")
+        sentences.append(f"The rows are weighted and count as {html.format_number(raw.count, 6)}.")
     if label is not None and label.classes:
         count = len(label.classes)
         codes = range(count) if count <= 10 else label.largest(6)
-        names = [short_text(label.classes[code], 24) for code in codes]
-        names += [f"{format_count(count - 6)} others"] if count > 10 else []
-        kinds = format_quantity(count, "class", "classes")
-        sentences.append(f"The labels have {kinds}: {join_names(names)}.")
+        names = [html.short_text(label.classes[code], 24) for code in codes]
+        names += [f"{html.format_count(count - 6)} others"] if count > 10 else []
+        kinds = html.format_quantity(count, "class", "classes")
+        sentences.append(f"The labels have {kinds}: {html.join_names(names)}.")
     return sentences
 
 
 def _model(subject: Subject) -> str:
     model, k = subject.model, subject.model.n_components_
-    text = f"The model is a {subject.kind}"
+    text = f"The model is {subject.kind}"
     if subject.outer is not None:
         text = f"The model is a {_OUTER[type(subject.outer).__name__]} based on {subject.kind}"
     if not subject.linear and not subject.precomputed:
         number = r"\d+\.\d+(e[+-]?\d+)?"
         kernel = re.sub(number, lambda m: f"{float(m.group()):.4g}", repr(model.kernel_))
-        text += f" with the kernel {clean_text(kernel, 200)} and"
+        text += f" with the kernel {html.clean_text(kernel, 200)} and"
     else:
         text += " with"
-    return f"{text} {format_quantity(k, 'component')}{_reason(model.n_components, k)}."
+    return f"{text} {html.format_quantity(k, 'component')}{_reason(model.n_components, k)}."
 
 
 def _reason(n_components: Any, k: int) -> str:
@@ -118,38 +109,38 @@ def _reason(n_components: Any, k: int) -> str:
         return ", the maximum"
     if isinstance(n_components, Integral):
         requested = int(n_components)
-        return "" if requested == k else f" of the {format_count(requested)} requested"
+        return "" if requested == k else f" of the {html.format_count(requested)} requested"
     if isinstance(n_components, Real):
         share = f"{100 * float(n_components):g}\u202f%"
         return f", the fewest that explain {share} of the variance"
     rule = n_components if isinstance(n_components, rules.Rule) else rules.NAMED[n_components]()
-    return f", chosen by the rule “{clean_text(rule_name(rule), 80)}”"
+    return f", chosen by the rule “{html.clean_text(rule_name(rule), 80)}”"
 
 
 def _certificate(subject: Subject) -> list[str]:
     certificate = subject.model.certificate_
-    paragraphs = [unbroken(certificate.sentence)]
+    paragraphs = [html.unbroken(certificate.sentence)]
     if not certificate.converged:
         paragraphs.append("The solver stopped before it met its tolerance.")
     if len(certificate.negative):
         paragraphs.append(
             f"The kernel is not positive semi-definite: {len(certificate.negative)} of the "
             f"eigenvalues computed are negative, the smallest is "
-            f"{format_number(certificate.negative[0], 3)}."
+            f"{html.format_number(certificate.negative[0], 3)}."
         )
-    return [*paragraphs, *(clean_text(note) for note in certificate.notes)]
+    return [*paragraphs, *(html.clean_text(note) for note in certificate.notes)]
 
 
 def _components(subject: Subject, loadings: LoadingsTable | None) -> list[str]:
     shares = subject.shares
     if not len(shares):
         return []
-    text = f"Component 1 explains {format_percent(shares[0])} of the variance"
+    text = f"Component 1 explains {html.format_percent(shares[0])} of the variance"
     if len(shares) > 1:
-        text += f", component 2 explains {format_percent(shares[1])}"
+        text += f", component 2 explains {html.format_percent(shares[1])}"
     strongest = enumerate([] if loadings is None else loadings.strongest, start=1)
     related = [
-        f"component {j} is related to {join_names(names)}" for j, names in strongest if names
+        f"component {j} is related to {html.join_names(names)}" for j, names in strongest if names
     ]
     sentence = "; ".join(related)
     return [f"{text}. {sentence[:1].upper()}{sentence[1:]}." if related else f"{text}."]
@@ -163,25 +154,25 @@ def _outliers(subject: Subject, shown: ReportRows) -> str:
     if fully_reconstructed(subject, shown):
         return "The components reconstruct every row: there are no outliers."
     row, median = int(furthest_rows(errors, 1)[0]), float(np.median(errors))
-    text = f"Row {short_text(shown.name(row), 40)} is the furthest from the components"
+    text = f"Row {html.short_text(shown.name(row), 40)} is the furthest from the components"
     if median > 0 and len(errors) > 2:
-        ratio = format_number(errors[row] / median, 3)
+        ratio = html.format_number(errors[row] / median, 3)
         text += f": its squared distance is {ratio} times the median"
     if threshold is not None:
         beyond = int((errors > threshold).sum())
-        rows, lie = format_quantity(beyond, "row"), "lies" if beyond == 1 else "lie"
-        share = format_percent(beyond / len(errors))
-        text += f". {rows} ({share}) {lie} beyond the threshold of {format_number(threshold)}"
+        rows, lie = html.format_quantity(beyond, "row"), "lies" if beyond == 1 else "lie"
+        share = html.format_percent(beyond / len(errors))
+        text += f". {rows} ({share}) {lie} beyond the threshold of {html.format_number(threshold)}"
     return f"{text}."
 
 
 def command_line(origin: Mapping[str, Any]) -> str | None:
-    """Return the command that made the model, if one did."""
+    """Return the command that created the model, if one did."""
     command = origin.get("command")
     if command is None:
         return None
     text = command if isinstance(command, str) else shlex.join(map(str, command))
-    return clean_text(text, 10_000)
+    return html.clean_text(text, 10_000)
 
 
 def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
@@ -199,7 +190,7 @@ def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
     rows, *others = arguments
     call = ", ".join(["model", rows, repr(path), *(f"{one}={one}" for one in others)])
     lines = [*sorted(imports), "", f"model = {model}.fit(X)", f"write_report({call})"]
-    return "\n".join(clean_text(line, 10_000) for line in lines)
+    return "\n".join(html.clean_text(line, 10_000) for line in lines)
 
 
 def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -208,12 +199,12 @@ def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, s
     for name, value in origin.items():
         if name not in ("command", "notes") and value is not None:
             text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            facts.append((clean_text(name, 60), clean_text(text, 2000)))
+            facts.append((html.clean_text(name, 60), html.clean_text(text, 2000)))
     if "seed" not in origin:
         seed = repr(getattr(subject.model, "random_state", None))
-        facts.append(("seed (random_state)", clean_text(seed, 200)))
+        facts.append(("seed (random_state)", html.clean_text(seed, 200)))
     if hasattr(subject.model, "fingerprint_"):
-        facts.append(("fingerprint of the data", clean_text(subject.model.fingerprint_, 200)))
+        facts.append(("fingerprint of the data", html.clean_text(subject.model.fingerprint_, 200)))
     versions = [f"Mercer {mercer.__version__}", f"Python {platform.python_version()}"]
     packages = ("numpy", "scipy", "scikit-learn")
     versions += [f"{name} {importlib.metadata.version(name)}" for name in packages]

@@ -15,10 +15,9 @@ from mercer.estimators.images import flatten_images, image_sides
 from mercer.estimators.inspection import evaluated_rows
 from mercer.estimators.validation import default_ids, from_file
 from mercer.report import html, tables
-from mercer.report.charts import chart_data
+from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text
-from mercer.report.images import image_gallery
-from mercer.report.rows import ReportRows, survey_rows
+from mercer.report.rows import survey_rows
 from mercer.report.subject import Subject, find_subject
 from mercer.report.summary import command_line, provenance, python_lines, summary_paragraphs
 
@@ -104,26 +103,17 @@ def write_report(
             most=int(sample),
             seed=random_state,
         )
-    given = {"labels": labels, "ids": ids, "columns": columns or None, "image_shape": shape}
-    arguments = [name for name, value in given.items() if value is not None]
+    passed = {"labels": labels, "ids": ids, "columns": columns or None, "image_shape": shape}
+    arguments = [name for name, value in passed.items() if value is not None]
     lines = python_lines(subject, ["None" if X is None else "X", *arguments], Path(path).name)
-    context = _context(subject, shown, shape, origin) | {
-        "title": clean_text(title or _default_title(subject, origin), 200),
-        "lines": command_line(origin) or lines,
-    }
-    page = html.render_page(context, chart_data(subject, shown, shape))
-    with whole(path) as part:
-        part.write_bytes(page.encode("utf-8", "replace"))
-
-
-def _context(
-    subject: Subject, shown: ReportRows | None, shape: Any, origin: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what the templates show."""
+    if not title:
+        file, title = origin.get("file"), subject.kind[0].upper() + subject.kind[1:]
+        title += f" of {Path(str(file)).name}" if file else ""
     loadings = tables.loadings_table(subject, shown)
     # Pixels have no names that a reader knows.
     named = None if shape else loadings
-    return {
+    context = {
+        "title": clean_text(title, 200),
         "subject": subject,
         "shown": shown,
         "key_figures": _key_figures(subject),
@@ -135,8 +125,12 @@ def _context(
         "gallery": image_gallery(subject, shown, shape) if shape else None,
         "outliers": tables.outlier_rows(subject, shown),
         "from_command": origin.get("command") is not None,
+        "lines": command_line(origin) or lines,
         "provenance": provenance(subject, origin),
     }
+    page = html.render_page(context, chart_data(subject, shown, shape))
+    with whole(path) as part:
+        part.write_bytes(page.encode("utf-8", "replace"))
 
 
 def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> None:
@@ -184,11 +178,6 @@ def _colorings(labels: Any, columns: Any, n: int, label_name: Any) -> list[Color
             by = coloring(values, n, name=name, argument=argument, max_integers=MAX_LEVELS)
             colorings.append(by)
     return colorings
-
-
-def _default_title(subject: Subject, origin: Mapping[str, Any]) -> str:
-    kind, file = subject.kind[0].upper() + subject.kind[1:], origin.get("file")
-    return kind if not file else f"{kind} of {Path(str(file)).name}"
 
 
 def _key_figures(subject: Subject) -> list[tuple[str, str]]:

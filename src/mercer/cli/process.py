@@ -1,15 +1,22 @@
-"""Signals that stop a command: the first one raises an exception, which cleans up."""
+"""The process of a command: signals that stop it, and its memory.
+
+The first signal raises an exception, which cleans up.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+MEMORY = Path("/proc/self/status")
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
 # Seconds between checks whether the exception was lost, and checks in a row that must say so.
@@ -89,3 +96,23 @@ def handles_interrupt(current: Any) -> bool:
 def _handle(signals: list[Any], handler: Any) -> None:
     for each in signals:
         signal.signal(each, handler)
+
+
+def reset_peak() -> None:
+    """Return freed memory to the system, and reset the peak that it counts."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with contextlib.suppress(OSError):
+        (MEMORY.parent / "clear_refs").write_text("5")
+
+
+def process_memory(key: str) -> int:
+    """Return bytes of this process: VmRSS now, VmHWM at the peak.
+
+    Not ru_maxrss, which a child process inherits from its parent.
+    """
+    for line in MEMORY.read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"{MEMORY} has no {key}")
