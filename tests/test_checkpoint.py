@@ -28,7 +28,6 @@ from mercer import (
 )
 from mercer.checkpoint import CheckpointError, describe
 from mercer.checkpoint import folder as running
-from mercer.checkpoint import passes as saving
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans
 from mercer.methods import (
@@ -95,7 +94,7 @@ def meticulous(monkeypatch):
         left, files = 10**9, 0
         blocks = 0
 
-    write, turn = running.Checkpoint.write, saving.RecordedPass.step
+    write, turn = running.Checkpoint.write, running.RecordedPass.step
 
     def counted_write(self, number, arrays):
         if Watch.left == 0:
@@ -109,7 +108,7 @@ def meticulous(monkeypatch):
 
     monkeypatch.setattr(running, "_WORTH", 0.0)
     monkeypatch.setattr(running.Checkpoint, "write", counted_write)
-    monkeypatch.setattr(saving.RecordedPass, "step", counted_turn)
+    monkeypatch.setattr(running.RecordedPass, "step", counted_turn)
     return Watch
 
 
