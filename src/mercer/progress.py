@@ -177,17 +177,19 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def task(label: str, total: int) -> Iterator[Tick]:
-    """Announce a task of `total` steps; call what it yields with the steps done.
+    """Announce a task of `total` steps; yields a function to call with the number of steps done.
 
-    Ticks may come from several threads: listeners hear one at a time.
+    Steps may be reported from several threads: listeners hear one at a time.
     """
-    lock = threading.Lock()
-    handles = [(listener, listener.begin(label, total)) for listener in _listeners.get()]
+    lock, handles = threading.Lock(), []
+    for listener in _listeners.get():
+        handles.append((listener, listener.begin(label, total)))
 
     def tick(steps: int) -> None:
-        with lock:
-            for listener, handle in handles:
-                listener.advance(handle, steps)
+        if handles:
+            with lock:
+                for listener, handle in handles:
+                    listener.advance(handle, steps)
 
     try:
         yield tick

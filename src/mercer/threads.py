@@ -45,21 +45,17 @@ def workers() -> int:
         return 1
     if _depth:
         return _allowed
-    count = _cores()
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
     for library in _controller().lib_controllers:
         count = min(count, int(library.num_threads))
     return max(1, count)
 
 
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
     """Return the threads besides the caller's, kept: to start them costs a millisecond."""
-    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mercer")
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="mercer")
 
 
 def shares(n: int) -> list[slice]:

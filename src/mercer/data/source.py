@@ -31,6 +31,8 @@ DEVICE_BYTES = 512 * 2**20
 BLOCK_ROWS = 32
 # A fold that holds more than this is not copied for every worker: BLAS threads serve it.
 SPLIT_BYTES = 64 * 2**20
+# Less work than this ends before a second thread has begun.
+SMALL_BYTES = 2**17
 _SILENT: Any = {"invalid": "ignore", "over": "ignore"}
 
 F = TypeVar("F", bound=Fold)
@@ -174,19 +176,20 @@ class Source(ABC):
             return
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
-        spans = [(start, min(start + rows, end)) for start in starts]
         stored: Source = self
         maps: list[Mapped] = []
         while isinstance(stored, Mapped):
             maps.append(stored)
             stored = stored.source
-        # Only the reads of stored rows are made ahead; this thread applies the maps.
-        reads = (read_ahead if self.waits else itertools.starmap)(stored.read, spans)
-        for start, stop in spans:
-            array = next(reads)
+        reads = None
+        if self.waits:  # only stored rows are read ahead; this thread applies the maps
+            reads = read_ahead(stored.read, [(start, min(start + rows, end)) for start in starts])
+        for start in starts:
+            stop = min(start + rows, end)
+            array = stored.read(start, stop) if reads is None else next(reads)
             for mapped in reversed(maps):
                 array = mapped.apply(start, array)
-            yield Block(start, array, self.counts(start, stop))
+            yield Block(start, array, None if self.weights is None else self.counts(start, stop))
             del array  # or it would live on while the next is read
 
     def fold(self, state: F) -> F:
@@ -198,7 +201,9 @@ class Source(ABC):
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
-        if self.parallel and not state.ordered and state.nbytes <= SPLIT_BYTES:
+        small = settings.block_rows is None and len(self.shape) > 1 and not isinstance(self, Mapped)
+        small = small and n * (8 * self.shape[1] + state.row_bytes) < SMALL_BYTES
+        if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
             most = settings.budget // 4 // max(1, state.nbytes)
             workers = max(1, min(threads.workers(), most))
         while True:
@@ -225,10 +230,12 @@ class Source(ABC):
                 stop.set()
                 raise
 
-        recorder, layout = session.recorder(), f"{self.shape} in {workers} times {rows}"
-        recording = nullcontext() if recorder is None else recorder.record(state, layout)
-        precision = products(self.reference, coarse=state.rough and settings.tf32)
-        with precision, progress.task(state.label, n) as tick, recording as record:
+        layout = f"{self.shape} in {workers} times {rows}"
+        with (
+            products(self.reference, coarse=state.rough and settings.tf32),
+            progress.task(state.label, n) as tick,
+            session.record_pass(state, layout) as record,
+        ):
             if record and record.finished:
                 return state
             parts = [state]
@@ -236,6 +243,9 @@ class Source(ABC):
                 parts.append(state.spawn())
             done = record.begin(parts) if record else [0] * workers
             tick(min(n, sum(done) * rows))
+            if workers == 1:
+                add_blocks(0)
+                return state
             threads.in_threads(add_blocks, range(workers))
             for part in parts[1:]:
                 with np.errstate(**_SILENT):
