@@ -33,7 +33,7 @@ class Params:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return constructor arguments by name; `deep` adds those of nested objects as `outer__inner`."""
+        """Return the arguments by name; `deep` adds those of nested objects as `outer__inner`."""
         params = {name: getattr(self, name) for name in _arguments(type(self))}
         if deep:
             for name, value in list(params.items()):
@@ -97,8 +97,7 @@ class Params:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-@functools.cache
-def _arguments(cls: type[Params]) -> dict[str, inspect.Parameter]:
+def _inspect(cls: type[Params]) -> dict[str, inspect.Parameter]:
     """Return the constructor arguments in order, without self."""
     if cls.__init__ is object.__init__:
         return {}
@@ -106,6 +105,9 @@ def _arguments(cls: type[Params]) -> dict[str, inspect.Parameter]:
     if any(a.kind in (a.VAR_POSITIONAL, a.VAR_KEYWORD) for a in arguments.values()):
         raise TypeError(f"{cls.__name__}.__init__ must name each argument")
     return arguments
+
+
+_arguments: Any = functools.cache(_inspect)
 
 
 def same(a: Any, b: Any) -> bool:
