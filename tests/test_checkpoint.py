@@ -403,7 +403,8 @@ def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
 
 def test_descriptions_tell_parameters_apart():
     rows = np.arange(6.0).reshape(3, 2)
-    assert describe(RBF(0.5)) != describe(RBF(0.25))
+    assert describe(RBF(0.5)) == "RBF(gamma=0.5)" != describe(RBF(0.25))
+    assert describe([len, None, 1.0]) == "[builtins.len, None, 1.0]"
     assert describe(rows) == describe(rows.copy()) != describe(rows + 1)
     assert describe(sparse.csr_array(rows)) != describe(sparse.csr_array(rows + 1))
     assert describe(lambda x: x + 1) != describe(lambda x: x + 2)

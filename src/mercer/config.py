@@ -22,7 +22,7 @@ _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 @dataclass(frozen=True)
 class Settings:
-    """What `set_config` and `config_context` change."""
+    """The settings of `set_config` and `config_context`."""
 
     memory: int | str | None = None
     block_rows: int | None = None

@@ -25,16 +25,7 @@ def describe(value: Any, within: tuple[Any, ...] = ()) -> str:
     """Return a text that identifies an object by its parameters, not by its address.
 
     Arrays are identified by a hash, functions by their name and code. Random generators are all
-    alike, because a fit records its seeds.
-
-    Examples
-    --------
-    >>> from mercer.checkpoint import describe
-    >>> from mercer.kernels import RBF
-    >>> describe(RBF(0.5))
-    'RBF(gamma=0.5)'
-    >>> describe([len, None, 1.0])
-    '[builtins.len, None, 1.0]'
+    alike, because a fit records its seeds. For example `RBF(gamma=0.5)`, `[builtins.len, 1.0]`.
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return repr(value)

@@ -116,14 +116,6 @@ def lazily(rows: Source, like: Any = None) -> Any:
     """Return rows as a Dask array; remote rows are computed when the array is.
 
     Rows in memory get the chunks of `like`, a source or another Dask array.
-
-    Examples
-    --------
-    >>> import dask.array
-    >>> from mercer.data import as_source, lazily
-    >>> rows = as_source(dask.array.ones((4, 2), chunks=(2, 2)))
-    >>> lazily(rows.map(lambda block: 2 * block.rows, 2)).sum().compute()
-    np.float64(16.0)
     """
     from mercer.data.dask import as_dask_array
 
