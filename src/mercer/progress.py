@@ -54,11 +54,11 @@ class Bars(Listener):
 
             def get_renderables(self) -> Any:
                 now = time.monotonic()
-                shown = [task for task in self.tasks if now - begun.get(task.id, now) >= patience]
+                shown = [task for task in self.tasks if now - starts.get(task.id, now) >= patience]
                 return [self.make_tasks_table(shown)] if shown else []
 
-        self.seen: dict[str, tuple[Any, int]] = {}
-        self.begun = begun = {}  # type: dict[Any, float]
+        self.bars: dict[str, tuple[Any, int]] = {}
+        self.starts = starts = {}  # type: dict[Any, float]
         self.patience = patience
         self.display = Late(
             TextColumn("{task.description:<28}", markup=False),
@@ -71,14 +71,14 @@ class Bars(Listener):
 
     def begin(self, label: str, total: int) -> Any:
         """Begin a bar; tasks of the same name share one, which shows their number."""
-        handle, times = self.seen.get(label, (None, 0))
+        handle, times = self.bars.get(label, (None, 0))
         if handle is None:
             handle = self.display.add_task(label, total=total)
         else:
             text = f"{label} {times + 1}"
             self.display.reset(handle, total=total, description=text, visible=True)
-        self.seen[label] = handle, times + 1
-        self.begun.setdefault(handle, time.monotonic())
+        self.bars[label] = handle, times + 1
+        self.starts.setdefault(handle, time.monotonic())
         return handle
 
     def advance(self, handle: Any, steps: int) -> None:
@@ -87,7 +87,7 @@ class Bars(Listener):
     def end(self, handle: Any) -> None:
         """Fill the bar; hide it if the task was quick."""
         task = next(task for task in self.display.tasks if task.id == handle)
-        slow = time.monotonic() - self.begun[handle] >= self.patience
+        slow = time.monotonic() - self.starts[handle] >= self.patience
         self.display.update(handle, completed=task.total, visible=slow)
 
 
