@@ -28,7 +28,6 @@ from mercer import (
 )
 from mercer.checkpoint import CheckpointError, describe
 from mercer.checkpoint import folder as running
-from mercer.checkpoint import passes as saving
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans
 from mercer.methods import (
@@ -95,7 +94,7 @@ def meticulous(monkeypatch):
         left, files = 10**9, 0
         blocks = 0
 
-    write, turn = running.Checkpoint.write, saving.RecordedPass.step
+    write, turn = running.Checkpoint.write, running.RecordedPass.step
 
     def counted_write(self, number, arrays):
         if Watch.left == 0:
@@ -109,7 +108,7 @@ def meticulous(monkeypatch):
 
     monkeypatch.setattr(running, "_WORTH", 0.0)
     monkeypatch.setattr(running.Checkpoint, "write", counted_write)
-    monkeypatch.setattr(saving.RecordedPass, "step", counted_turn)
+    monkeypatch.setattr(running.RecordedPass, "step", counted_turn)
     return Watch
 
 
@@ -404,7 +403,8 @@ def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
 
 def test_descriptions_tell_parameters_apart():
     rows = np.arange(6.0).reshape(3, 2)
-    assert describe(RBF(0.5)) != describe(RBF(0.25))
+    assert describe(RBF(0.5)) == "RBF(gamma=0.5)" != describe(RBF(0.25))
+    assert describe([len, None, 1.0]) == "[builtins.len, None, 1.0]"
     assert describe(rows) == describe(rows.copy()) != describe(rows + 1)
     assert describe(sparse.csr_array(rows)) != describe(sparse.csr_array(rows + 1))
     assert describe(lambda x: x + 1) != describe(lambda x: x + 2)

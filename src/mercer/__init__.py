@@ -1,4 +1,4 @@
-"""Principal components, linear and kernel, with a certificate for every answer."""
+"""PCA and kernel PCA at any scale, with a proof of how close to optimal every result is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,22 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; it takes the name when all is written.
-
-    Whatever ends the writing, an error or Ctrl-C, leaves what stood under the name before.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from mercer.atomic_write import whole
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "words.txt"
-    ...     with whole(path) as part:
-    ...         _ = part.write_text("all of them")
-    ...     path.read_text(), len(list(path.parent.iterdir()))
-    ('all of them', 1)
-    """
+    """Yield a path to write to; it replaces `path` when all is written, and not after an error."""
     path = Path(path)
     # The suffix stays last: some writers go by it.
     part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")

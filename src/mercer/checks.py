@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,29 +23,27 @@ __all__ = [
 
 def check_positive(owner: Any, *names: str) -> None:
     """Require finite numbers above 0."""
-    _check_numbers(owner, names, lambda value: value > 0, "a positive number")
+    _check_numbers(owner, names, "a positive number", above=0.0)
 
 
 def check_nonnegative(owner: Any, *names: str) -> None:
     """Require finite numbers of 0 or more."""
-    _check_numbers(owner, names, lambda value: value >= 0, "a number, 0 or more")
+    _check_numbers(owner, names, "a number, 0 or more", least=0.0)
 
 
 def check_finite(owner: Any, *names: str) -> None:
     """Require finite numbers."""
-    _check_numbers(owner, names, lambda _: True, "a finite number")
+    _check_numbers(owner, names, "a finite number")
 
 
 def check_fraction(owner: Any, *names: str) -> None:
     """Require numbers above 0 and at most 1."""
-    _check_numbers(owner, names, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+    _check_numbers(owner, names, "a number above 0 and at most 1", above=0.0, most=1.0)
 
 
 def check_whole(owner: Any, *names: str) -> None:
     """Require whole numbers of 1 or more."""
-    _check_numbers(
-        owner, names, lambda value: 1 <= value == int(value), "a whole number, 1 or more"
-    )
+    _check_numbers(owner, names, "a whole number, 1 or more", least=1.0, whole=True)
 
 
 def require(owner: Any, name: str, valid: bool, expected: str) -> None:
@@ -62,17 +59,25 @@ def is_real(value: Any) -> bool:
 
 
 def _check_numbers(
-    owner: Any, names: tuple[str, ...], valid: Callable[[Any], bool], expected: str
+    owner: Any,
+    names: tuple[str, ...],
+    expected: str,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    whole: bool = False,
 ) -> None:
     for name in names:
         value = getattr(owner, name)
-        if is_real(value) and not isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, numbers.Real) and not isinstance(
+            value, (bool, int, float, np.integer, np.floating)
+        ):
             require(owner, name, False, f"{expected}, as an int or a float")
-        require(owner, name, is_real(value) and _is_finite(value) and valid(value), expected)
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an int that no float can represent
-        return False
+        try:
+            valid = isinstance(value, numbers.Real) and math.isfinite(value)
+        except OverflowError:  # an int that no float can represent
+            valid = False
+        valid = valid and not isinstance(value, bool) and above < value and least <= value <= most
+        if not valid or (whole and value != int(value)):
+            require(owner, name, False, expected)

@@ -22,7 +22,7 @@ _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 @dataclass(frozen=True)
 class Settings:
-    """What `set_config` and `config_context` change."""
+    """The settings of `set_config` and `config_context`."""
 
     memory: int | str | None = None
     block_rows: int | None = None
@@ -35,32 +35,26 @@ class Settings:
     def __post_init__(self) -> None:
         if self.memory is not None:
             parse_bytes(self.memory)
-        rows = self.block_rows
-        whole = isinstance(rows, Integral) and not isinstance(rows, bool)
-        if rows is not None and (not whole or rows < 1):
-            raise ValueError(f"block_rows={rows!r} must be an integer of at least 1, or None.")
-        for name in ("progress", "tf32"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
-        if self.device is not None and not re.fullmatch(r"cuda(:\d+)?", str(self.device)):
-            raise ValueError(
-                f"device={self.device!r} must be 'cuda' or 'cuda:1' and so on, or None for the CPU."
-            )
-        self._check_checkpoint()
-
-    def _check_checkpoint(self) -> None:
-        folder, seconds = self.checkpoint, self.checkpoint_seconds
-        if folder is not None and (not isinstance(folder, (str, os.PathLike)) or not str(folder)):
-            raise ValueError(f"checkpoint={folder!r} must be the path of a folder, or None.")
+        rows, folder, seconds = self.block_rows, self.checkpoint, self.checkpoint_seconds
+        whole = isinstance(rows, Integral) and not isinstance(rows, bool) and rows >= 1
+        gpu = re.fullmatch(r"cuda(:\d+)?", str(self.device))
+        path = isinstance(folder, (str, os.PathLike)) and str(folder)
         real = isinstance(seconds, Real) and not isinstance(seconds, bool)
-        if not real or not 0 < seconds < math.inf:
-            raise ValueError(
-                f"checkpoint_seconds={seconds!r} must be a number of seconds, above 0."
-            )
+        positive = real and 0 < seconds < math.inf
+        for name, valid, expected in (
+            ("block_rows", rows is None or whole, "an integer of at least 1, or None"),
+            ("progress", isinstance(self.progress, bool), "True or False"),
+            ("tf32", isinstance(self.tf32, bool), "True or False"),
+            ("device", self.device is None or gpu, "'cuda', 'cuda:1' and so on, or None"),
+            ("checkpoint", folder is None or path, "the path of a folder, or None"),
+            ("checkpoint_seconds", positive, "a number of seconds, above 0"),
+        ):
+            if not valid:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be {expected}.")
 
     @property
     def budget(self) -> int:
-        """Bytes that a computation may hold beside the data it was given."""
+        """Memory budget in bytes, besides the data itself."""
         return machine_memory() // 2 if self.memory is None else parse_bytes(self.memory)
 
 
@@ -74,34 +68,32 @@ def get_config() -> Settings:
 
 
 def set_config(**changes: Any) -> None:
-    """Change settings for good, in all threads; inside a `config_context`, until it ends.
+    """Change settings in all threads; inside a `config_context`, until it ends.
 
     Parameters
     ----------
     memory : int or str, optional
-        Bytes that a computation may hold beside the data it was given, such as
-        ``"512MiB"`` or ``"4 GB"``. By default half of the machine's memory, or of
-        the container's where that is less.
+        Memory budget besides the data itself, in bytes or as ``"512MiB"`` or ``"4 GB"``. Default:
+        half of the memory of the machine or container.
     block_rows : int, optional
-        Rows of a block. By default as many as the memory allows and the caches like.
+        Rows of a block. Default: as many as fit the memory budget and the caches.
     progress : bool
         Show progress bars.
     checkpoint : str or path, optional
-        A folder in which a fit keeps what it has done. A fit that was killed goes on from there
-        when it is called again: the same rows, parameters, settings and versions, in another
-        process; any other is refused. What was kept is removed when the fit is done. The folder
-        holds one fit at a time.
+        A folder in which a fit saves its progress. A killed fit resumes from there when it is
+        called again with the same rows, parameters, settings and versions; a different fit is
+        refused. The checkpoint is removed when the fit is done. A folder holds one fit at a time.
     checkpoint_seconds : float
-        How often: at most so much work is lost, and what cannot be saved. A step of LAPACK or
-        of k-means is done again, and a kernel matrix that was kept in memory is computed again.
+        Time between two saves. A killed fit loses at most this much work, and what cannot be
+        saved: LAPACK and k-means steps and stored kernel matrices are computed again.
     device : str, optional
         "cuda", or "cuda:1" and so on: fits, transforms, pre-images and kernels of rows on the
-        host are computed there, by torch, and what they give is handed out on the host. The
-        memory budget is then half of the device's by default. Arrays that live on a device are
-        worked on there whatever this says. An error where there is no such device.
+        host are computed on this GPU by torch, and results are returned on the host. The default
+        memory budget is then half of the GPU's memory. Arrays on a device are always computed on
+        there. An error if there is no such device.
     tf32 : bool
-        Let float32 products with a kernel matrix that only drive an iteration be made on a GPU
-        as TF32, with eleven bits; the last product is float64 as ever.
+        Allow TF32 (11 bits) on a GPU for float32 products with a kernel matrix that only drive an
+        iteration; the last product is always float64.
 
     Examples
     --------
@@ -128,7 +120,7 @@ def config_context(**changes: Any) -> Iterator[None]:
     >>> with config_context(memory="64MiB"):
     ...     pca = PCA(2).fit(X)
 
-    A long fit, which goes on where it was when the same lines are run again after a crash:
+    A long fit that resumes when the same lines are run again after a crash:
 
     >>> import tempfile
     >>> with config_context(checkpoint=tempfile.gettempdir() + "/my-long-fit"):
@@ -153,7 +145,7 @@ def _changed(changes: dict[str, Any]) -> Settings:
 
 
 def require_device(name: str) -> None:
-    """Refuse a device that is not there: what is asked of it is never computed elsewhere."""
+    """Raise if a device does not exist: nothing is silently computed on the CPU."""
     torch = extra("torch", "torch", f"device={name!r} takes")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
@@ -168,7 +160,7 @@ def require_device(name: str) -> None:
 
 
 def parse_bytes(size: int | str) -> int:
-    """Read a number of bytes: ``512``, ``"512MiB"``, ``"1.5 GB"``."""
+    """Parse a number of bytes: ``512``, ``"512MiB"``, ``"1.5 GB"``."""
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower())
         if match is None:
@@ -181,7 +173,7 @@ def parse_bytes(size: int | str) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """Write a number of bytes for people: ``"1.5 GiB"``."""
+    """Format a number of bytes: ``"1.5 GiB"``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
@@ -190,7 +182,7 @@ def format_bytes(size: float) -> str:
 
 
 def rounded_up(size: float) -> str:
-    """Write a setting of `memory` that holds so many bytes: ``"65MiB"``."""
+    """Format the smallest round `memory` setting of at least this many bytes: ``"65MiB"``."""
     for unit, bytes in (("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30)):
         if size <= 1000 * bytes:
             return f"{math.ceil(size / bytes)}{unit}"
@@ -199,18 +191,15 @@ def rounded_up(size: float) -> str:
 
 @functools.cache
 def machine_memory() -> int:
-    """Bytes of memory of this machine, or of the container where that is less."""
-    total = _physical_memory()
+    """Return the memory of this machine, or of the container if that is less, in bytes."""
+    try:
+        total = int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        total = _windows_memory()
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # absent, or the word "max"
             total = min(total, int(Path(path).read_text()))
     return total
-
-
-def _physical_memory() -> int:
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        return int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
-    return _windows_memory()
 
 
 def _windows_memory() -> int:

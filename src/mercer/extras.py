@@ -1,4 +1,4 @@
-"""Packages that are installed or not: what needs one says how to get it."""
+"""Imports of optional packages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import Any
 
 
 def extra(module: str, group: str, what: str) -> Any:
-    """Import a module of an optional package, or say what it is for and how to get it.
-
-    Parameters
-    ----------
-    module : str
-        The module, such as ``"pyarrow.csv"``.
-    group : str
-        The extra of ours that brings the package.
-    what : str
-        The beginning of a sentence that ends in the package's name.
+    """Import a module of an optional package, or say that `what` needs it and how to install it.
 
     Examples
     --------

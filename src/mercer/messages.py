@@ -13,7 +13,7 @@ _OURS = ("mercer", "sklearn", "contextlib", "functools")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Write how many there are.
+    """Format a count with its noun.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
-    """Return a share in percent, rounded down: 99.998 % is not 100 %; or up, for what is a limit.
+    """Format a share in percent, rounded down (99.998 % is not 100 %), or up for a bound.
 
     Examples
     --------
@@ -49,20 +49,10 @@ def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
 
 
 class ParameterError(ValueError):
-    """A parameter has a value that it cannot take.
+    """A parameter of the class `owner` has an invalid value.
 
-    The message begins with the parameter and its value, as `format_parameter` writes them.
-
-    Parameters
-    ----------
-    parameter : str
-        Name of the parameter.
-    value : object
-        Its value.
-    problem : str
-        What is wrong with the value, and the remedy.
-    owner : str, default=""
-        Name of the class whose parameter it is, where the message names it.
+    The message gives the parameter and its value, as `format_parameter` formats them, and the
+    problem with its remedy.
 
     Examples
     --------
@@ -81,9 +71,9 @@ class ParameterError(ValueError):
 
 
 def format_parameter(name: str, value: Any = ...) -> str:
-    """Write how a user sets a parameter; without a value, write its name.
+    """Format a parameter, and its value if given, as the user sets it.
 
-    As Python code, or as the command line spells it: `parameter_format` sets which.
+    As Python code or, in `parameter_format`, as an option of the command line.
 
     Examples
     --------
@@ -96,7 +86,7 @@ def format_parameter(name: str, value: Any = ...) -> str:
 
 
 def as_python(name: str, value: Any = ...) -> str:
-    """Write a parameter as an argument of a call."""
+    """Format a parameter as an argument of a call."""
     if name == "impute":
         return "sklearn.impute.SimpleImputer"
     if name in ("memory", "checkpoint"):
@@ -109,7 +99,7 @@ _formats: list[Callable[[str, Any], str]] = [as_python]
 
 @contextlib.contextmanager
 def parameter_format(function: Callable[[str, Any], str]) -> Iterator[None]:
-    """Write parameters in messages by another function, in all threads, while in this context."""
+    """Format parameters in messages by another function, in all threads, in this context."""
     _formats.append(function)
     try:
         yield

@@ -1,5 +1,6 @@
 """Plain parameter objects: kernels, methods, rules, landmark rules."""
 
+import functools
 import inspect
 from typing import Any, Self
 
@@ -32,11 +33,11 @@ class Params:
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name; `deep` adds those of nested objects as `outer__inner`."""
+        """Return the arguments by name; `deep` adds those of nested objects as `outer__inner`."""
         params = {name: getattr(self, name) for name in _arguments(type(self))}
         if deep:
             for name, value in list(params.items()):
-                if _has_params(value):
+                if hasattr(value, "get_params") and not isinstance(value, type):
                     inner = value.get_params(deep=True)
                     params.update({f"{name}__{key}": v for key, v in inner.items()})
         return params
@@ -61,7 +62,7 @@ class Params:
         # After the plain ones: `method=Subset(10), method__n_basis=20` means the new method's.
         for name, settings in nested.items():
             owner = getattr(self, name)
-            if not _has_params(owner):
+            if not hasattr(owner, "get_params") or isinstance(owner, type):
                 raise ValueError(
                     f"Invalid parameter '{name}__{next(iter(settings))}' for {self!r}: "
                     f"{name}={owner!r} has no parameters. Valid parameters are: {valid}."
@@ -87,15 +88,17 @@ class Params:
             value = getattr(self, name)
             if argument.default is not argument.empty and same(value, argument.default):
                 continue
-            # np.float64(0.1) would not read back without numpy's name.
-            text = _text(value.item() if isinstance(value, np.generic) else value)
+            if isinstance(value, np.ndarray) and value.size > _SHOWN:
+                text = f"<array of {' × '.join(map(str, value.shape))}>"
+            else:  # np.float64(0.1) would not read back without numpy's name
+                text = repr(value.item() if isinstance(value, np.generic) else value)
             positional = position == 0 and argument.kind is not argument.KEYWORD_ONLY
             shown.append(text if positional else f"{name}={text}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _arguments(cls: type[Params]) -> dict[str, inspect.Parameter]:
-    """Constructor arguments in the order of its signature, without self."""
+def _inspect(cls: type[Params]) -> dict[str, inspect.Parameter]:
+    """Return the constructor arguments in order, without self."""
     if cls.__init__ is object.__init__:
         return {}
     arguments = dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
@@ -104,19 +107,11 @@ def _arguments(cls: type[Params]) -> dict[str, inspect.Parameter]:
     return arguments
 
 
-def _text(value: object) -> str:
-    """Return the repr, or the shape of an array that would fill lines."""
-    if isinstance(value, np.ndarray) and value.size > _SHOWN:
-        return f"<array of {' × '.join(map(str, value.shape))}>"
-    return repr(value)
-
-
-def _has_params(value: object) -> bool:
-    return hasattr(value, "get_params") and not isinstance(value, type)
+_arguments: Any = functools.cache(_inspect)
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality that is one truth value, also for arrays and for lists and dicts of them."""
+    """Return whether two values are equal; arrays, and lists and dicts of them, included."""
     if a is b:
         return True
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

@@ -1,4 +1,4 @@
-"""Progress: one task a pass over the rows, shown as a bar or handed to a listener."""
+"""Progress: every pass over the rows is a task, shown as a bar or reported to a listener."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from mercer.config import get_config
 
 Tick = Callable[[int], None]
 
-# Seconds that people wait without wondering.
+# Seconds without progress that people accept.
 PATIENCE = 1.0
 
 
 class Listener(ABC):
-    """Hears of every task: a bar, or a bridge to another library's callbacks."""
+    """Receives the progress of every task: a bar, or a bridge to another library's callbacks."""
 
     @abstractmethod
     def begin(self, label: str, total: int) -> Any:
-        """Hear that a task of `total` steps begins; return its handle."""
+        """Begin a task of `total` steps; return its handle."""
 
     @abstractmethod
     def advance(self, handle: Any, steps: int) -> None:
-        """Hear that `steps` more are done."""
+        """Report `steps` more steps."""
 
     @abstractmethod
     def end(self, handle: Any) -> None:
-        """Hear that the task is over."""
+        """End a task."""
 
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", default=())
@@ -42,12 +42,7 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", de
 class Bars(Listener):
     """Bars in the terminal, with the time left.
 
-    Parameters
-    ----------
-    patience : float
-        Seconds that tasks of one name take before they get a bar.
-    transient : bool
-        Whether they go when the session is over.
+    Tasks of one name get a bar after `patience` seconds; `transient` bars go at the end.
     """
 
     def __init__(self, patience: float = 0.0, *, transient: bool = False) -> None:
@@ -55,15 +50,15 @@ class Bars(Listener):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         class Late(Progress):
-            """A display of what has gone on for longer than the patience."""
+            """A display of tasks that have taken longer than the patience."""
 
             def get_renderables(self) -> Any:
                 now = time.monotonic()
-                shown = [task for task in self.tasks if now - begun.get(task.id, now) >= patience]
+                shown = [task for task in self.tasks if now - starts.get(task.id, now) >= patience]
                 return [self.make_tasks_table(shown)] if shown else []
 
-        self.seen: dict[str, tuple[Any, int]] = {}
-        self.begun = begun = {}  # type: dict[Any, float]
+        self.bars: dict[str, tuple[Any, int]] = {}
+        self.starts = starts = {}  # type: dict[Any, float]
         self.patience = patience
         self.display = Late(
             TextColumn("{task.description:<28}", markup=False),
@@ -75,35 +70,29 @@ class Bars(Listener):
         )
 
     def begin(self, label: str, total: int) -> Any:
-        """Begin a bar; the same again, with its number, for a task of the same name."""
-        handle, times = self.seen.get(label, (None, 0))
+        """Begin a bar; tasks of the same name share one, which shows their number."""
+        handle, times = self.bars.get(label, (None, 0))
         if handle is None:
             handle = self.display.add_task(label, total=total)
         else:
             text = f"{label} {times + 1}"
             self.display.reset(handle, total=total, description=text, visible=True)
-        self.seen[label] = handle, times + 1
-        self.begun.setdefault(handle, time.monotonic())
+        self.bars[label] = handle, times + 1
+        self.starts.setdefault(handle, time.monotonic())
         return handle
 
     def advance(self, handle: Any, steps: int) -> None:
         self.display.advance(handle, steps)
 
     def end(self, handle: Any) -> None:
-        """Fill the bar; one that was quick goes, so that the slow ones are seen."""
+        """Fill the bar; hide it if the task was quick."""
         task = next(task for task in self.display.tasks if task.id == handle)
-        slow = time.monotonic() - self.begun[handle] >= self.patience
+        slow = time.monotonic() - self.starts[handle] >= self.patience
         self.display.update(handle, completed=task.total, visible=slow)
 
 
 class Line(Listener):
-    """One line of text, written over: where bars cannot be drawn, as in some notebooks.
-
-    Parameters
-    ----------
-    seconds : float
-        Time between two updates.
-    """
+    """One line of text, overwritten every few `seconds`, for notebooks that cannot draw bars."""
 
     def __init__(self, seconds: float = 0.2) -> None:
         self.seconds = seconds
@@ -133,19 +122,17 @@ class Line(Listener):
         self.written = time.monotonic()
 
 
-def _shown() -> Bars | Line:
-    """Return what shows progress here: bars in a notebook need ipywidgets."""
-    from rich.console import Console
-
-    notebook = Console(stderr=True).is_jupyter
-    return Line() if notebook and importlib.util.find_spec("ipywidgets") is None else Bars()
-
-
 @contextlib.contextmanager
 def session(*listeners: Listener) -> Iterator[None]:
     """Show the tasks begun inside; the outermost session owns the display."""
     outer = _listeners.get()
-    bars = _shown() if get_config().progress and not outer else None
+    bars: Bars | Line | None = None
+    if get_config().progress and not outer:
+        from rich.console import Console
+
+        # Bars in a notebook need ipywidgets.
+        notebook = Console(stderr=True).is_jupyter
+        bars = Line() if notebook and importlib.util.find_spec("ipywidgets") is None else Bars()
     token = _listeners.set((*outer, *listeners, *([bars] if bars else [])))
     try:
         with bars.display if bars else contextlib.nullcontext():
@@ -156,7 +143,7 @@ def session(*listeners: Listener) -> Iterator[None]:
 
 @contextlib.contextmanager
 def patient() -> Iterator[None]:
-    """Show the tasks begun inside that take long, as long as they take, if stderr is a terminal."""
+    """Show the tasks begun inside while they run, if slow and if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -167,7 +154,7 @@ def patient() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Announce nothing inside: what runs is a part of a task that was announced."""
+    """Report nothing inside: it is a part of a task that was announced."""
     token = _listeners.set(())
     try:
         yield
@@ -177,17 +164,19 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def task(label: str, total: int) -> Iterator[Tick]:
-    """Announce a task of `total` steps; call what it yields with the steps done.
+    """Announce a task of `total` steps; yields a function to call with the number of steps done.
 
-    Ticks may come from several threads: listeners hear one at a time.
+    Steps may be reported from several threads: listeners hear one at a time.
     """
-    lock = threading.Lock()
-    handles = [(listener, listener.begin(label, total)) for listener in _listeners.get()]
+    lock, handles = threading.Lock(), []
+    for listener in _listeners.get():
+        handles.append((listener, listener.begin(label, total)))
 
     def tick(steps: int) -> None:
-        with lock:
-            for listener, handle in handles:
-                listener.advance(handle, steps)
+        if handles:
+            with lock:
+                for listener, handle in handles:
+                    listener.advance(handle, steps)
 
     try:
         yield tick

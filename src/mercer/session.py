@@ -1,6 +1,6 @@
-"""What passes over the rows report to while a fit runs, besides `progress`: a recorder.
+"""The recorder of a fit that can be resumed: every pass over the rows reports to it.
 
-A fit that can be resumed has one; below the estimators nothing knows what it does with the passes.
+Below the estimators nothing knows what it does with the passes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=N
 
 
 def recorder() -> Recorder | None:
-    """Return the recorder of the fit that runs; None if there is none."""
+    """Return the recorder of the current fit; None if it is not recorded."""
     return _recorder.get()
 
 
@@ -68,6 +68,6 @@ def record_pass(state: Any, layout: str) -> AbstractContextManager[PassRecord | 
 
 
 def seed(drawn: int) -> int:
-    """Return the seed that the fit was begun with; `drawn` if it begins now, or is not recorded."""
+    """Return the seed of the fit that is resumed; `drawn` if none is."""
     current = _recorder.get()
     return drawn if current is None else current.seed(drawn)

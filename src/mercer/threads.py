@@ -12,12 +12,13 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from mercer import progress
 
+S = TypeVar("S")
 T = TypeVar("T")
 # Fewer rows for a worker cost more to hand over than to compute.
 _FEWEST = 1024
@@ -36,43 +37,25 @@ def _controller() -> Any:
 
 
 def workers() -> int:
-    """How many threads a computation may use: what BLAS may, at most one a core.
+    """Return how many threads a computation may use: what BLAS may, at most one a core.
 
     One inside a worker; inside `serial_blas`, as many as before it.
     """
     if getattr(_worker, "busy", False):
         return 1
-    return _allowed if _depth else _available()
-
-
-def _available() -> int:
-    blas = [int(library.num_threads) for library in _controller().lib_controllers]
-    return max(1, min([_cores(), *blas]))
-
-
-def _cores() -> int:
+    if _depth:
+        return _allowed
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    for library in _controller().lib_controllers:
+        count = min(count, int(library.num_threads))
+    return max(1, count)
 
 
 @functools.cache
-def pool() -> ThreadPoolExecutor:
-    """Return the threads that help the one that asks, kept: to start them costs a millisecond."""
-    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mercer")
-
-
-def submit(work: Callable[..., T], *arguments: Any) -> Future[T]:
-    """Have a helping thread do some work, with the settings of the one that asks.
-
-    Settings such as the memory budget are of a context, and a thread of the pool has another.
-    What it does is a part of a task that was announced, so it announces nothing.
-    """
-
-    def quietly() -> T:
-        with progress.quiet():
-            return work(*arguments)
-
-    return pool().submit(contextvars.copy_context().run, quietly)
+def _pool() -> ThreadPoolExecutor:
+    """Return the threads besides the caller's, kept: to start them costs a millisecond."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="mercer")
 
 
 def shares(n: int) -> list[slice]:
@@ -82,19 +65,29 @@ def shares(n: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
-def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
+def in_threads(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
     """Return the results of some work for each part, one part to a thread, BLAS at one thread."""
     if len(parts) == 1:
         return [work(parts[0])]
+
+    def run(part: S) -> T:
+        with working(), progress.quiet():  # the task as a whole was announced
+            return work(part)
+
     with serial_blas():
-        others = [submit(work, part) for part in parts[1:]]
-        return [work(parts[0]), *(other.result() for other in others)]
+        others = []
+        for part in parts[1:]:  # with the caller's settings
+            others.append(_pool().submit(contextvars.copy_context().run, run, part))
+        try:
+            return [run(parts[0]), *(other.result() for other in others)]
+        finally:
+            wait(others)
 
 
 def _forked() -> None:
-    """Begin anew in a forked process: it has none of its parent's threads, nor their work."""
+    """Start afresh in a forked process, which has none of its parent's threads."""
     global _lock, _depth
-    pool.cache_clear()
+    _pool.cache_clear()
     _lock, _worker.busy = threading.Lock(), False
     if _depth:
         _depth = 0
@@ -108,11 +101,11 @@ if hasattr(os, "register_at_fork"):
 @contextlib.contextmanager
 def working() -> Iterator[None]:
     """Mark this thread as a worker: what runs in it starts no others."""
-    _worker.busy = True
+    before, _worker.busy = getattr(_worker, "busy", False), True
     try:
         yield
     finally:
-        _worker.busy = False
+        _worker.busy = before
 
 
 @contextlib.contextmanager
@@ -125,7 +118,7 @@ def serial_blas() -> Iterator[None]:
     global _depth, _limits, _allowed
     with _lock:
         if _depth == 0:
-            _allowed = _available()
+            _allowed = workers()
             _limits = _controller().limit(limits=1)
         _depth += 1
     try:

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mercer import threads
-from mercer.checkpoint import folder, passes
+from mercer.checkpoint import folder
 from mercer.modelfile import load, read_header
 from tests.cli.test_process import environment
 
@@ -56,13 +56,13 @@ def _one_thread():
 @pytest.fixture
 def passed(monkeypatch):
     """Blocks that were computed, one after the other."""
-    seen, turn = [], passes.RecordedPass.step
+    seen, turn = [], folder.RecordedPass.step
 
     def counted(self, worker):
         seen.append(self.state.label)
         return turn(self, worker)
 
-    monkeypatch.setattr(passes.RecordedPass, "step", counted)
+    monkeypatch.setattr(folder.RecordedPass, "step", counted)
     return seen
 
 

@@ -11,7 +11,7 @@ from mercer import PCA, as_source, config_context
 from mercer.config import get_config
 from mercer.data import NpySource, Search, Source
 from mercer.data.files import FileError
-from mercer.data.prefetch import ahead
+from mercer.data.source import read_ahead
 
 SPANS = [(i, i + 1) for i in range(6)]
 
@@ -55,7 +55,7 @@ def test_order_and_lead():
         reads.release()
         return start
 
-    for i in ahead(read, SPANS):
+    for i in read_ahead(read, SPANS):
         if len(used) < 5:
             assert reads.acquire(timeout=60)
         assert len(begun) <= len(used) + 2  # the one in use, and one more
@@ -67,7 +67,7 @@ def test_order_and_lead():
 def test_nothing_to_read_ahead(count):
     seen = []
     read = lambda start, stop: seen.append(threading.current_thread()) or start  # noqa: E731
-    assert list(ahead(read, SPANS[:count])) == list(range(count))
+    assert list(read_ahead(read, SPANS[:count])) == list(range(count))
     assert set(seen) <= {threading.current_thread()}
 
 

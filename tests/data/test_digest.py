@@ -8,7 +8,7 @@ import scipy.sparse
 
 from mercer import PCA, config_context
 from mercer.checkpoint import CheckpointError, describe
-from mercer.checkpoint.digest import Digest
+from mercer.checkpoint.identity import Digest
 from mercer.data import as_source
 
 

@@ -131,17 +131,6 @@ def test_a_map_of_a_map(source):
     assert_array_equal(other.collect()[:, 0], table()[:, :2].sum(axis=1))
 
 
-@pytest.mark.parametrize("rows", [1, 5, 100])
-def test_pairs_of_blocks_cover_a_symmetric_matrix_once(source, rows):
-    seen = np.zeros((23, 23), int)
-    with config_context(block_rows=rows):
-        for left, right in source.pairs(0):
-            seen[left.start : left.stop, right.start : right.stop] += 1
-            if left.start != right.start:
-                seen[right.start : right.stop, left.start : left.stop] += 1
-    assert np.all(seen == 1)
-
-
 @pytest.mark.parametrize("rows", [1, 7, 23])
 def test_a_fold_does_not_depend_on_blocks(source, rows):
     with config_context(block_rows=rows):

@@ -23,7 +23,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> str:
     if not CUDA:
         torch.set_num_threads(1)
         monkeypatch.setattr(torch.Tensor, "__array__", refuse)
-        monkeypatch.setattr("mercer.arrays.remote._LEAST", 1000)
+        monkeypatch.setattr("mercer.arrays.linear._LEAST", 1000)
         monkeypatch.setattr("mercer.arrays.linear._HELPED", 50)
         monkeypatch.setattr("mercer.arrays.places._HOSTS", {"meta"})
         monkeypatch.setattr("mercer.config.require_device", lambda name: None)

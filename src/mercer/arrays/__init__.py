@@ -1,15 +1,16 @@
 """Arrays of any library behind a few functions; the only importer of array_api_compat.
 
-Big arrays stay where they came from (NumPy, torch, ...). Small ones, the spectra and the
-projected matrices of the solvers, are NumPy's float64 to the program; those that were made on a
-device stay there until the host must have them (`Remote`).
+Data stays in the library and on the device it came from (NumPy, torch, ...). Small matrices, the
+spectra and projected matrices of the solvers, are float64 NumPy arrays; those computed on a device
+stay there until the host needs them (`Remote`).
 """
 
-from mercer.arrays.accelerator import device_memory, device_reference, product_eps, products
 from mercer.arrays.linear import (
+    Remote,
     column_signs,
     eigh,
     eigvalsh,
+    held,
     helped_by,
     lapack_threads,
     longest_column,
@@ -26,6 +27,8 @@ from mercer.arrays.places import (
     Vector,
     cast,
     device,
+    device_memory,
+    device_reference,
     empty,
     is_dask,
     is_finite,
@@ -35,23 +38,24 @@ from mercer.arrays.places import (
     namespace,
     numpy_dtype,
     on_accelerator,
+    product_eps,
+    products,
     put,
     to_numpy,
     together,
     torch_tensor,
     working_dtype,
 )
-from mercer.arrays.remote import Remote, held
-from mercer.arrays.transfer import apart_stream
+from mercer.arrays.transfer import copy_stream
 
 __all__ = [
     "Array",
     "Matrix",
     "Remote",
     "Vector",
-    "apart_stream",
     "cast",
     "column_signs",
+    "copy_stream",
     "device",
     "device_memory",
     "device_reference",

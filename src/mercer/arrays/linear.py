@@ -1,8 +1,15 @@
-"""Decompositions of small matrices, where they are fastest."""
+"""Small matrices, m×m or d×d, and their decompositions, on the host or on a device.
+
+Small matrices are NumPy arrays to most of the program. Those that were computed on a device stay
+there as a `Remote`: products, sums and scalings are made there, and small results, such as
+products with a few axes, are returned to the host. NumPy converts it for anything else, so callers
+need not know; it is only slower.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -20,7 +27,6 @@ from mercer.arrays.places import (
     on_accelerator,
     to_numpy,
 )
-from mercer.arrays.remote import Remote, held
 from mercer.threads import in_threads, serial_blas, shares
 
 # A LAPACK call smaller than this gains nothing from a second thread and can lose much.
@@ -29,6 +35,15 @@ _SERIAL = 1000
 _THREADED = 32
 # One smaller than this is not worth the way to a device.
 _HELPED = 500
+# Fewer entries than this are faster on the host.
+_LEAST = 2**18
+_THERE = {
+    np.matmul: "matmul",
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.true_divide: "divide",
+}
 
 _helper: ContextVar[Array] = ContextVar("mercer_helper", default=None)
 
@@ -63,22 +78,16 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
                 w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
                 if len(w) == k:  # else LAPACK's bisection has lost some of a cluster
                     return w[::-1].copy(), np.ascontiguousarray(V[:, ::-1])
-        w, V = _all_pairs(A)
+        # Divide and conquer, QR iteration, relatively robust representations, and bisection, from
+        # fastest to slowest; each fails on matrices that the others solve.
+        for driver in ("evd", "ev", "evr", "evx"):
+            try:
+                w, V = scipy.linalg.eigh(A, driver=driver, check_finite=False)
+                break
+            except np.linalg.LinAlgError:
+                if driver == "evx":
+                    raise
     return w[::-1][:k].copy(), np.ascontiguousarray(V[:, ::-1][:, :k])
-
-
-def _all_pairs(A: Matrix) -> tuple[Vector, Matrix]:
-    """Return all eigenvalues, ascending, and vectors, by the fastest LAPACK driver that ends.
-
-    Divide and conquer, QR iteration, relatively robust representations, and bisection; each
-    fails on matrices that the others solve.
-    """
-    import scipy.linalg
-
-    for driver in ("evd", "ev", "evr"):
-        with contextlib.suppress(np.linalg.LinAlgError):
-            return scipy.linalg.eigh(A, driver=driver, check_finite=False)
-    return scipy.linalg.eigh(A, driver="evx", check_finite=False)
 
 
 def eigvalsh(A: Matrix) -> Vector:
@@ -86,7 +95,7 @@ def eigvalsh(A: Matrix) -> Vector:
     try:
         return np.asarray(np.linalg.eigvalsh(A), np.float64)
     except np.linalg.LinAlgError:
-        return _all_pairs(A)[0]
+        return eigh(A)[0][::-1].copy()
 
 
 def orthonormalize(W: Array) -> tuple[Array, Matrix]:
@@ -151,8 +160,11 @@ def column_signs(V: Array) -> Vector:
     if not rows.shape[0] or not rows.shape[1]:
         return np.ones(int(rows.shape[0]))
     top, bottom = to_numpy(xp.argmax(rows, axis=1)), to_numpy(xp.argmin(rows, axis=1))
-    high = np.array([float(rows[i, int(j)]) for i, j in enumerate(top)])
-    low = np.array([float(rows[i, int(j)]) for i, j in enumerate(bottom)])
+    if isinstance(rows, np.ndarray):
+        each = np.arange(len(rows))
+        high, low = rows[each, top], rows[each, bottom]
+    else:  # the array API standard does not index by two arrays
+        high, low = to_numpy(xp.max(rows, axis=1)), to_numpy(xp.min(rows, axis=1))
     positive = (high > -low) | ((high == -low) & (top <= bottom))
     return np.where(positive, 1.0, -1.0)
 
@@ -164,18 +176,14 @@ def lapack_threads(N: int) -> Any:
 
 def whitened(A: Matrix) -> Matrix | None:
     """Return T with TᵀAT = I, triangular, by a Cholesky decomposition; None where it fails."""
-    import scipy.linalg.lapack
+    if not isinstance(A, Remote):
+        import scipy.linalg.lapack
 
-    if isinstance(A, Remote):
-        return _whitened_there(A)
-    L, failed = scipy.linalg.lapack.dpotrf(A, lower=1, clean=1)
-    if failed:
-        return None
-    inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
-    return None if failed else inverse.T
-
-
-def _whitened_there(A: Remote) -> Matrix | None:
+        L, failed = scipy.linalg.lapack.dpotrf(A, lower=1, clean=1)
+        if failed:
+            return None
+        inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
+        return None if failed else inverse.T
     xp = namespace(A.there)
     try:
         L = xp.linalg.cholesky(A.there)
@@ -189,9 +197,9 @@ def _whitened_there(A: Remote) -> Matrix | None:
 
 def squares(A: Array) -> float:
     """Return the sum of the squares of the entries."""
-    A = getattr(A, "there", A)
     if isinstance(A, np.ndarray):
         return float(np.einsum("ij,ij->", A, A))
+    A = getattr(A, "there", A)
     xp = namespace(A)
     if hasattr(A, "is_cuda"):  # torch's norm sums float32 as float64, without a copy
         return float(xp.linalg.vector_norm(A, dtype=xp.float64)) ** 2
@@ -200,7 +208,87 @@ def squares(A: Array) -> float:
 
 
 def longest_column(A: Array) -> float:
-    """Return the largest sum of the sizes of a column's entries: a bound on ‖A‖₂ of symmetric A."""
+    """Return the largest absolute column sum, ‖A‖₁, which bounds ‖A‖₂ of a symmetric matrix."""
     A = getattr(A, "there", A)
     xp = namespace(A)
     return float(xp.max(xp.sum(xp.abs(A), axis=0)))
+
+
+def held(x: Array) -> Matrix:
+    """Return a small float64 matrix as a NumPy array, or as a `Remote` if large and on a device."""
+    if isinstance(x, np.ndarray):
+        return x
+    if on_accelerator(x) and math.prod(x.shape) >= _LEAST:
+        return Remote(x)  # type: ignore[return-value]
+    return np.asarray(to_numpy(x))
+
+
+class Remote(np.lib.mixins.NDArrayOperatorsMixin):
+    """A float64 matrix on a device that NumPy code can use.
+
+    Attributes
+    ----------
+    there : array
+        The matrix on the device.
+    """
+
+    dtype = np.dtype(np.float64)
+    ndim = 2
+
+    def __init__(self, there: Array) -> None:
+        self.there = cast(there, np.float64)
+        self.shape = tuple(int(size) for size in there.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        host = to_numpy(self.there)
+        return host if dtype is None else host.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> Matrix:  # noqa: N802 (NumPy's name)
+        """The transpose."""
+        return held(self.there.T)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, np.ndarray) and key.dtype.kind in "iu":
+            return held(namespace(self.there).take(self.there, like(key, self.there), axis=0))
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(part, (int, slice)) for part in keys):
+            return np.asarray(self)[key]
+        part = self.there[key]
+        return held(part) if part.ndim == 2 else to_numpy(part)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        host = np.array(self)
+        host[key] = value
+        self.there[...] = like(host, self.there)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        (out,) = options.pop("out", (None,))
+        if isinstance(out, Remote):  # A -= B
+            result = self.__array_ufunc__(ufunc, method, *inputs, **options)
+            out.there[...] = like(result, out.there)
+            return out
+        options = options if out is None else {**options, "out": (out,)}
+        name = _THERE.get(ufunc)
+        if name is None or method != "__call__" or options:
+            inputs = tuple(np.asarray(x) if isinstance(x, Remote) else x for x in inputs)
+            return getattr(ufunc, method)(*inputs, **options)
+        xp = namespace(self.there)
+        result = getattr(xp, name)(*(like(x, self.there, np.float64) for x in inputs))
+        return held(result) if result.ndim == 2 else to_numpy(result)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        linalg = namespace(self.there).linalg
+        if func is np.trace and len(args) == 1:
+            return np.float64(float(linalg.trace(self.there)))
+        if func in (np.diag, np.diagonal) and len(args) == 1:
+            return to_numpy(linalg.diagonal(self.there)).copy()
+        return func(*(np.asarray(x) if isinstance(x, Remote) else x for x in args), **kwargs)

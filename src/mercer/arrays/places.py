@@ -1,7 +1,9 @@
-"""Where arrays live, and how they get from one place to another."""
+"""Arrays of any library, on any device, and how they get from one device to another."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ Array = Any
 Vector = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
-# Kinds of torch's devices that have no memory of their own.
+# Types of torch's devices that have no memory of their own.
 _HOSTS = {"cpu", "meta"}
 
 
@@ -30,7 +32,7 @@ def namespace(x: Any) -> Any:
 
 
 def is_foreign(x: Any) -> bool:
-    """Tell whether x is an array of a library other than NumPy."""
+    """Return whether x is an array of a library other than NumPy."""
     if isinstance(x, (np.ndarray, np.generic, list, tuple)) or hasattr(x, "iloc"):
         return False
     import array_api_compat
@@ -41,7 +43,7 @@ def is_foreign(x: Any) -> bool:
 
 
 def is_dask(x: Any) -> bool:
-    """Tell whether x is a collection of Dask: an array, or a DataFrame."""
+    """Return whether x is a collection of Dask: an array, or a DataFrame."""
     return hasattr(x, "__dask_graph__") and type(x).__module__.startswith("dask")
 
 
@@ -55,15 +57,19 @@ def device(x: Array) -> Any:
 
 
 def on_accelerator(x: Array) -> bool:
-    """Tell whether an array lives on a device with memory of its own, such as a GPU."""
+    """Return whether an array lives on a device with memory of its own, such as a GPU."""
     if isinstance(x, np.ndarray):
         return False
-    kind = getattr(getattr(x, "device", None), "type", None)  # torch's
-    return type(x).__module__.startswith("cupy") if kind is None else kind not in _HOSTS
+    name = getattr(getattr(x, "device", None), "type", None)  # torch's
+    if name is None:
+        return type(x).__module__.startswith("cupy")
+    return name not in _HOSTS
 
 
 def together(x: Array, y: Array) -> bool:
-    """Tell whether two arrays are of one library, and live on one device."""
+    """Return whether two arrays are of one library, and live on one device."""
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return namespace(x) is namespace(y) and device(x) == device(y)
 
 
@@ -92,23 +98,18 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
     if type(x).__module__.startswith("cupy"):
         return np.asarray(x.get())
     if is_dask(x):
-        return _brought(x)
+        needed, room = getattr(x, "nbytes", 0), get_config().budget
+        if needed > room:  # False where its size is not known
+            raise MemoryError(
+                f"A Dask array of shape {tuple(x.shape)} must be brought here, and takes "
+                f"{format_bytes(needed)}, more than the memory budget of {format_bytes(room)}. "
+                f"Raise it with config_context(memory=...); a fit whose model holds all rows can "
+                f"be made on a basis, such as method=Subset(1000)."
+            )
+        return np.asarray(x.compute())
     if is_foreign(x):
         return np.from_dlpack(x, device="cpu")
     return np.asarray(x)
-
-
-def _brought(x: Array) -> npt.NDArray[Any]:
-    """Compute a Dask array and bring it here; refuse one that the memory budget does not hold."""
-    needed, room = getattr(x, "nbytes", 0), get_config().budget
-    if needed > room:  # False where its size is not known
-        raise MemoryError(
-            f"A Dask array of shape {tuple(x.shape)} must be brought here, and takes "
-            f"{format_bytes(needed)}, more than the memory budget of {format_bytes(room)}. Raise "
-            f"it with config_context(memory=...); a fit whose model holds all rows can be made on "
-            f"a basis, such as method=Subset(1000)."
-        )
-    return np.asarray(x.compute())
 
 
 def cast(x: Array, dtype: Any) -> Array:
@@ -121,12 +122,12 @@ def cast(x: Array, dtype: Any) -> Array:
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     """Bring a host array to where `reference` lives."""
+    if isinstance(reference, np.ndarray):
+        return np.asarray(x, dtype=dtype)
     there = getattr(x, "there", None)  # a `Remote`
     if there is not None and together(there, reference):
         return there if dtype is None else cast(there, dtype)
     x = np.asarray(x, dtype=dtype)
-    if isinstance(reference, np.ndarray):
-        return x
     # A single row counts as contiguous whichever way it is read; torch takes none backwards.
     x = np.ascontiguousarray(x) if min(x.strides, default=0) >= 0 else x.copy()
     xp = namespace(reference)
@@ -136,7 +137,7 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
 
 
 def moved(x: Array, reference: Array) -> Array:
-    """Bring any array to where `reference` lives; itself where it is there."""
+    """Bring any array to where `reference` lives; return x itself if it lives there."""
     return x if together(x, reference) else like(to_numpy(x), reference)
 
 
@@ -149,12 +150,12 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
 
 
 def torch_tensor(x: npt.NDArray[Any]) -> Array:
-    """Return a host array as a tensor of torch, on the host, of the same entries in memory."""
+    """Return a host array as a torch tensor that shares its memory."""
     return extra("torch", "torch", "The model was fitted to tensors of").from_numpy(x)
 
 
 def put(x: Array, i: Array, j: Array, values: Array) -> Array:
-    """Return x with these values at (i, j): itself, or a copy where it cannot be written so."""
+    """Return x with these values at (i, j): itself, or a copy where it cannot be assigned to."""
     try:
         x[i, j] = values
     except (IndexError, TypeError):  # the standard has no such assignment
@@ -165,7 +166,61 @@ def put(x: Array, i: Array, j: Array, values: Array) -> Array:
 
 
 def is_finite(x: Array) -> bool:
-    """Tell whether every entry is finite."""
+    """Return whether every entry is finite."""
+    if isinstance(x, np.ndarray):
+        return bool(np.isfinite(x).all())
     x = getattr(x, "there", x)  # of a `Remote`, where it lives
     xp = namespace(x)
     return bool(xp.all(xp.isfinite(x)))
+
+
+def device_reference(name: str) -> Array:
+    """Return an empty torch tensor on a device that the settings have checked."""
+    import torch
+
+    return torch.empty(0, dtype=torch.float64, device=name)
+
+
+def device_memory(reference: Array) -> int | None:
+    """Return the memory of the device that an array lives on; None for the host."""
+    if not on_accelerator(reference):
+        return None
+    if hasattr(reference, "is_cuda") and reference.is_cuda:
+        import torch
+
+        return int(torch.cuda.mem_get_info(reference.device)[1])
+    if type(reference).__module__.startswith("cupy"):
+        with reference.device:
+            import cupy  # type: ignore[import-not-found]
+
+            return int(cupy.cuda.runtime.memGetInfo()[1])
+    return None
+
+
+@contextlib.contextmanager
+def products(reference: Array, *, coarse: bool = False) -> Iterator[None]:
+    """Make float32 products on a GPU in float32 or, if `coarse`, in TF32, which has 11 bits.
+
+    Overrides the setting of torch.
+    """
+    if not (on_accelerator(reference) and hasattr(reference, "is_cuda")):
+        yield
+        return
+    import torch
+
+    before, now = torch.get_float32_matmul_precision(), "high" if coarse else "highest"
+    if before == now:
+        yield
+        return
+    torch.set_float32_matmul_precision(now)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def product_eps(dtype: Any, reference: Array, *, coarse: bool = False) -> float:
+    """Return the machine epsilon of products in this dtype."""
+    if coarse and np.dtype(dtype) == np.float32 and on_accelerator(reference):
+        return 2.0**-10
+    return float(np.finfo(dtype).eps)

@@ -1,7 +1,7 @@
-"""Copies between the host and a GPU, by way of memory that does not move.
+"""Copies between the host and a GPU through pinned memory.
 
-A copy from pageable memory goes through a small buffer of the driver, at a fraction of the bus.
-Here it goes through two larger ones that are pinned: one is filled while the other is sent.
+A copy from pageable memory goes through a small buffer of the driver, at a fraction of the speed of
+the bus. Here it goes through two larger pinned buffers: one is filled while the other is sent.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def to_device(x: npt.NDArray[Any], device: Any) -> Any:
     if x.nbytes < _SMALL:
         return torch.from_numpy(x if x.flags.writeable else x.copy()).to(device)
     out = torch.empty(x.shape, dtype=getattr(torch, x.dtype.name), device=device)
-    flat, given = out.view(-1).view(torch.uint8), x.reshape(-1).view(np.uint8)
-    for step, start in enumerate(range(0, len(given), _BYTES)):
+    flat, entries = out.view(-1).view(torch.uint8), x.reshape(-1).view(np.uint8)
+    for step, start in enumerate(range(0, len(entries), _BYTES)):
         stage, event = _buffers()[step % 2]
-        part = given[start : start + _BYTES]
-        event.synchronize()  # what it held before is on its way no more
+        part = entries[start : start + _BYTES]
+        event.synchronize()  # the copy before it has ended
         stage.numpy()[: len(part)] = part
         flat[start : start + len(part)].copy_(stage[: len(part)], non_blocking=True)
         event.record()
@@ -68,11 +68,11 @@ def to_device(x: npt.NDArray[Any], device: Any) -> Any:
 
 
 @contextlib.contextmanager
-def apart_stream(reference: Any) -> Iterator[Callable[[Any], Any]]:
-    """Give a stream of this thread's own, in which copies do not wait for what is computed.
+def copy_stream(reference: Any) -> Iterator[Callable[[Any], Any]]:
+    """Copy in a stream of this thread's own, which does not wait for computations.
 
-    What is given marks a tensor made there as one that the other stream uses; it is there when
-    the stream's work is done, at the end.
+    Yields a function that marks a tensor for use in the main stream. Its copy is complete when the
+    context ends.
     """
     if not getattr(reference, "is_cuda", False):
         yield lambda tensor: tensor
@@ -83,12 +83,12 @@ def apart_stream(reference: Any) -> Iterator[Callable[[Any], Any]]:
     if not hasattr(_mine, "stream"):
         _mine.stream = torch.cuda.Stream(reference.device)
 
-    def used(tensor: Any) -> Any:
+    def share(tensor: Any) -> Any:
         tensor.record_stream(main)
         return tensor
 
     with torch.cuda.stream(_mine.stream):
-        yield used
+        yield share
     _mine.stream.synchronize()
 
 
@@ -101,5 +101,4 @@ def _buffers() -> list[tuple[Any, Any]]:
             (torch.empty(_BYTES, dtype=torch.uint8, pin_memory=True), torch.cuda.Event())
             for _ in range(2)
         ]
-    buffers: list[tuple[Any, Any]] = _mine.buffers
-    return buffers
+    return _mine.buffers  # type: ignore[no-any-return]

@@ -1,8 +1,7 @@
 """Checkpoints: a fit records its passes in a folder, and a killed fit resumes from there."""
 
-from mercer.checkpoint.describe import describe
-from mercer.checkpoint.digest import identify
 from mercer.checkpoint.folder import CheckpointError, check_same, checkpointed, has_checkpoint
+from mercer.checkpoint.identity import describe, identify
 
 __all__ = [
     "CheckpointError",

@@ -1,11 +1,10 @@
-"""One run and its folder: whose it is, and what it has written down.
+"""The folder of a resumable fit: the passes that it has made, and what the fit is of.
 
-A fit is a sequence of passes over the rows with little between them. What it has done is the
-list of its passes: those that are over by what they amounted to, the one in course by its state
-after so many blocks. A fit that goes on takes the same steps again, and reads what is written
-there instead of computing it. So solvers have nothing to save of their own: a Krylov basis is
-made again of its products. That is right only where every step is the same to the bit: the
-same rows, parameters, settings, versions and random numbers. These are noted, and compared.
+A fit is a sequence of passes over the rows with little between them. The folder holds the results
+of the finished passes, and the state of the current one after some of its blocks. A resumed fit
+makes the same steps again, and reads recorded results instead of computing them; solvers save
+nothing themselves. This is right only if every step gives the same bits, so the rows, parameters,
+settings, versions and random seeds are recorded as facts, and compared.
 """
 
 from __future__ import annotations
@@ -13,72 +12,112 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import os
 import platform
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer import threads
+from mercer.arrays import to_numpy
 from mercer.atomic_write import whole
-from mercer.checkpoint.describe import describe
-from mercer.checkpoint.lock import BusyError, Lock
-from mercer.checkpoint.passes import RecordedPass
+from mercer.checkpoint.identity import describe
 from mercer.config import format_bytes, get_config
 from mercer.messages import format_parameter, warn
 from mercer.session import PassRecord, Recorder, recorded_by, recorder
 
+try:
+    import fcntl
+except ImportError:  # Windows: folders are not locked there
+    fcntl = None  # type: ignore[assignment]
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 
-_HEADER = "mercer-run.json"
-_STEP = "mercer-step-"
+_HEADER, _LOCK, _STEP = "mercer-run.json", "mercer-run.lock", "mercer-step-"
 # Everything that a run writes, and what a killed one may have left half written.
 _OURS = ("mercer-run.json", "mercer-step-*.npz", ".mercer-*.part.npz", ".mercer-*.part.json")
-# A result is written where it took this many times as long to make as it takes to write. Those
-# that are not are made again: when that has come to half an interval, more are written.
+# A result is written if it took this many times as long to compute as it takes to write. Others
+# are computed again: when that would take half an interval, more are written.
 _WORTH, _LATE = 10.0, 3.0
-# Seconds that a file costs however small, and bytes a second until one was written.
+# Seconds to write a file however small, and bytes a second until one was written.
 _FILE, _RATE = 2e-3, 2e8
 
 
 class CheckpointError(ValueError):
-    """A folder that holds the checkpoint of another run."""
+    """A folder holds the checkpoint of another fit, or of one that is running."""
+
+
+class BusyError(OSError):
+    """Another fit uses the folder, in this process or another."""
+
+
+class Lock:
+    """A folder that this fit owns until `release`, or until the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / _LOCK
+        self.file: int | None = None
+        while fcntl is not None:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # The last owner may have removed the file meanwhile: then it guards nothing.
+                if os.stat(self.path).st_ino == os.fstat(file).st_ino:
+                    self.file = file
+                    return
+            except BlockingIOError:
+                os.close(file)
+                raise BusyError("another fit is using this folder") from None
+            except FileNotFoundError:
+                pass
+            except OSError:  # a file system without locks
+                os.close(file)
+                return
+            os.close(file)
+
+    def release(self) -> None:
+        """Let others use the folder."""
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
 
 
 class Checkpoint(Recorder):
-    """A fit that is kept in a folder; the folder holds one, and one process at a time has it.
+    """A fit that is recorded in a folder, which it owns as soon as something is there.
 
-    Nothing is written before the first step that is worth it: a short fit leaves no trace. The
-    folder is taken then, or at once where it holds a run to go on with.
+    Nothing is written before the first step that is worth it: a short fit leaves no trace.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
-        self.steps = 0
-        self.busy = False
-        self.made = False
         self.facts: list[list[str]] = []
-        self.found: list[list[str]] = []
-        self.written = 0
-        self.failed = False
+        self.before: list[list[str]] = []
+        """The facts of the fit that is resumed."""
+        self.n_written = 0
+        """Number of facts that are in the header."""
+        self.n_passes = 0
+        self.in_pass = self.created = self.failed = False
         self.again = 0.0
-        self.rate = _RATE
-        self.last = time.monotonic()
-        self.owner = threading.get_ident()
+        """Seconds that the passes that were not written take to compute again."""
+        self.rate, self.last = _RATE, time.monotonic()
+        self.thread = threading.get_ident()
         self.lock: Lock | None = None
-        self._open()
+        if folder.exists() and not folder.is_dir():
+            raise CheckpointError(f"{folder} is a file. Pass the path of a folder.")
+        if (folder / _HEADER).exists():
+            self._resume()
 
-    def _open(self) -> None:
-        """Read what another process has noted."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise CheckpointError(f"{self.folder} is a file. Pass the path of a folder.")
+    def _resume(self) -> None:
+        """Lock the folder and read the facts of the fit that is resumed."""
         path = self.folder / _HEADER
-        if not path.exists():
-            return
         try:
             self.lock = Lock(self.folder)
         except BusyError as busy:
@@ -87,28 +126,37 @@ class Checkpoint(Recorder):
                 f"give this one a folder of its own, {format_parameter('checkpoint')}."
             ) from busy
         except OSError:
-            pass  # nothing can be written there: what it holds can be read
+            pass  # the folder cannot be written to, but it can be read
         try:
             header = json.loads(path.read_text("utf-8"))
-            self.made = bool(header["made"])
-            self.found = [[str(name), str(text)] for name, text in header["facts"]]
+            self.created = bool(header["made"])
+            self.before = [[str(name), str(text)] for name, text in header["facts"]]
         except (ValueError, KeyError, TypeError) as error:
             self.close()
             raise CheckpointError(
-                f"{path} is damaged, so that nobody can tell which run it belongs to. Delete "
-                f"{self.folder} to begin anew."
+                f"{path} is damaged, so it is unknown which fit it belongs to. Delete "
+                f"{self.folder} to start afresh."
             ) from error
-        self.written = len(self.found)
+        self.n_written = len(self.before)
 
-    def note(self, what: str, text: str, *, keep: bool = False) -> str:
-        """Note a fact; return what the run was begun with, or refuse what is not the same."""
+    def note(self, name: str, text: str, *, keep: bool = False) -> str:
+        """Record a fact and return it; refuse one that differs from the resumed fit's.
+
+        With `keep`, return the resumed fit's instead.
+        """
         i = len(self.facts)
-        if i < len(self.found):
-            name, before = self.found[i]
-            if name != what or (before != text and not keep):
-                raise CheckpointError(_refusal(self.folder, name, before, what, text))
+        if i < len(self.before):
+            known, before = self.before[i]
+            if known != name or (before != text and not keep):
+                now = text if known == name else f"{name} {text}"
+                raise CheckpointError(
+                    f"{self.folder} holds the checkpoint of another fit. Its "
+                    f"{format_parameter(known)}: {before}. This fit's: {now}. Resume that fit, "
+                    f"give this one a folder of its own, {format_parameter('checkpoint')}, or "
+                    f"delete {self.folder} to start afresh."
+                )
             text = before
-        self.facts.append([what, text])
+        self.facts.append([name, text])
         return text
 
     def seed(self, drawn: int) -> int:
@@ -117,24 +165,20 @@ class Checkpoint(Recorder):
     @contextlib.contextmanager
     def record(self, state: Any, layout: str) -> Iterator[PassRecord | None]:
         # A pass inside another is a part of it; a fit is known by its facts, noted first.
-        if self.busy or not self.facts or self.owner != threading.get_ident():
+        if self.in_pass or not self.facts or self.thread != threading.get_ident():
             yield None
             return
-        self.steps += 1
-        pass_record = RecordedPass(self, f"{self.steps:06d}", state, layout)
-        self.busy = True
+        self.n_passes += 1
+        record = RecordedPass(self, f"{self.n_passes:06d}", state, layout)
+        self.in_pass = True
         try:
-            yield pass_record
+            yield record
         finally:
-            self.busy = False
-        pass_record.end()
-
-    def due(self) -> bool:
-        """Tell whether it is time to save."""
-        return time.monotonic() - self.last >= self.seconds
+            self.in_pass = False
+        record.end()
 
     def worth(self, seconds: float, nbytes: int) -> bool:
-        """Tell whether to write a result, or to make it again; counts what is to be made again."""
+        """Return whether to write a result rather than compute it again."""
         ratio = _WORTH if self.again + seconds <= self.seconds / 2 else _LATE
         if seconds >= min(self.seconds, ratio * (_FILE + nbytes / self.rate)):
             return True
@@ -142,10 +186,10 @@ class Checkpoint(Recorder):
         return False
 
     def write(self, number: str, arrays: Arrays) -> bool:
-        """Write a step, and tell whether that was possible; say so once where it was not."""
-        begun = time.monotonic()
+        """Write a step and return whether that succeeded; warn of the first failure."""
+        start = time.monotonic()
         try:
-            self._note_down()
+            self._write_facts()
             with whole(self._path(number)) as part, part.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
@@ -153,20 +197,38 @@ class Checkpoint(Recorder):
                 warn(
                     f"the checkpoint could not be written to {self.folder} "
                     f"({error.strerror or error}). The fit goes on, and tries again; if it is "
-                    f"killed, it can go on from what was saved before."
+                    f"killed, it can resume from what was saved before."
                 )
             self.failed, self.last = True, time.monotonic()
             return False
         self.last = time.monotonic()
         nbytes = sum(array.nbytes for array in arrays.values())
         if nbytes > 2**22:
-            self.rate = nbytes / max(self.last - begun, 1e-6)
+            self.rate = nbytes / max(self.last - start, 1e-6)
         return True
 
+    def _write_facts(self) -> None:
+        """Write the facts before the steps that depend on them; first, own the folder."""
+        if self.n_written >= len(self.facts):
+            return
+        if self.lock is None:
+            self.created = self.created or not self.folder.is_dir()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = Lock(self.folder)
+            if (self.folder / _HEADER).exists():
+                lock.release()
+                raise BusyError("another fit has begun to use this folder")
+            self.lock = lock
+            self.forget()  # steps without a header belong to no fit
+        header = {"made": self.created, "facts": self.facts}
+        with whole(self.folder / _HEADER) as part:
+            part.write_text(json.dumps(header, indent=1), "utf-8")
+        self.n_written = len(self.facts)
+
     def read(self, number: str, place: str) -> Arrays | None:
-        """Return a step as it was written; None where it was not, or was another."""
+        """Return a step of the resumed fit; None if it has none or a different one."""
         path = self._path(number)
-        if len(self.facts) > len(self.found) or not path.exists():
+        if len(self.facts) > len(self.before) or not path.exists():
             return None
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -174,121 +236,153 @@ class Checkpoint(Recorder):
             if str(arrays.pop("place")) == place:
                 return arrays
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            pass  # damaged: it is done again
+            pass  # damaged: it is computed again
         self.forget(number)
         return None
 
-    def clear(self) -> None:
-        """Remove all that the run has written, and the folder if it made it."""
-        ours = _OURS if self.lock is not None else ()  # else what is there is another's
-        with contextlib.suppress(OSError):
-            for pattern in ours:
-                for path in self.folder.glob(pattern):
-                    path.unlink(missing_ok=True)
-            self.close()
-            if self.made:
-                self.folder.rmdir()
-
-    def close(self) -> None:
-        """Give the folder back, with what is in it."""
-        if self.lock is not None:
-            self.lock.release()
-            self.lock = None
-
-    def _note_down(self) -> None:
-        """Write down the facts before the steps that rest on them."""
-        if self.written >= len(self.facts):
-            return
-        self._take()
-        header = {"made": self.made, "facts": self.facts}
-        with whole(self.folder / _HEADER) as part:
-            part.write_text(json.dumps(header, indent=1), "utf-8")
-        self.written = len(self.facts)
-
-    def _take(self) -> None:
-        """Make the folder this run's own, unless it is another's by now."""
-        if self.lock is not None:
-            return
-        self.made = self.made or not self.folder.is_dir()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lock = Lock(self.folder)
-        if (self.folder / _HEADER).exists():
-            lock.release()
-            raise BusyError("another fit has begun to use this folder")
-        self.lock = lock
-        self.forget()  # steps without a header are nobody's
-
     def forget(self, first: str = "") -> None:
-        """Remove the steps from a number on: they rest on one that is not there."""
+        """Remove the steps from a number on: they depend on one that is missing."""
         with contextlib.suppress(OSError):
             for path in self.folder.glob(f"{_STEP}*.npz"):
                 if first <= path.stem.removeprefix(_STEP):
                     path.unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Remove what the fit has written, and the folder if it created it."""
+        with contextlib.suppress(OSError):
+            for pattern in _OURS if self.lock is not None else ():  # else it is another fit's
+                for path in self.folder.glob(pattern):
+                    path.unlink(missing_ok=True)
+            self.close()
+            if self.created:
+                self.folder.rmdir()
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
+
     def _path(self, number: str) -> Path:
         return self.folder / f"{_STEP}{number}.npz"
 
 
-def current() -> Checkpoint | None:
-    """Return the checkpoint that the fit of this thread writes; None if it writes none."""
-    here = recorder()
-    return here if isinstance(here, Checkpoint) else None
+class RecordedPass(PassRecord):
+    """A pass whose state, that of all workers, is saved at intervals, between two blocks.
+
+    Only the first worker saves, while the others wait: it runs in the thread that began the pass,
+    where a warning belongs.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, number: str, state: Any, layout: str) -> None:
+        self.checkpoint, self.number, self.state = checkpoint, number, state
+        self.start, self.parts = time.monotonic(), [state]
+        total = 0
+        for array in state.inputs:
+            host = np.ascontiguousarray(to_numpy(array))
+            total = zlib.crc32(host.data.cast("B") if host.size else b"", total)
+        self.place = f"{type(state).__qualname__}, {state.label}, {layout}, {total:08x}"
+        self.saved = checkpoint.read(number, self.place) if state.resumable else None
+        if self.saved is not None and "done" not in self.saved:
+            self.finished = True
+            state.restore(_part(0, self.saved))
+
+    def begin(self, parts: Sequence[Any]) -> list[int]:
+        self.parts, self.locks = list(parts), [threading.Lock() for _ in parts]
+        self.done = [0] * len(parts)
+        if self.saved is not None:
+            self.done = [int(count) for count in self.saved["done"]]
+            for i, part in enumerate(parts):
+                part.restore(_part(i, self.saved))
+            self.saved = None
+        return list(self.done)
+
+    @contextlib.contextmanager
+    def step(self, worker: int) -> Iterator[None]:
+        with self.locks[worker]:
+            yield
+            self.done[worker] += 1
+        run = self.checkpoint
+        if worker or not self.state.resumable or time.monotonic() - run.last < run.seconds:
+            return
+        with contextlib.ExitStack() as stack:
+            for lock in self.locks:
+                stack.enter_context(lock)
+            run.write(self.number, {**self._arrays(), "done": np.array(self.done)})
+
+    def end(self) -> None:
+        """Save the result of the pass, if that is worth it."""
+        if self.finished or not self.state.resumable:
+            return
+        self.parts = [self.state]
+        arrays = self._arrays()
+        nbytes = sum(array.nbytes for array in arrays.values())
+        if self.checkpoint.worth(time.monotonic() - self.start, nbytes):
+            self.checkpoint.write(self.number, arrays)
+
+    def _arrays(self) -> Arrays:
+        """Return the arrays of all workers; an array that they share only once."""
+        named: Arrays = {"place": np.array(self.place)}
+        first = self.parts[0].arrays()
+        for i, part in enumerate(self.parts):
+            for name, array in (part.arrays() if i else first).items():
+                shared = i > 0 and array is first.get(name)
+                named[f"{i}/{name}"] = np.array("shared") if shared else to_numpy(array)
+        return named
+
+
+def _part(i: int, arrays: Arrays) -> Arrays:
+    """Return the arrays of one worker."""
+    own = {}
+    for key, array in arrays.items():
+        worker, _, name = key.partition("/")
+        if worker == str(i):
+            own[name] = arrays[f"0/{name}"] if array.dtype.kind == "U" else array
+    return own
 
 
 @contextlib.contextmanager
 def checkpointed() -> Iterator[None]:
-    """Record what is done inside, if `checkpoint` is set; the outermost owns the folder.
+    """Record a fit if `checkpoint` is set; the outermost fit owns the folder.
 
-    The record is removed when all is done. An error, or the end of the process, leaves it.
+    The record is removed when the fit is done. An error, or the end of the process, leaves it.
     """
     settings = get_config()
-    if settings.checkpoint is None or current() is not None:
+    if settings.checkpoint is None or recorder() is not None:
         yield
         return
-    here = Checkpoint(Path(settings.checkpoint).absolute(), float(settings.checkpoint_seconds))
+    run = Checkpoint(Path(settings.checkpoint).absolute(), float(settings.checkpoint_seconds))
     try:
-        with recorded_by(here):
+        with recorded_by(run):
             yield
-        here.clear()
+        run.clear()
     finally:
-        here.close()
+        run.close()
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Tell whether a folder holds the checkpoint of a fit that is not finished."""
+    """Return whether a folder holds the checkpoint of a fit that is not finished."""
     return (folder / _HEADER).is_file()
 
 
 def check_same(estimator: Any = None, **facts: Any) -> None:
-    """Note what the fit is of: parameters, rows; refuse the checkpoint of something else."""
-    here = current()
-    if here is None:
+    """Record parameters and other facts of the fit; refuse to resume a different one."""
+    run = recorder()
+    if not isinstance(run, Checkpoint):
         return
-    if not here.facts:
-        here.note("surroundings", _surroundings())
+    if not run.facts:
+        settings, version = get_config(), importlib.import_module("mercer").__version__
+        rows = "" if settings.block_rows is None else f", block_rows={settings.block_rows}"
+        if settings.device is not None:
+            rows += f", device={settings.device}, tf32={settings.tf32}"
+        run.note(
+            "surroundings",
+            f"mercer {version}, numpy {np.__version__}, "
+            f"scipy {importlib.import_module('scipy').__version__}, {platform.machine()}, "
+            f"{threads.workers()} threads, memory={format_bytes(settings.budget)}{rows}",
+        )
     if estimator is not None:
-        here.note("estimator", type(estimator).__name__)
+        run.note("estimator", type(estimator).__name__)
         facts = {**estimator.get_params(deep=False), **facts}
     for name, value in facts.items():
-        here.note(name, describe(value))
-
-
-def _surroundings() -> str:
-    """Describe what the bits of a result depend on, beside rows and parameters."""
-    settings = get_config()
-    rows = "" if settings.block_rows is None else f", block_rows={settings.block_rows}"
-    device = "" if settings.device is None else f", device={settings.device}, tf32={settings.tf32}"
-    return (
-        f"mercer {importlib.import_module('mercer').__version__}, numpy {np.__version__}, "
-        f"scipy {importlib.import_module('scipy').__version__}, {platform.machine()}, "
-        f"{threads.workers()} threads, memory={format_bytes(settings.budget)}{rows}{device}"
-    )
-
-
-def _refusal(folder: Path, name: str, before: str, what: str, text: str) -> str:
-    now = text if name == what else f"{what} {text}"
-    return (
-        f"{folder} holds the checkpoint of another fit. Its {format_parameter(name)}: {before}. "
-        f"This fit's: {now}. Go on with that fit, give this one a folder of its own, "
-        f"{format_parameter('checkpoint')}, or delete {folder} to begin anew."
-    )
+        run.note(name, describe(value))

@@ -8,33 +8,22 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
-from mercer.data.array import ArraySource
-from mercer.data.containers import collected, is_lazy
-from mercer.data.device import (
-    Resident,
-    at_home,
-    at_work,
-    in_place_of,
-    placed,
-    resident,
-)
-from mercer.data.entrywise import Levelled, ScaledSource, Stored
-from mercer.data.feature_map import FeatureMap
-from mercer.data.fingerprint import fingerprint, joint_fingerprint
-from mercer.data.finite import (
+from mercer.data.checks import (
     Search,
+    check_weights,
+    fingerprint,
+    joint_fingerprint,
     not_finite,
     require_finite_entries,
     require_finite_rows,
     require_present,
 )
-from mercer.data.fold import Block, Collect, Fold
+from mercer.data.derived import Levelled, ScaledSource, Seen, Stored
+from mercer.data.device import Resident, at_home, at_work, in_place_of, placed, resident
+from mercer.data.fold import Block, Collect, FeatureMap, Fold
+from mercer.data.in_memory import ArraySource, SparseSource, StringSource, collected, is_lazy
 from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Mapped, Source
-from mercer.data.sparse import SparseSource
-from mercer.data.stream import Seen
-from mercer.data.strings import StringSource
-from mercer.data.weights import check_weights
 
 __all__ = [
     "ArraySource",
@@ -74,7 +63,7 @@ __all__ = [
 
 
 def as_source(X: Any) -> Source:
-    """Make a source of rows of what a user has.
+    """Return rows of any kind as a source.
 
     Parameters
     ----------
@@ -116,35 +105,18 @@ def as_source(X: Any) -> Source:
         X = X.to_numpy()
     if is_foreign(X):
         return ArraySource(X)
-    if _are_strings(X):
-        return StringSource(X)
+    if isinstance(X, (list, tuple)) or (isinstance(X, np.ndarray) and X.ndim == 1):
+        strings = isinstance(X, np.ndarray) and X.dtype.kind in "UTS"
+        if strings or (len(X) and isinstance(X[0], (str, bytes))):  # the first entry decides
+            return StringSource(X)
     return ArraySource(np.asarray(X))
 
 
 def lazily(rows: Source, like: Any = None) -> Any:
-    """Return rows as a Dask array, which computes them when it is computed.
+    """Return rows as a Dask array; remote rows are computed when the array is.
 
-    Rows that are in memory are cut as those of `like`, a source or another Dask array, are.
-
-    Examples
-    --------
-    >>> import dask.array
-    >>> from mercer.data import as_source, lazily
-    >>> rows = as_source(dask.array.ones((4, 2), chunks=(2, 2)))
-    >>> lazily(rows.map(lambda block: 2 * block.rows, 2)).sum().compute()
-    np.float64(16.0)
+    Rows in memory get the chunks of `like`, a source or another Dask array.
     """
     from mercer.data.dask import as_dask_array
 
     return as_dask_array(rows, like)
-
-
-def _are_strings(X: Any) -> bool:
-    """Tell whether X is a list or an array of strings: the first entry says."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and (X.dtype.kind in "UTS" or (len(X) > 0 and _is_text(X[0])))
-    return isinstance(X, (list, tuple)) and len(X) > 0 and _is_text(X[0])
-
-
-def _is_text(entry: Any) -> bool:
-    return isinstance(entry, (str, bytes))

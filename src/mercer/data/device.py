@@ -1,4 +1,4 @@
-"""Rows of the host that are worked on by a device, and what is made of them brought home."""
+"""Rows of the host computed on by a device, and results returned to the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import (
     Array,
-    apart_stream,
+    copy_stream,
     device_memory,
     device_reference,
     helped_by,
@@ -20,10 +20,9 @@ from mercer.arrays import (
     together,
 )
 from mercer.config import config_context, get_config
-from mercer.data.array import ArraySource
 from mercer.data.fold import Block
+from mercer.data.in_memory import ArraySource, StringSource
 from mercer.data.source import Mapped, Source
-from mercer.data.strings import StringSource
 
 
 class OnDevice(Source):
@@ -37,14 +36,9 @@ class OnDevice(Source):
     parallel = False
 
     def __init__(self, source: Source, reference: Array) -> None:
-        self.source = source
+        self.source, self.reference = source, reference
         self.shape, self.dtype = source.shape, source.dtype
         self.names, self.weights, self.by_columns = source.names, source.weights, source.by_columns
-        self._reference = reference
-
-    @property
-    def reference(self) -> Array:
-        return self._reference
 
     @property
     def home(self) -> Array:
@@ -52,7 +46,7 @@ class OnDevice(Source):
 
     @property
     def row_bytes(self) -> int:
-        return self.shape[1] * self.dtype.itemsize + self.source.row_bytes
+        return super().row_bytes + self.source.row_bytes
 
     @property
     def held_bytes(self) -> int:
@@ -60,19 +54,19 @@ class OnDevice(Source):
 
     def read(self, start: int, stop: int) -> Array:
         rows = self.source.read(start, stop)
-        with apart_stream(self._reference) as used_here:
-            return used_here(like(to_numpy(rows), self._reference))
+        with copy_stream(self.reference) as share:
+            return share(like(to_numpy(rows), self.reference))
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
-        return like(to_numpy(self.source.take(at)), self._reference)
+        return like(to_numpy(self.source.take(at)), self.reference)
 
     def transposed(self) -> Source | None:
         columns = self.source.transposed()
-        return None if columns is None else OnDevice(columns, self._reference)
+        return None if columns is None else OnDevice(columns, self.reference)
 
 
 class Resident(ArraySource):
-    """Rows on a device, of which what is made goes home as that of a source does."""
+    """Rows on a device; results go where those of the source go."""
 
     def __init__(self, rows: Array, source: Source) -> None:
         super().__init__(rows, source.names)
@@ -84,40 +78,36 @@ class Resident(ArraySource):
 
 
 class AtHome(Mapped):
-    """Rows that a device computes, as arrays of the place the data came from."""
+    """Rows that a device computes, copied to where the data came from."""
 
     def __init__(self, source: Source) -> None:
-        def brought(block: Block) -> Array:
+        def copied(block: Block) -> Array:
             return like(to_numpy(block.rows), source.home)
 
-        super().__init__(source, brought, source.shape[1], source.dtype, 0)
-
-    @property
-    def reference(self) -> Array:
-        return self.source.home
+        super().__init__(source, copied, source.shape[1], source.dtype, 0)
+        self.reference = source.home
 
 
 def placed(source: Source) -> Source:
-    """Return rows where the settings say that they are worked on."""
+    """Return rows on the device of the settings."""
     name = get_config().device
     if name is None or on_accelerator(source.reference):
         return source
     if source.remote is not None:
         raise ValueError(
-            f"device={name!r}: rows of Dask are worked on where they lie, by its workers. Leave "
-            f"device out."
+            f"device={name!r}: rows of Dask are computed on by its workers. Leave device out."
         )
     if source.sparse or isinstance(source, StringSource):
-        kind = "sparse rows" if source.sparse else "strings"
+        content = "sparse rows" if source.sparse else "strings"
         raise TypeError(
-            f"device={name!r} takes dense rows of numbers, and X holds {kind}, which the CPU works "
-            f"on. Leave device out{', or pass X.toarray()' if source.sparse else ''}."
+            f"device={name!r} takes dense rows of numbers, but X holds {content}, which only the "
+            f"CPU can use. Leave device out{', or pass X.toarray()' if source.sparse else ''}."
         )
     return OnDevice(source, device_reference(name))
 
 
 def resident(source: Source) -> Source:
-    """Return rows that are read more than once, on their device where they fit."""
+    """Return rows that are read more than once, kept on their device if they fit."""
     if not isinstance(source, OnDevice):
         return source
     n, d = source.shape
@@ -128,23 +118,23 @@ def resident(source: Source) -> Source:
 
 
 def in_place_of(rows: Array, source: Source) -> ArraySource:
-    """Return rows in memory, that go home as those of a source do."""
-    at_home = together(source.reference, source.home)
-    return ArraySource(rows, source.names) if at_home else Resident(rows, source)
+    """Return rows in memory whose results go where those of the source go."""
+    same = together(source.reference, source.home)
+    return ArraySource(rows, source.names) if same else Resident(rows, source)
 
 
 def at_home(source: Source) -> Source:
-    """Return rows as arrays of the place the data came from."""
+    """Return rows as arrays of the library and device that the data came from."""
     return source if together(source.reference, source.home) else AtHome(source)
 
 
 @contextlib.contextmanager
 def at_work(reference: Array) -> Iterator[None]:
-    """Work where an array lives: within that memory, and with its device for larger matrices."""
-    there = device_memory(reference)
-    if there is None:
+    """Compute on the device of an array: within its memory, larger host matrices included."""
+    memory = None if isinstance(reference, np.ndarray) else device_memory(reference)
+    if memory is None:
         yield
         return
-    fits = {} if get_config().memory is not None else {"memory": there // 2}
-    with helped_by(reference), config_context(**fits):
+    limit = {} if get_config().memory is not None else {"memory": memory // 2}
+    with helped_by(reference), config_context(**limit):
         yield

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mercer.messages import counted
+
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Names that a message lists before it gives their number.
 _SHOWN = 10
@@ -55,11 +57,9 @@ class MissingValues(ValueError):  # noqa: N818
         """Numbers of missing values by column, as a sentence."""
         most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
-        rest = len(most) - _SHOWN
-        columns = "column" if rest == 1 else "columns"
-        others = f" and of {rest} more {columns}" if rest > 0 else ""
-        total = sum(self.missing.values())
+        total, rest = sum(self.missing.values()), len(most) - _SHOWN
         values = "values are" if total > 1 else "value is"
+        others = f" and of {counted(rest, 'more column')}" if rest > 0 else ""
         return f"{self.path}: {total} {values} missing: {shown}{others}."
 
     @property
@@ -88,32 +88,29 @@ class FileGuard:
     """
 
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        self.state = {Path(path): _state(os.stat(path)) for path in paths}
-
-    @property
-    def size(self) -> int:
+        self.state: dict[Path, tuple[int, int, int]] = {}
+        self.size = 0
         """Bytes of all files."""
-        return sum(size for _, size, _ in self.state.values())
+        for path in paths:
+            stat = os.stat(path)
+            self.state[Path(path)] = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            self.size += stat.st_size
 
     def check(self, path: Path, file: int | None = None) -> None:
-        """Raise if a file has changed; `file` is its descriptor where it is open."""
+        """Raise if a file has changed; `file` is its descriptor if it is open."""
         try:
             now = os.stat(path if file is None else file)
         except FileNotFoundError:
             raise FileError(
                 f"{path} was removed while it was being read. Put it back, and fit it again."
             ) from None
-        if _state(now) != self.state[path]:
+        if (now.st_mtime_ns, now.st_size, now.st_ino) != self.state[path]:
             raise FileError(f"{path} changed while it was being read. Fit it again.")
 
     def check_all(self) -> None:
         """Raise if any of the files has changed."""
         for path in self.state:
             self.check(path)
-
-
-def _state(stat: os.stat_result) -> tuple[int, int, int]:
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def format_names(names: Iterable[str]) -> str:
@@ -134,10 +131,9 @@ def file_errors(path: Path | str, format: str) -> Iterator[None]:
         if error.filename is not None or error.errno in _DISK:
             raise  # from the system: no such file, no permission, no space
         raise _unreadable(path, format, error) from error
-    except Exception as error:
-        raise _unreadable(path, format, error) from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of Rust code, as in Polars
+        # A panic of Rust code, as in Polars, is not an Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise _unreadable(path, format, error) from error
 

@@ -1,10 +1,10 @@
-"""A block of rows, and what a pass over all of them accumulates."""
+"""A block of rows, a map of its rows to features, and what a pass over all blocks accumulates."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mercer.arrays import Array, Vector, cast, like, numpy_dtype, to_numpy
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive rows, where they start, and their weights."""
+    """Consecutive rows, the number of the first, and their weights."""
 
     start: int
     rows: Array
@@ -21,7 +21,7 @@ class Block:
 
     @property
     def stop(self) -> int:
-        """The row after the last."""
+        """Number of the row after the last."""
         return self.start + self.length
 
     @property
@@ -31,48 +31,70 @@ class Block:
 
     @property
     def count(self) -> Vector:
-        """How often each row counts."""
+        """Weight of each row, 1 without weights."""
         return np.ones(self.length) if self.weights is None else self.weights
 
     def dense(self, dtype: Any) -> Array:
-        """Return the rows as an array of this precision."""
+        """Return the rows as a dense array of this dtype."""
         return cast(self.rows.toarray() if hasattr(self.rows, "toarray") else self.rows, dtype)
+
+
+class FeatureMap(Protocol):
+    """A map of rows to features: linear, kernel, Fourier or a sketch.
+
+    `Source.map` takes one and computes the features when they are read.
+    """
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the features."""
+
+    @property
+    def extra_bytes(self) -> int:
+        """Bytes needed for a row, besides the row itself and its features."""
+
+    def __call__(self, block: Block) -> Array:
+        """Return the features of the rows of a block."""
 
 
 class Fold(ABC):
     """What one pass over the rows accumulates.
 
     Folds of parts of the rows merge into the fold of all of them, so a fold can run in
-    threads, on a cluster, over batches, or go on from where it was saved.
+    threads, on a cluster, over batches, or resume from where it was saved.
     """
 
     label = "pass"
     nbytes = 0
-    """Bytes that the state holds."""
+    """Bytes of the state."""
     row_bytes = 0
-    """Bytes needed while adding a row, beside the row."""
+    """Bytes needed to add a row, besides the row."""
     here = False
-    """Whether it fills what lies in this process, so that the rows must come to it."""
+    """Whether it fills memory of this process, so that remote rows must be gathered."""
     inputs: tuple[Array, ...] = ()
-    """Arrays that the sums are made with, such as the other factor of a product."""
+    """Arrays that the sums depend on, such as the other factor of a product."""
     rough = False
-    """Whether its float32 products only drive an iteration, and may be TF32 if the user says so."""
+    """Whether its float32 products only drive an iteration and may be TF32 if the user allows."""
     ordered = False
-    """Whether the result depends on the order of the rows: then one worker takes them all."""
+    """Whether the result depends on the order of the rows: then one worker adds them all."""
     resumable = True
-    """Whether `arrays` holds all of the state, so that a killed pass can go on from it."""
+    """Whether `arrays` returns all of the state, so that a killed pass can resume from it."""
 
     @abstractmethod
     def add(self, block: Block) -> None:
-        """Take a block in."""
+        """Add a block."""
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Take in what another fold has seen; `other` is not used again."""
+        """Add the state of another fold; `other` is not used again."""
 
     @abstractmethod
     def spawn(self) -> Self:
-        """Return a fold like this one that has seen nothing."""
+        """Return an empty fold like this one."""
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
@@ -80,10 +102,10 @@ class Fold(ABC):
 
     @abstractmethod
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take up the state that `arrays` returned."""
+        """Set the state that `arrays` returned."""
 
-    def settle(self) -> None:  # noqa: B027 (most folds let nothing wait)
-        """Sum up what waits to be, so that the state is the least there is."""
+    def settle(self) -> None:  # noqa: B027 (most folds have nothing pending)
+        """Add pending blocks, so that the state takes the least memory."""
 
 
 class Collect(Fold):

@@ -1,7 +1,6 @@
-"""Rows in a `.npy` file, read into buffers: nothing is mapped, nothing is kept.
+"""Rows in a `.npy` file, read into buffers.
 
-The pages of a memory map count as the process's own memory; a buffer is as large as
-the block and no larger.
+Not mapped: the pages of a memory map count as memory of the process, beyond the budget.
 """
 
 from __future__ import annotations
@@ -30,58 +29,50 @@ class NpySource(Source):
         shape, fortran, self.stored, self.offset = _header(self.path)
         self.shape = shape
         self.dtype = working_dtype(self.stored)
-        # What lies one after the other in the file: rows, or columns in Fortran order.
         self.contiguous = not fortran
+        """Whether the file holds row after row, or column after column."""
         self.guard = FileGuard([self.path])
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row: as it is handed out, and as it is stored where that is something else."""
+        """Bytes of a row as it is read and, if that differs, as it is stored."""
         stored = 0 if self.stored == self.dtype else self.shape[1] * self.stored.itemsize
         return super().row_bytes + stored
 
     def read(self, start: int, stop: int) -> Any:
-        n, d = self.shape
-        rows = self._lines(start, stop, d) if self.contiguous else self._strips(start, stop, n, d)
-        return rows.astype(self.dtype, copy=False)
+        return self._stored(start, stop).astype(self.dtype, copy=False)
 
     def column(self, j: int) -> Any:
-        """Return a column in the precision it is stored in: long integers keep their digits."""
-        n, d = self.shape
+        """Return a column as it is stored: long integers keep their digits."""
+        n = self.shape[0]
         out = np.empty(n, self.stored)
-        rows = self.block_rows(0, held=out.nbytes, parts=1)
-        for start in range(0, n, rows):
-            stop = min(n, start + rows)
-            if self.contiguous:
-                out[start:stop] = self._lines(start, stop, d)[:, j]
-            else:
-                with self._open() as file:
-                    self._fill(file, out[start:stop], j * n + start)
+        if self.contiguous:
+            rows = self.block_rows(0, held=out.nbytes, parts=1)
+            for start in range(0, n, rows):
+                stop = min(n, start + rows)
+                out[start:stop] = self._stored(start, stop)[:, j]
+        else:
+            with self._open() as file:
+                self._fill(file, out, j * n)
         return out.astype(self.stored.newbyteorder("="), copy=False)
 
     def transposed(self) -> NpySource:
-        other = object.__new__(NpySource)
-        other.__dict__ = {
-            **self.__dict__,
-            "shape": self.shape[::-1],
-            "contiguous": not self.contiguous,
-            "weights": None,
-            "names": None,
-        }
+        other = self.weighted(None)
+        other.shape, other.contiguous, other.names = self.shape[::-1], not self.contiguous, None
         return other
 
-    def _lines(self, start: int, stop: int, length: int) -> Any:
-        buffer = np.empty((stop - start, length), self.stored)
+    def _stored(self, start: int, stop: int) -> Any:
+        """Return rows in the dtype of the file."""
+        n, d = self.shape
         with self._open() as file:
-            self._fill(file, buffer, start * length)
-        return buffer
-
-    def _strips(self, start: int, stop: int, length: int, count: int) -> Any:
-        buffer = np.empty((count, stop - start), self.stored)
-        with self._open() as file:
-            for i in range(count):
-                self._fill(file, buffer[i], i * length + start)
-        return buffer.T
+            if self.contiguous:
+                buffer = np.empty((stop - start, d), self.stored)
+                self._fill(file, buffer, start * d)
+                return buffer
+            buffer = np.empty((d, stop - start), self.stored)
+            for j in range(d):
+                self._fill(file, buffer[j], j * n + start)
+            return buffer.T
 
     def _open(self) -> Any:
         try:
@@ -100,10 +91,10 @@ class NpySource(Source):
         file.seek(self.offset + item * self.stored.itemsize)
         view = memoryview(buffer).cast("B")
         while len(view):
-            got = file.readinto(view)
-            if not got:
+            count = file.readinto(view)
+            if not count:
                 raise FileError(f"{self.path} ended while it was being read: it was truncated.")
-            view = view[got:]
+            view = view[count:]
 
 
 class Write(Fold):
@@ -137,10 +128,10 @@ class Write(Fold):
 
 
 def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
-    """Write rows to a `.npy` file, block by block; the file appears when all are in it."""
+    """Write rows to a `.npy` file, block by block; it appears when it is complete."""
     path = Path(path)
     if path.suffix != ".npy":
-        raise ValueError(f"{path}: rows are written to .npy files. Give it a name that ends so.")
+        raise ValueError(f"{path}: rows are written to .npy files. Use a name that ends in .npy.")
     header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
     with whole(path) as part, part.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -153,13 +144,11 @@ def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
     with path.open("rb") as file:
         try:
             version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
+            headers = np.lib.format
+            first = version == (1, 0)
+            read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
             shape, fortran, dtype = read(file)
-        except Exception as error:  # of whatever kind: NumPy parses the header as Python text
+        except Exception as error:  # of any type: NumPy parses the header as Python text
             raise FileError(
                 f"{path} is not a .npy file that NumPy can read ({error}). "
                 f"Write one with numpy.save."
@@ -174,10 +163,10 @@ def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
         raise FileError(
             f"{path} holds dtype {dtype}, not real numbers. Save it as float32 or float64."
         )
-    needed, there = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
-    if there < needed:
+    needed, size = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
+    if size < needed:
         raise FileError(
             f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
-            f"the file has {there}. Write it again."
+            f"the file has {size}. Write it again."
         )
     return (int(shape[0]), int(shape[1])), bool(fortran), dtype, offset

@@ -116,13 +116,8 @@ class ChunkTask:
         )
         token = _chunk.set((self.token, chunk.start, chunk.check(self.width)))
         try:
-            with (
-                settings,
-                progress.quiet(),
-                recorded_by(None),
-                threads.serial_blas(),
-                threads.working(),
-            ):
+            blas = threads.serial_blas()
+            with settings, progress.quiet(), recorded_by(None), blas, threads.working():
                 yield part
         finally:
             _chunk.reset(token)
@@ -172,6 +167,11 @@ def map_chunk(chunk: Chunk, task: ChunkTask) -> Array:
     return out
 
 
+def map_block(rows: Any, task: ChunkTask, block_info: Any = None) -> Array:
+    """Map a chunk of a Dask array; `block_info` says which rows it holds."""
+    return map_chunk(Chunk(rows, *block_info[0]["array-location"][0]), task)
+
+
 def fold_pair(
     x: Chunk, y: Chunk, operands: tuple[Any, Any], task: ChunkTask, y_task: ChunkTask
 ) -> Arrays:
@@ -183,20 +183,12 @@ def fold_pair(
         return state.arrays()
 
 
-def sum_sides(pairs: list[tuple[Arrays, str]]) -> Arrays:
-    """Return the sums of one chunk over pairs; it is on the given side of each."""
-    return sum_arrays(
-        [
-            {name[len(side) :]: a for name, a in sums.items() if name.startswith(side)}
-            for sums, side in pairs
-        ]
-    )
-
-
-def sum_arrays(parts: list[Arrays]) -> Arrays:
-    """Return the sums of arrays of the same name, in their order."""
+def sum_sides(parts: list[tuple[Arrays, str]]) -> Arrays:
+    """Return the sums of arrays by name, in order; of each part those whose name has its prefix."""
     totals: Arrays = {}
-    for part in parts:
-        for name, array in part.items():
-            totals[name] = totals[name] + array if name in totals else array
+    for arrays, side in parts:
+        for name, array in arrays.items():
+            if name.startswith(side):
+                key = name[len(side) :]
+                totals[key] = totals[key] + array if key in totals else array
     return totals

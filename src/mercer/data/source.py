@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
+import contextvars
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -16,9 +17,7 @@ from mercer import progress, session, threads
 from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import BudgetError
-from mercer.data.feature_map import FeatureMap
-from mercer.data.fold import Block, Collect, Fold
-from mercer.data.prefetch import ahead
+from mercer.data.fold import Block, Collect, FeatureMap, Fold
 from mercer.messages import counted, format_parameter
 
 if TYPE_CHECKING:
@@ -32,8 +31,9 @@ DEVICE_BYTES = 512 * 2**20
 BLOCK_ROWS = 32
 # A fold that holds more than this is not copied for every worker: BLAS threads serve it.
 SPLIT_BYTES = 64 * 2**20
+# Less work than this ends before a second thread has begun.
+SMALL_BYTES = 2**17
 _SILENT: Any = {"invalid": "ignore", "over": "ignore"}
-
 
 F = TypeVar("F", bound=Fold)
 
@@ -46,7 +46,7 @@ class Source(ABC):
     shape : tuple of int
         Rows and columns.
     dtype : numpy.dtype
-        Precision of the rows handed out: float32 or float64, whatever is stored.
+        Precision of the rows as they are read: float32 or float64, whatever is stored.
     names : sequence of str or None
         Names of the columns.
     weights : ndarray or None
@@ -66,6 +66,10 @@ class Source(ABC):
     dtype: np.dtype[Any]
     names: Sequence[str] | None = None
     weights: Vector | None = None
+    reference: Array = np.empty(0)
+    """An array of the library and on the device of the rows."""
+    part_bytes = 0
+    """Bytes that every worker needs besides its block."""
     sparse = False
     uneven = False
     """Whether some rows take much longer than others."""
@@ -78,11 +82,11 @@ class Source(ABC):
     remote: Chunks | None = None
     """The chunks of remote rows, which run the passes over them; None for local rows."""
     folder: Any = None
-    """What must live as long as the rows: the temporary folder they lie in."""
+    """The temporary folder of the rows, which must live as long as they do."""
     extra_columns: Mapping[str, Any] | None = None
     """Columns of the file that are no features, such as row names: written beside scores."""
     id: str | None = None
-    """The one of them that names the rows."""
+    """The extra column that names the rows."""
     waits = False
     """Whether a read waits for a disk: then the next block is read while one is worked on."""
 
@@ -90,22 +94,9 @@ class Source(ABC):
     def read(self, start: int, stop: int) -> Array:
         """Return the rows start to stop - 1."""
 
-    def fetch(self, start: int, stop: int) -> Array:
-        """Return what `finish` makes rows of: the part of a read that waits, done ahead."""
-        return self.read(start, stop)
-
-    def finish(self, start: int, found: Array) -> Array:
-        """Return the rows from `start` on, of what `fetch` found."""
-        return found
-
-    @property
-    def reference(self) -> Array:
-        """An array that lives where the rows live."""
-        return np.empty(0)
-
     @property
     def home(self) -> Array:
-        """An array that lives where what is made of the rows is handed out."""
+        """An array of the library and on the device of the results."""
         return self.reference
 
     @property
@@ -114,43 +105,32 @@ class Source(ABC):
         return self.shape[1] * self.dtype.itemsize
 
     @property
-    def ahead_bytes(self) -> int:
-        """Bytes of a row that is read ahead; 0 where none is."""
-        return self.row_bytes if self.waits else 0
-
-    @property
     def held_bytes(self) -> int:
-        """Bytes that reading holds, however many rows a block has."""
-        return 0
-
-    @property
-    def part_bytes(self) -> int:
-        """Bytes that every worker holds beside its block."""
+        """Bytes that reading needs, however many rows a block has."""
         return 0
 
     @property
     def count(self) -> float:
-        """Number of rows, each as often as its weight says."""
+        """Sum of the weights; the number of rows without weights."""
         return float(self.shape[0] if self.weights is None else self.weights.sum())
 
     def counts(self, start: int, stop: int) -> Vector | None:
-        """Return the weights of the rows start to stop - 1; None where every row counts once."""
+        """Return the weights of the rows start to stop - 1; None without weights."""
         first = self.origin
         return None if self.weights is None else self.weights[start - first : stop - first]
 
     def __getstate__(self) -> dict[str, Any]:
         # The weights of remote rows are sent with the chunks, not with every copy of the source.
-        gone = {} if self.remote is None else {"weights": None}
-        return {**self.__dict__, **gone}
+        return self.__dict__ if self.remote is None else {**self.__dict__, "weights": None}
 
     def weighted(self, weights: Vector | None) -> Self:
         """Return the same rows with these weights."""
-        other = copy.copy(self)
-        other.weights = weights
+        other = object.__new__(type(self))
+        other.__dict__ = {**self.__dict__, "weights": weights}
         return other
 
     def take(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Array:
-        """Return the named rows, in the order named, as an array; a mask names those it holds."""
+        """Return the rows of these numbers, or of a boolean mask, in order, as an array."""
         at, n = np.asarray(rows), self.shape[0]
         if at.dtype == bool:
             at = np.flatnonzero(at)
@@ -168,7 +148,7 @@ class Source(ABC):
         return out
 
     def transposed(self) -> Source | None:
-        """Return the columns as a source of rows, or None where they cannot be reached."""
+        """Return the columns as a source of rows, or None where they cannot be read."""
         return None
 
     def map(
@@ -196,23 +176,21 @@ class Source(ABC):
             return
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
-        spans = [(start, min(start + rows, end)) for start in starts]
-        every = ahead(self.fetch, spans) if self.waits else (self.fetch(*span) for span in spans)
-        for start, stop in spans:
-            yield Block(start, self.finish(start, next(every)), self.counts(start, stop))
-
-    def pairs(self, row_bytes: int) -> Iterator[tuple[Block, Block]]:
-        """Yield every pair of blocks i ≤ j once: what a symmetric product walks.
-
-        `row_bytes` is what a row of a block needs beside itself.
-        """
-        rows = self.block_rows(row_bytes, held=0, parts=2)
-        with progress.task("pairs of blocks", self.shape[0] ** 2) as tick:
-            for i, left in enumerate(self.blocks(rows)):
-                for right in self.blocks(rows, first=i):
-                    yield left, right
-                    share = left.length * right.length
-                    tick(share if left.start == right.start else 2 * share)
+        stored: Source = self
+        maps: list[Mapped] = []
+        while isinstance(stored, Mapped):
+            maps.append(stored)
+            stored = stored.source
+        reads = None
+        if self.waits:  # only stored rows are read ahead; this thread applies the maps
+            reads = read_ahead(stored.read, [(start, min(start + rows, end)) for start in starts])
+        for start in starts:
+            stop = min(start + rows, end)
+            array = stored.read(start, stop) if reads is None else next(reads)
+            for mapped in reversed(maps):
+                array = mapped.apply(start, array)
+            yield Block(start, array, None if self.weights is None else self.counts(start, stop))
+            del array  # or it would live on while the next is read
 
     def fold(self, state: F) -> F:
         """Add every block to `state` and return it: the only block loop in the program.
@@ -221,84 +199,84 @@ class Source(ABC):
         """
         if self.remote is not None and not state.here:
             return self.remote.fold(self, state)
-        n = self.shape[0]
-        alone = state.ordered or not self.parallel or state.nbytes > SPLIT_BYTES
-        workers = 1 if alone else threads.workers()
-        workers = min(workers, max(1, get_config().budget // 4 // max(1, state.nbytes)))
-        workers, rows = self._shared(state, workers)
-        workers = max(1, min(workers, -(-n // rows)))
-        stop = threading.Event()
-
-        def work(part: F, first: int) -> F:
-            with threads.working():
-                return run(part, first)
-
-        def run(part: F, first: int) -> F:
-            for block in self.blocks(rows, first + done[first] * workers, workers):
-                if stop.is_set():
-                    break
-                # Sums are judged when all are in.
-                with record.step(first) if record else nullcontext(), np.errstate(**_SILENT):
-                    part.add(block)
-                tick(block.length)
-            return part
-
-        layout = f"{self.shape} in {workers} times {rows}"
-        digits = products(self.reference, coarse=state.rough and get_config().tf32)
-        bars, recording = progress.task(state.label, n), session.record_pass(state, layout)
-        with digits, bars as tick, recording as record:
-            if record and record.finished:
-                return state
-            parts = [state, *(state.spawn() for _ in range(1, workers))]
-            done = record.begin(parts) if record else [0] * workers
-            tick(min(n, sum(done) * rows))
-            if workers == 1:
-                return run(state, 0)
-            with threads.serial_blas():
-                others = [threads.submit(work, part, i) for i, part in enumerate(parts) if i]
-                try:
-                    work(state, 0)
-                    for other in others:
-                        with np.errstate(**_SILENT):
-                            state.merge(other.result())
-                except BaseException:  # Ctrl-C too: let the other workers end at once
-                    stop.set()
-                    wait(others)
-                    raise
-        return state
-
-    def _shared(self, state: Fold, workers: int) -> tuple[int, int]:
-        """Return how many workers the budget has room for, and the rows of their blocks."""
+        n, settings = self.shape[0], get_config()
+        workers = 1
+        small = settings.block_rows is None and len(self.shape) > 1 and not isinstance(self, Mapped)
+        small = small and n * (8 * self.shape[1] + state.row_bytes) < SMALL_BYTES
+        if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
+            most = settings.budget // 4 // max(1, state.nbytes)
+            workers = max(1, min(threads.workers(), most))
         while True:
             try:
-                held = state.nbytes * workers
-                return workers, self.block_rows(state.row_bytes, held=held, parts=workers)
+                rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
+                break
             except BudgetError:
                 if workers == 1:
                     raise
                 workers -= 1
+        workers = max(1, min(workers, -(-n // rows)))
+        stop = threading.Event()
+
+        def add_blocks(worker: int) -> None:
+            try:
+                for block in self.blocks(rows, worker + done[worker] * workers, workers):
+                    if stop.is_set():
+                        break
+                    # Sums are checked after the last block.
+                    with record.step(worker) if record else nullcontext(), np.errstate(**_SILENT):
+                        parts[worker].add(block)
+                    tick(block.length)
+            except BaseException:  # Ctrl-C too: the other workers stop at once
+                stop.set()
+                raise
+
+        layout = f"{self.shape} in {workers} times {rows}"
+        with (
+            products(self.reference, coarse=state.rough and settings.tf32),
+            progress.task(state.label, n) as tick,
+            session.record_pass(state, layout) as record,
+        ):
+            if record and record.finished:
+                return state
+            parts = [state]
+            while len(parts) < workers:
+                parts.append(state.spawn())
+            done = record.begin(parts) if record else [0] * workers
+            tick(min(n, sum(done) * rows))
+            if workers == 1:
+                add_blocks(0)
+                return state
+            threads.in_threads(add_blocks, range(workers))
+            for part in parts[1:]:
+                with np.errstate(**_SILENT):
+                    state.merge(part)
+        return state
 
     def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
-        """Rows of a block, when `parts` blocks are alive beside `held` bytes of state."""
-        settings = get_config()
-        n = max(1, self.shape[0])
+        """Rows of a block, when `parts` blocks are in memory beside `held` bytes of state."""
+        settings, n = get_config(), max(1, self.shape[0])
         if settings.block_rows is not None:
             return min(settings.block_rows, n)
+        budget = settings.budget
         row = max(1, self.row_bytes + extra_bytes)
         full = DEVICE_BYTES if on_accelerator(self.reference) else BLOCK_BYTES
-        wanted = max(BLOCK_ROWS, full // row)
-        held += self.held_bytes
-        held += parts * min(self.part_bytes, settings.budget // 4)
-        alive = row + self.ahead_bytes
-        room = (settings.budget - held) // 2 // parts
-        if room < alive:
-            needed = format_bytes(held + 2 * parts * alive)
+        held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
+        needed = row
+        if self.waits:  # and a row that is read ahead
+            stored: Source = self
+            while isinstance(stored, Mapped):
+                stored = stored.source
+            needed += stored.row_bytes
+        room = (budget - held) // 2 // parts
+        if room < needed:
+            columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
             raise BudgetError(
-                f"The memory budget of {format_bytes(settings.budget)} is too small: to work on "
-                f"{_size(self.shape)}, one row at a time, takes {needed}. Raise it with "
+                f"The memory budget of {format_bytes(budget)} is too small: to work on "
+                f"{counted(self.shape[0], 'row')}{columns}, one row at a time, takes "
+                f"{format_bytes(held + 2 * parts * needed)}. Raise it with "
                 f"{format_parameter('memory')}."
             )
-        rows = int(min(n, wanted, room // alive))
+        rows = int(min(n, max(BLOCK_ROWS, full // row), room // needed))
         # An equal number of blocks for every worker; of uneven rows, four.
         rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
         return min(rows, -(-n // (rounds * parts)))
@@ -327,18 +305,13 @@ class Source(ABC):
         return self.collect()
 
     def collect(self, out: Array = None, label: str = "transform") -> Array:
-        """Return all rows as one array; `label` is what the progress bar says."""
+        """Return all rows as one array; the progress bar shows `label`."""
         if out is None:
             out = empty(self.shape, self.reference, self.dtype)
         if tuple(out.shape) != self.shape:
             raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
         self.fold(Collect(out, label))
         return out
-
-
-def _size(shape: tuple[int, ...]) -> str:
-    columns = f" × {counted(shape[1], 'column')}" if len(shape) > 1 else ""
-    return counted(shape[0], "row") + columns
 
 
 class Mapped(Source):
@@ -353,19 +326,12 @@ class Mapped(Source):
         extra_bytes: int,
         part_bytes: int = 0,
     ) -> None:
-        self.source = source
-        self.f = f
-        self.shape = (source.shape[0], width)
-        self.dtype = np.dtype(dtype)
-        self.weights = source.weights
+        self.source, self.f = source, f
+        self.shape, self.dtype = (source.shape[0], width), np.dtype(dtype)
+        self.weights, self.reference = source.weights, source.reference
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
         self.origin, self.remote = source.origin, source.remote
-        self.extra_bytes = extra_bytes
-        self.extra_part = part_bytes
-
-    @property
-    def reference(self) -> Array:
-        return self.source.reference
+        self.extra_bytes, self.part_bytes = extra_bytes, source.part_bytes + part_bytes
 
     @property
     def home(self) -> Array:
@@ -377,35 +343,41 @@ class Mapped(Source):
 
     @property
     def row_bytes(self) -> int:
-        own = self.shape[1] * self.dtype.itemsize
-        return self.source.row_bytes + own + self.extra_bytes
-
-    @property
-    def ahead_bytes(self) -> int:
-        return self.source.ahead_bytes
+        return self.source.row_bytes + super().row_bytes + self.extra_bytes
 
     @property
     def held_bytes(self) -> int:
         return self.source.held_bytes
 
-    @property
-    def part_bytes(self) -> int:
-        return self.source.part_bytes + self.extra_part
-
     def read(self, start: int, stop: int) -> Array:
-        return self.finish(start, self.fetch(start, stop))
+        return self.apply(start, self.source.read(start, stop))
 
-    def fetch(self, start: int, stop: int) -> Array:
-        return self.source.fetch(start, stop)
-
-    def finish(self, start: int, found: Array) -> Array:
-        found = self.source.finish(start, found)
-        block = Block(start, found, None)
-        block = Block(start, found, self.counts(start, block.stop))
-        rows = self.f(block)
-        if tuple(rows.shape) != (block.length, self.shape[1]):
+    def apply(self, start: int, rows: Array) -> Array:
+        """Map the rows from `start` on."""
+        length = Block(start, rows, None).length
+        rows = self.f(Block(start, rows, self.counts(start, start + length)))
+        if tuple(rows.shape) != (length, self.shape[1]):
             raise ValueError(
-                f"rows {start} to {block.stop - 1} were mapped to shape {tuple(rows.shape)}, where "
-                f"{(block.length, self.shape[1])} was promised: check the width given to map."
+                f"rows {start} to {start + length - 1} were mapped to shape {tuple(rows.shape)}, "
+                f"where {(length, self.shape[1])} was promised: check the width given to map."
             )
         return cast(rows, self.dtype)
+
+
+def read_ahead(read: Callable[[int, int], Any], spans: Sequence[tuple[int, int]]) -> Iterator[Any]:
+    """Yield read(start, stop) for every span, in order; the next is read while one is used.
+
+    At most two are in memory. The thread that reads ends with the iteration.
+    """
+    if len(spans) < 2:
+        yield from itertools.starmap(read, spans)
+        return
+    context = contextvars.copy_context()  # the thread needs the settings, such as the budget
+    with ThreadPoolExecutor(1, thread_name_prefix="mercer-read") as reader:
+        pending = reader.submit(context.run, read, spans[0][0], spans[0][1])
+        for start, stop in spans[1:]:
+            rows = pending.result()
+            pending = reader.submit(context.run, read, start, stop)
+            yield rows
+            del rows  # or it would live on while the next is waited for
+        yield pending.result()

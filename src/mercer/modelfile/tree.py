@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import is_dask, is_foreign, to_numpy, torch_tensor
-from mercer.data.sparse import require_inside
+from mercer.data.in_memory import require_inside
 from mercer.linalg.solvers import SOLVERS, arpack
 from mercer.modelfile.checks import ensure
 from mercer.modelfile.container import Arrays, ModelFileError, storable

@@ -88,20 +88,14 @@ class Chunks:
             while tree.done < len(chunks):
                 some = chunks[tree.done : tree.done + tree.round_chunks]
                 last = tree.done + len(some) == len(chunks)
+                parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in some]
+                steps = {part.key: x.length for part, x in zip(parts, some, strict=True)}
+                merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
                 with record.step(0) if record else nullcontext():
                     start = time.monotonic()
-                    arrays = self._fold_round(view, some, shared, tick)
+                    (arrays,) = compute([merged], tick, steps)
                     tree.add(arrays, len(some), time.monotonic() - start, last=last)
         return state
-
-    def _fold_round(
-        self, view: Source, chunks: list[Chunk], shared: Any, tick: progress.Tick
-    ) -> Arrays:
-        """Return the state of a fold over some chunks, merged on the workers."""
-        parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in chunks]
-        steps = {part.key: chunk.length for part, chunk in zip(parts, chunks, strict=True)}
-        merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
-        return dict(compute([merged], tick, steps)[0])
 
     def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
         """Add the sums of every pair of chunks of a view to `state` and return it."""
@@ -146,7 +140,7 @@ class Chunks:
         """Return a view as a Dask array with the same chunks; nothing is computed."""
         width = view.shape[1]
         return self.array.map_blocks(
-            _map_block,
+            remote.map_block,
             task=constant(self.task(view.weighted(None))),
             dtype=view.dtype,
             chunks=(self.array.chunks[0], (width,)),
@@ -166,10 +160,6 @@ class Chunks:
         """Describe the chunks: a pass is resumed only with the same ones."""
         places = repr([chunk.span for chunk in self.nonempty])
         return f"{view.shape} in chunks {zlib.crc32(places.encode()):08x}"
-
-
-def _map_block(chunk: Any, task: ChunkTask, block_info: Any = None) -> Array:
-    return remote.map_chunk(Chunk(chunk, *block_info[0]["array-location"][0]), task)
 
 
 class MergeTree:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import progress, session
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
-from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_arrays, sum_sides
+from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_sides
 from mercer.data.source import BLOCK_BYTES, Source
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def pair_sums(
     sums = {}
     for span, parts in pairs.items():
         some = [task(sum_sides)(parts[i : i + fan]) for i in range(0, len(parts), fan)]
-        sums[span] = tree_reduce(some, task(sum_arrays), fan)
+        sums[span] = tree_reduce(some, lambda few: task(sum_sides)([(x, "") for x in few]), fan)
     return sums, entries
 
 

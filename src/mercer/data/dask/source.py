@@ -11,11 +11,11 @@ import numpy as np
 
 from mercer.arrays import Array, like, numpy_dtype, to_numpy, working_dtype
 from mercer.config import get_config
-from mercer.data.array import require_real_matrix
 from mercer.data.dask.chunks import Chunks
 from mercer.data.dask.pairs import join_small, pair_sums
 from mercer.data.dask.scheduler import compute, constant, no_size_warning
 from mercer.data.fold import Block
+from mercer.data.in_memory import real_matrix_dtype
 from mercer.data.remote import PairTask
 from mercer.data.source import BLOCK_BYTES, Mapped, Source
 from mercer.messages import warn
@@ -152,7 +152,7 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
             f"X is a {type(collection).__module__}.{type(collection).__name__}. Of the Dask "
             f"collections, only arrays and DataFrames are supported."
         )
-    require_real_matrix(collection)
+    real_matrix_dtype(collection)
     meta = collection._meta
     if hasattr(meta, "tocsr") or hasattr(meta, "todense"):
         raise TypeError(

@@ -26,8 +26,8 @@ from mercer.data.files.arrays import (
 )
 from mercer.data.files.columns import Request, assign_roles, find_column
 from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
+from mercer.data.in_memory import require_inside
 from mercer.data.source import Source
-from mercer.data.sparse import require_inside
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from mercer import progress
 from mercer.config import format_bytes
-from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.columns import Request, import_format
 from mercer.data.files.storage import (
@@ -26,9 +25,9 @@ from mercer.data.files.storage import (
     place_rows,
 )
 from mercer.data.files.table import Table, check_file_memory, make_unnamed_table, select_columns
+from mercer.data.in_memory import ArraySource, SparseSource, require_inside
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
-from mercer.data.sparse import SparseSource, require_inside
 from mercer.progress import Tick
 
 # Deflate shrinks nothing more than this; LZMA and bzip2 can, and are not used by numpy.savez.

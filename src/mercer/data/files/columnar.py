@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from mercer.config import get_config
-from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.columns import (
     Request,
@@ -34,6 +33,7 @@ from mercer.data.files.storage import (
     stays_in_file,
 )
 from mercer.data.files.table import Table, check_file_memory, make_named_table
+from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.progress import Tick

@@ -22,8 +22,8 @@ from mercer import progress
 from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
 from mercer.config import format_bytes, get_config
-from mercer.data.array import ArraySource
 from mercer.data.errors import FileGuard, file_errors
+from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Source
 from mercer.messages import format_parameter

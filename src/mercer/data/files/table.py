@@ -21,8 +21,8 @@ from mercer.data.files.columns import (
     missing_entries,
 )
 from mercer.data.files.remarks import Missing, Profile, dominant_feature, feature_remarks
+from mercer.data.in_memory import SparseSource
 from mercer.data.source import Source
-from mercer.data.sparse import SparseSource
 from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]

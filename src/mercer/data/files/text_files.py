@@ -27,7 +27,7 @@ from mercer.data.errors import FileError
 from mercer.data.files.columns import MISSING, Request, import_format, polars
 from mercer.data.files.table import Table, check_file_memory
 from mercer.data.files.text import TextBlock
-from mercer.data.strings import StringSource
+from mercer.data.in_memory import StringSource
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 

@@ -1,4 +1,4 @@
-"""Rows changed entry by entry: divided by a power of two, or less a shift."""
+"""Sources derived from others: scaled by a power of two, shifted, or only counted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mercer.data.source import Mapped, Source
 
 
 class Entrywise(Mapped):
-    """Rows whose entries are changed one by one: sparse rows stay sparse, columns at hand."""
+    """Rows whose entries are changed one by one: sparse rows stay sparse, columns readable."""
 
     def __init__(self, source: Source, dtype: Any) -> None:
         super().__init__(source, self.changed, source.shape[1], dtype, 0)
         self.sparse, self.by_columns = source.sparse, source.by_columns
 
     def changed(self, block: Block) -> Array:
-        """Return the rows of a block, changed."""
+        """Return the changed rows of a block."""
         raise NotImplementedError
 
-    def finish(self, start: int, found: Array) -> Array:
-        rows = self.changed(Block(start, self.source.finish(start, found), None))
+    def apply(self, start: int, rows: Array) -> Array:
+        rows = self.changed(Block(start, rows, None))
         return rows.astype(self.dtype) if self.sparse else cast(rows, self.dtype)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
@@ -49,10 +49,10 @@ class ScaledSource(Entrywise):
 
 
 class Levelled(Entrywise):
-    """Rows less a shift, in float64; of sparse rows only the stored entries are shifted.
+    """Rows minus a shift, in float64; of sparse rows only the stored entries are shifted.
 
-    A shift of a sparse column is zero unless every row has an entry there. `axis` is 0 where the
-    shift has an entry for every row: rows that are columns.
+    The shift of a sparse column is zero unless every row has an entry there. With `axis` 0 the
+    shift has an entry for every row: the source is a transposed one.
     """
 
     def __init__(self, source: Source, shift: Vector, axis: int = 1) -> None:
@@ -61,23 +61,36 @@ class Levelled(Entrywise):
 
     def changed(self, block: Block) -> Array:
         rows = block.rows
+        shift = self.shift if self.axis else self.shift[block.start : block.stop]
         if not self.sparse:
             rows = cast(rows, np.float64)
-            return rows - like(self._of(block), rows)
+            return rows - like(shift if self.axis else shift[:, None], rows)
         rows = rows.astype(np.float64)  # a copy of the entries
-        lengths = np.diff(rows.indptr)
-        rows.data = rows.data - (
-            self.shift[rows.indices] if self.axis else np.repeat(self._of(block)[:, 0], lengths)
-        )
+        if self.axis:
+            rows.data = rows.data - shift[rows.indices]
+        else:
+            rows.data = rows.data - np.repeat(shift, np.diff(rows.indptr))
         return rows
-
-    def _of(self, block: Block) -> Vector:
-        """Return the shift of a block's rows."""
-        return self.shift if self.axis else self.shift[block.start : block.stop, None]
 
     def transposed(self) -> Source | None:
         columns = self.source.transposed()
         return None if columns is None else Levelled(columns, self.shift, 1 - self.axis)
+
+
+class Seen(Source):
+    """Rows of earlier batches: their number and weight, but not themselves."""
+
+    def __init__(self, batch: Source, n: int, count: float) -> None:
+        self.shape = (n, *batch.shape[1:])
+        self.dtype, self.names, self.reference = batch.dtype, batch.names, batch.reference
+        self._count = count
+
+    @property
+    def count(self) -> float:
+        return self._count
+
+    def read(self, start: int, stop: int) -> Any:
+        raise ValueError("The rows of earlier batches are gone.")
 
 
 class Stored(Fold):

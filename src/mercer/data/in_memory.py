@@ -1,0 +1,192 @@
+"""Rows in memory: arrays of any library, sparse matrices, strings, and tables that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, working_dtype
+from mercer.data.source import Source
+
+
+def real_matrix_dtype(array: Array) -> np.dtype[Any]:
+    """Return the dtype of a matrix; refuse anything but a matrix of real numbers."""
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
+            f"Reshape it to rows and columns."
+        )
+    dtype = numpy_dtype(array)
+    if dtype.kind not in "fiub":
+        what = "Complex data not supported" if dtype.kind == "c" else "Not numbers"
+        raise ValueError(f"{what}: the array has dtype {array.dtype}. Convert it to float64.")
+    return dtype
+
+
+class ArraySource(Source):
+    """Rows of an array; blocks are views, or copies in the working precision."""
+
+    by_columns = True
+
+    def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
+        self.array, self.names, self.stored = array, names, real_matrix_dtype(array)
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = working_dtype(self.stored)
+        if not isinstance(array, np.ndarray):
+            # Other libraries have threads, or a device, of their own.
+            self.parallel = False
+            self.reference = empty((0,), array, np.float64)  # does not keep the rows alive
+
+    @property
+    def row_bytes(self) -> int:
+        return 0 if self.stored == self.dtype else super().row_bytes
+
+    def read(self, start: int, stop: int) -> Array:
+        return cast(self.array[start:stop, :], self.dtype)
+
+    def whole(self) -> Array:
+        return cast(self.array, self.dtype)
+
+    def _take(self, at: np.ndarray[Any, Any]) -> Array:
+        if isinstance(self.array, np.ndarray):
+            return self.array[at].astype(self.dtype)
+        rows = namespace(self.array).take(self.array, like(at, self.array), axis=0)
+        return cast(rows, self.dtype)
+
+    def transposed(self) -> Source:
+        return ArraySource(self.array.T)
+
+
+class SparseSource(Source):
+    """Rows of a sparse matrix; blocks are CSR arrays."""
+
+    sparse = True
+    uneven = True
+    by_columns = True
+
+    def __init__(self, matrix: Any, names: Sequence[str] | None = None) -> None:
+        import scipy.sparse
+
+        csr = scipy.sparse.csr_array(matrix)  # shares the entries of a CSR matrix
+        if csr.dtype != working_dtype(csr.dtype):
+            csr = csr.astype(working_dtype(csr.dtype))
+        if not csr.has_canonical_format:  # an entry stored in parts cannot be squared
+            csr = csr.copy()
+            csr.sum_duplicates()
+        self.csr, self.names = csr, names
+        self.shape, self.dtype = (int(csr.shape[0]), int(csr.shape[1])), csr.dtype
+        self._columns: SparseSource | None = None
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored entries."""
+        return int(self.csr.nnz)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of average length, as if it were copied."""
+        return 12 * self.nnz // max(1, self.shape[0])
+
+    def read(self, start: int, stop: int) -> Any:
+        import scipy.sparse
+
+        pointers = self.csr.indptr[start : stop + 1]
+        part = slice(int(pointers[0]), int(pointers[-1]))
+        # Made empty and then filled: the constructor would copy a slice of a larger array.
+        rows = scipy.sparse.csr_array((stop - start, self.shape[1]), dtype=self.dtype)
+        rows.data, rows.indices = self.csr.data[part], self.csr.indices[part]
+        rows.indptr = pointers - pointers[0]
+        return rows
+
+    def whole(self) -> Any:
+        return self.csr
+
+    def _take(self, at: np.ndarray[Any, Any]) -> Array:
+        return self.csr[at].toarray()
+
+    def transposed(self) -> SparseSource:
+        """Return the columns as compressed rows: made once and kept, as large as the matrix."""
+        if self._columns is None:
+            self._columns = SparseSource(self.csr.T.tocsr())
+        return self._columns
+
+
+def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:
+    """Refuse entries beyond the shape, where compiled loops would read and write.
+
+    `sizes` are the number of compressed rows (or columns) and their length.
+    SciPy's own `check_format` lets a last pointer below zero through.
+    """
+    flat = indices.ndim == indptr.ndim == 1 and {indices.dtype.kind, indptr.dtype.kind} <= {*"iu"}
+    if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
+        raise ValueError("a sparse matrix is not of its shape")
+    ordered = indptr[0] == 0 and indptr[-1] <= len(data) and not (indptr[1:] < indptr[:-1]).any()
+    if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
+        raise ValueError("a sparse matrix has entries beyond its shape")
+
+
+class StringSource(Source):
+    """Strings, one a row; blocks are lists of `str`."""
+
+    row_bytes = 0
+
+    def __init__(self, strings: Iterable[Any]) -> None:
+        self.strings = [str(s) if isinstance(s, np.str_) else s for s in strings]
+        for i, entry in enumerate(self.strings):
+            if not isinstance(entry, str):
+                remedy = "Decode" if isinstance(entry, bytes) else "Convert it with str, or drop"
+                raise ValueError(
+                    f"entry {i} is {entry!r} ({type(entry).__name__}), where rows must be "
+                    f"strings. {remedy} it."
+                )
+        self.shape = (len(self.strings),)  # type: ignore[assignment]
+        self.dtype = np.dtype(np.float64)  # of kernel values
+
+    def read(self, start: int, stop: int) -> list[str]:
+        return self.strings[start:stop]
+
+    def whole(self) -> list[str]:
+        return self.strings
+
+    def _take(self, at: np.ndarray[Any, Any]) -> list[str]:
+        return [self.strings[i] for i in at]
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether `collected` would read or unwrap X; reads nothing."""
+    library, name = type(X).__module__.split(".")[0], type(X).__name__
+    if library == "pyarrow":
+        return hasattr(X, "read_all") or hasattr(X, "to_table")
+    return (library == "polars" and name == "LazyFrame") or name == "AnnData"
+
+
+def collected(X: Any) -> Any:
+    """Return a polars LazyFrame, pyarrow reader or dataset, or AnnData object in memory.
+
+    An AnnData object gives its X, with the names of var as columns and those of obs beside the
+    rows. Everything else is returned as it is.
+    """
+    library, name = type(X).__module__.split(".")[0], type(X).__name__
+    if library == "mercer" and name == "Table":
+        raise TypeError("X is a Table, as read_table returns it. Pass its rows: table.source.")
+    if library == "polars" and name == "LazyFrame":
+        return X.collect()
+    if library == "pyarrow" and hasattr(X, "read_all"):
+        return X.read_all()
+    if library == "pyarrow" and hasattr(X, "to_table"):
+        return X.to_table()
+    if name != "AnnData" or not (hasattr(X, "obs_names") and hasattr(X, "X")):
+        return X
+    if X.X is None or getattr(X, "isbacked", False):
+        raise ValueError(
+            "X is an AnnData object whose matrix X is not in memory. Pass the path of its .h5ad "
+            "file, which is read block by block, or data.to_memory()."
+        )
+    names = [str(name) for name in X.var_names]
+    sparse = hasattr(X.X, "tocsr")
+    source = SparseSource(X.X.tocsr(), names) if sparse else ArraySource(np.asarray(X.X), names)
+    source.id = "obs_names"
+    source.extra_columns = {source.id: np.asarray(X.obs_names, dtype=object)}
+    return source
