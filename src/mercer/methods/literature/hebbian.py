@@ -22,7 +22,7 @@ from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
 from mercer.methods.kernel.expansion import expansion_evidence
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
-from mercer.methods.kernel.landmark_method import OnBasis, prepare
+from mercer.methods.kernel.subset import OnBasis
 from mercer.methods.literature.hebbian_learning import (
     GainParameters,
     GramRows,
@@ -33,6 +33,7 @@ from mercer.methods.literature.hebbian_learning import (
     half_memory_holds,
     random_coefficients,
 )
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
@@ -186,13 +187,13 @@ class Hebbian(OnBasis, Streaming):
         return int(self.max_passes)
 
     def fit(self, problem: Problem) -> Axes:
+        assert isinstance(problem, KernelProblem)
         self._check()
         if not self.keeps_rows:
-            problem = prepare(problem)
+            problem = move_rows(problem)
             landmarks = LandmarkRows(fit_landmarks(problem, self.basis(problem)))
             state, converged, passes = self._learn(problem, landmarks)
             return self._landmark_axes(landmarks, state, converged, passes, SAMPLE_ROWS)
-        assert isinstance(problem, KernelProblem)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)

@@ -19,15 +19,9 @@ from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, fit_landmarks
-from mercer.methods.kernel.landmark_method import (
-    OnBasis,
-    basis_size,
-    prepare,
-    require_points,
-    weighted_rows,
-)
-from mercer.methods.kernel.nystrom import weighted_components
+from mercer.methods.kernel.landmark_fit import fit_landmarks
+from mercer.methods.kernel.low_rank import weighted_components
+from mercer.methods.kernel.subset import OnBasis, basis_size, require_points, weighted_rows
 from mercer.methods.literature.noise_model import (
     UPDATES,
     NoiseFit,
@@ -35,6 +29,7 @@ from mercer.methods.literature.noise_model import (
     most_likely,
     search_noise,
 )
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
@@ -207,8 +202,9 @@ class Sparse(OnBasis):
         return min(n, max(least, min(_CANDIDATES, room)))
 
     def fit(self, problem: Problem) -> Axes:
+        assert isinstance(problem, KernelProblem)
         self._check()
-        problem = prepare(problem)
+        problem = move_rows(problem)
         basis = self.basis(problem)
         with serial_blas():
             model, distinct = noise_model(problem, basis)
@@ -356,7 +352,7 @@ def _sparse_axes(
     _, components = weighted_components(fitted.span.matrix, weights, mean_coef, 1.0)
     values = np.einsum("ij,ij->j", components, fitted.covariance @ components)
     k = fitted.choose(values)
-    axes = fitted.axes(values[:k], components[:, :k], fitted.sample(k, SAMPLE_ROWS))
+    axes = fitted.axes(values[:k], components[:, :k])
     projection = SparseProjection(
         **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
         weights=weights,

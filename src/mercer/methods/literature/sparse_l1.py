@@ -15,8 +15,8 @@ from mercer.landmarks.base import Rows, draw_rows, row_basis
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
 from mercer.landmarks.objective import center_features
 from mercer.methods.base import Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, fit_landmarks
-from mercer.methods.kernel.landmark_method import prepare
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, fit_landmarks
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 
 # The best of this many rows drawn at random is among the best 5 % with probability 0.95.
@@ -100,7 +100,8 @@ class SparseL1(Method):
 
     def fit(self, problem: Problem) -> Axes:
         require(self, "normalize", self.normalize in _NORMS, f"one of {', '.join(_NORMS)}")
-        problem = prepare(problem)
+        assert isinstance(problem, KernelProblem)
+        problem = move_rows(problem)
         shape, wanted = problem.source.shape, problem.n_leading
         n, d = shape[0], shape[1] if len(shape) > 1 else _STRING
         candidates = self.n_candidates(n, d, n if wanted is None else wanted)
@@ -115,7 +116,7 @@ class SparseL1(Method):
         if factor.size:
             components = _orthonormal(fit.span.matrix, factor)
         values = np.einsum("ij,ij->j", components, fit.covariance @ components)
-        axes = fit.axes(values, components, fit.sample(len(values), SAMPLE_ROWS))
+        axes = fit.axes(values, components)
         among = "all rows" if candidates >= n else f"{candidates} rows drawn for each"
         note = (
             f"The i-th component is made of i rows, chosen among {among}; "
