@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
-from mercer.methods.literature.hebbian_learning import HebbianState, principal_components
+from mercer.methods.literature.hebbian import HebbianState, principal_components
 from mercer.methods.literature.hebbian_updates import update_coefficients, update_components
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
