@@ -56,6 +56,8 @@ _NEGLIGIBLE = 1e-9
 _ZERO = 1e-10
 # In coordinates, eigenvalues are computed again after at least this many updates.
 _EVERY = 32
+# Names, in files, of the arrays A, B, rho, travel and last of the state.
+_ARRAYS = ("axes", "slopes", "log-gains", "spent", "before")
 
 Gains = Callable[[Vector, float, int], tuple[int, float, float, float, float]]
 """Kind of the gain, η₀, τ, μ and ξ, from squared eigenvalues, the trace and the number of rows."""
@@ -211,7 +213,7 @@ class Hebbian(OnBasis, Streaming):
         rows = GramRows(problem, gram)
         state, converged, passes = self._learn(problem, rows)
         state.V = rows.product(state.A)
-        return self._row_axes(problem, rows, state, converged, passes)
+        return self._row_axes(rows, state, converged, passes)
 
     def begin(self, problem: Problem) -> HebbianFold:
         assert isinstance(problem, KernelProblem)
@@ -280,9 +282,8 @@ class Hebbian(OnBasis, Streaming):
             with progress.task("Hebbian passes", limit) as tick:
                 while done < limit and not converged:
                     done += 1
-                    order = (
-                        problem.rng.permutation(data.visited) if done % 2 else order[::-1].copy()
-                    )
+                    forth = done % 2 == 1
+                    order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
                     for first in range(0, len(order), data.chunk):
                         data.learn(state, order[first : first + data.chunk], self.gain_parameters)
                     self._require_finite(state)
@@ -290,7 +291,7 @@ class Hebbian(OnBasis, Streaming):
                     converged = done % 2 == 0 and self._converged(problem, state, data)
             if wanted is not None or r >= data.rank:
                 return state, converged, done
-            values, _ = state.principal(data.covariances(state), polish=self.polish)
+            values, _ = self._principal(state, data)
             if problem.rule.choose(values, data.total, *problem.counts) is not None:
                 return state, converged, done
             r = min(data.rank, 2 * r)
@@ -302,13 +303,20 @@ class Hebbian(OnBasis, Streaming):
         """Tell whether the components that the rule chooses no longer turn, and are the leading."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
-        values, S = state.principal(data.covariances(state), polish=self.polish)
+        values, S = self._principal(state, data)
         k = problem.n_components
         if k is None:
             k = problem.rule.choose(values, data.total, *problem.counts)
         k = len(values) if k is None else min(k, len(values))
         turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
         return turn is not None and turn <= self.tol and data.leading(values[:k])
+
+    def _principal(
+        self, state: HebbianState, data: GramRows | LandmarkRows
+    ) -> tuple[Vector, Matrix]:
+        """Return variances, and what makes unit components of the learned ones."""
+        G = state.A @ state.V.T
+        return principal_components(G, data.covariances(state), polish=self.polish)
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
@@ -325,25 +333,16 @@ class Hebbian(OnBasis, Streaming):
                 f"out."
             )
 
-    def _row_axes(
-        self,
-        problem: KernelProblem,
-        rows: GramRows,
-        state: HebbianState,
-        converged: bool,
-        passes: int,
-    ) -> Axes:
+    def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:
         """Return components that are sums over all rows, judged by products with the matrix."""
-        gram, operator = rows.gram, rows.operator
-        values, S = state.principal(rows.covariances(state), polish=self.polish)
+        gram, problem, operator = rows.gram, rows.problem, rows.operator
+        values, S = self._principal(state, rows)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
-        rank = int((values > least).sum())
-        wanted = problem.n_leading
-        k = problem.choose(values[:rank], gram.trace) if wanted is None else min(wanted, rank)
+        rank, wanted = int((values > least).sum()), problem.n_leading
+        k = problem.choose(values[:rank], gram.trace) if wanted is None else wanted
         k = rank if k is None else min(k, rank)
         A = state.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows without weight take no part
-        note = self._note(state, converged, passes)
-        notes = ("Components are sums over all rows.", note)
+        notes = ("Components are sums over all rows.", self._note(state, converged, passes))
         if k == 0:
             none, total = np.zeros(0), Figure(max(gram.trace, 0.0))
             evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
@@ -357,11 +356,11 @@ class Hebbian(OnBasis, Streaming):
         values = evidence.eigenvalues
         vectors = like(A * np.sqrt(values), gram.reference)
         axes = exact_axes(problem, gram, Spectrum(values, vectors, evidence.residuals), k, evidence)
-        weighted = to_numpy(gram.roots) * A
-        signs = np.sign(np.einsum("ij,ij->j", to_numpy(axes.projection.components), weighted))
-        assert isinstance(axes.projection, KernelProjection)
-        overlaps = overlaps * np.outer(signs, signs)
-        return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
+        projection, weighted = axes.projection, to_numpy(gram.roots) * A
+        assert isinstance(projection, KernelProjection)
+        signs = np.sign(np.einsum("ij,ij->j", to_numpy(projection.components), weighted))
+        projection = replace(projection, overlaps=overlaps * np.outer(signs, signs))
+        return replace(axes, projection=projection)
 
     def _landmark_axes(
         self,
@@ -373,7 +372,7 @@ class Hebbian(OnBasis, Streaming):
     ) -> Axes:
         """Return components in the span of landmarks."""
         fit = landmarks.fit
-        values, S = state.principal(landmarks.covariances(state), polish=self.polish)
+        values, S = self._principal(state, landmarks)
         k = fit.choose(values) if len(values) else 0
         converged = converged and landmarks.leading(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
@@ -446,10 +445,6 @@ class HebbianState:
         self.squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
         return self.squares
 
-    def principal(self, covariances: Matrix, *, polish: bool) -> tuple[Vector, Matrix]:
-        """Return variances, and what makes unit components of the learned ones."""
-        return principal_components(self.A @ self.V.T, covariances, polish=polish)
-
     def check_turn(
         self, values: Vector, S: Matrix, k: int, *, polish: bool, enough: float
     ) -> float | None:
@@ -464,37 +459,13 @@ class HebbianState:
         if float(np.min(self.travel[:k], initial=np.inf)) < 1.0:
             return None
         last, self.last = self.last, S[:, :k].T @ self.A
-        self.turn = _sine(last @ self.V.T @ S[:, :k], polish=polish)
+        products, self.turn = last @ self.V.T @ S[:, :k], 1.0
+        if products.shape[0] == products.shape[1]:
+            cosines = svd(products)[1] if polish else np.abs(np.diag(products))
+            least = min(1.0, float(np.min(cosines, initial=1.0)))
+            self.turn = float(np.sqrt((1.0 - least) * (1.0 + least)))
         self.travel = np.zeros(len(self.rho))
         return self.turn
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the state, in orthonormal coordinates, as named arrays."""
-        return {
-            "axes": self.A,
-            "slopes": self.B,
-            "log-gains": self.rho,
-            "spent": self.travel,
-            "steps": np.array([self.steps, self.limited, self.turn]),
-            "before": self.last,
-        }
-
-    @classmethod
-    def restore(cls, arrays: dict[str, Any]) -> HebbianState:
-        """Return the state from its arrays."""
-        names = ("axes", "slopes", "log-gains", "spent", "before")
-        A, B, rho, travel, last = (np.array(arrays[name], np.float64) for name in names)
-        steps, limited, turn = (float(x) for x in arrays["steps"])
-        return cls(A, A, B, rho, travel, last, int(steps), int(limited), turn)
-
-
-def _sine(products: Matrix, *, polish: bool) -> float:
-    """Return the sine of the largest angle between two sets of unit vectors, or their spans."""
-    if products.shape[0] != products.shape[1]:
-        return 1.0
-    cosines = svd(products)[1] if polish else np.abs(np.diag(products))
-    least = min(1.0, float(np.min(cosines, initial=1.0)))
-    return float(np.sqrt((1.0 - least) * (1.0 + least)))
 
 
 def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector, Matrix]:
@@ -530,7 +501,7 @@ class GramRows:
     """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
 
     def __init__(self, problem: KernelProblem, gram: Gram) -> None:
-        self.gram = gram
+        self.problem, self.gram = problem, gram
         self.operator: Operator = gram
         self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
         self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
@@ -549,16 +520,6 @@ class GramRows:
             self._means = gram.means * problem.center
             self._mean_square = gram.mean_square * problem.center
 
-    def _kernel_rows(self, at: Rows) -> tuple[Matrix, Rows]:
-        """Return a matrix that contains these rows of K', and where."""
-        if self._matrix is not None:
-            return self._matrix, at
-        roots = to_numpy(self.gram.roots)[:, 0]
-        K = self._columns.collect(at).T
-        K = K - self._means - self._means[at][:, None] + self._mean_square
-        K *= roots * roots[at][:, None] / self.gram.divisor
-        return np.ascontiguousarray(K), np.arange(len(at))
-
     def begin(
         self, rng: np.random.Generator, r: int, before: HebbianState | None = None
     ) -> HebbianState:
@@ -571,7 +532,7 @@ class GramRows:
         A = np.vstack([known, centered])
         state = HebbianState.begin(A, self.product(A))
         # Principal components of their span: one that begins along a much longer one stays there.
-        _, S = state.principal(self.covariances(state), polish=True)
+        _, S = principal_components(A @ state.V.T, state.V @ state.V.T, polish=True)
         return HebbianState.begin(S.T @ A, S.T @ state.V) if S.shape[1] == r else state
 
     def product(self, A: Matrix) -> Matrix:
@@ -590,7 +551,14 @@ class GramRows:
             squares = state.set_squares(state.V)
         gain = gains(squares, self.trace, len(self.visited))
         arrays = (state.A, state.V, state.B, state.rho, state.travel)
-        state.limited += update_coefficients(*self._kernel_rows(at), at, *arrays, gain, state.steps)
+        K, among = self._matrix, at
+        if K is None:
+            roots = to_numpy(self.gram.roots)[:, 0]
+            K = self._columns.collect(at).T
+            K = K - self._means - self._means[at][:, None] + self._mean_square
+            K *= roots * roots[at][:, None] / self.gram.divisor
+            K, among = np.ascontiguousarray(K), np.arange(len(at))
+        state.limited += update_coefficients(K, among, at, *arrays, gain, state.steps)
         state.steps += len(at)
 
     def covariances(self, state: HebbianState) -> Matrix:
@@ -660,12 +628,8 @@ class LandmarkRows:
 
     def leading(self, values: Vector) -> bool:
         """Tell whether components with these variances are the leading ones of the span."""
-        best = float(self._eigenvalues[: len(values)].sum())
+        best = float(self.fit.pairs[0][: len(values)].sum())
         return float(values.sum()) >= (1.0 - BETTER) * best
-
-    @cached_property
-    def _eigenvalues(self) -> Vector:
-        return eigh(self.covariance)[0]
 
     def coordinates(self, h: Array, counts: Vector) -> Matrix:
         """Return coordinates of rows, scaled such that their squares sum to the covariance."""
@@ -693,16 +657,10 @@ class HebbianFold(KernelMoments):
     resumable = False
 
     def __init__(
-        self,
-        span: Span,
-        source: Any,
-        *,
-        center: bool,
-        known: Any = None,
-        state: HebbianState | None = None,
+        self, span: Span, source: Any, *, center: bool, known: Any = None, state: Any = None
     ) -> None:
         super().__init__(span, source, center=center, known=known)
-        self.state = state
+        self.state: HebbianState | None = state
         self.rows: dict[int, Matrix] = {}
 
     def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
@@ -722,11 +680,20 @@ class HebbianFold(KernelMoments):
         self.rows = {}
 
     def arrays(self) -> dict[str, Array]:
-        state = {} if self.state is None else self.state.arrays()
-        return {**super().arrays(), **{f"learner {name}": x for name, x in state.items()}}
+        if self.state is None:
+            return super().arrays()
+        state = self.state
+        steps = np.array([state.steps, state.limited, state.turn])
+        parts = (state.A, state.B, state.rho, state.travel, state.last, steps)
+        named = zip((*_ARRAYS, "steps"), parts, strict=True)
+        return super().arrays() | {f"learner {name}": part for name, part in named}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        prefix = "learner "
-        state = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-        super().restore({k: v for k, v in arrays.items() if not k.startswith(prefix)})
-        self.state = HebbianState.restore(state) if state else None
+        super().restore({k: v for k, v in arrays.items() if not k.startswith("learner ")})
+        self.state = None
+        if "learner steps" in arrays:
+            A, B, rho, travel, last = (
+                np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS
+            )
+            steps, limited, turn = (float(x) for x in arrays["learner steps"])
+            self.state = HebbianState(A, A, B, rho, travel, last, int(steps), int(limited), turn)
