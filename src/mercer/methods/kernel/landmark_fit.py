@@ -117,10 +117,11 @@ class LandmarkFit:
         energy = np.cumsum(variances + weight * f**2)[span.ranks - 1]
         outside = self.diag_total - self._certain(energy, turned, span.norm2) + products
         self.outside = max(0.0, float(np.min(outside, initial=self.diag_total)))
-        at = int(np.argmin(outside)) if len(outside) else 0
-        self.directions = int(span.ranks[at]) if len(outside) else 0
-        parts = (turned, span.norm2, span.norm_fro)
-        self._used = tuple(float(x[at]) if len(outside) else 0.0 for x in parts)
+        self.directions, self._used = 0, (0.0, 0.0, 0.0)
+        if len(outside):
+            at = int(np.argmin(outside))
+            self.directions = int(span.ranks[at])
+            self._used = float(turned[at]), float(span.norm2[at]), float(span.norm_fro[at])
 
     def _certain(self, energy: Vector, turned: Vector, norm2: Vector) -> Vector:
         """Bound the energy along directions from below, given the computed one.
@@ -254,8 +255,9 @@ class LandmarkFit:
         If they miss the gap, by as many rows as the bound at 99.9 % needs, if that is at most a
         quarter of all.
         """
-        values, components = self.best
-        k = len(values)
+        values, components = self.pairs
+        k = self.choose(values)
+        values, components = values[:k], components[:, :k]
         sample = self.sample(k, rows)
         evidence = self.evidence(values, components, sample)
         axes = Axes(self.projection(values, components), evidence)

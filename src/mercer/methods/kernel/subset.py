@@ -119,7 +119,9 @@ class OnBasis(Method):
         """Choose the points."""
         wanted, rule = problem.n_leading, self.rule
         # Rows of zero weight are not drawn, but may be among the points that a user passes.
-        n = problem.source.shape[0] if isinstance(rule, Given) else weighted_rows(problem)
+        n, weights = problem.source.shape[0], problem.source.weights
+        if weights is not None and not isinstance(rule, Given):
+            n = int((weights > 0).sum())
         m = self.points(n, wanted)
         require_points(wanted, m)
         rule.check(problem)
@@ -144,12 +146,6 @@ class LandmarkMethod(OnBasis):
     @abstractmethod
     def solve(self, fit: LandmarkFit) -> Axes:
         """Return the components, given the sums of that pass."""
-
-
-def weighted_rows(problem: KernelProblem) -> int:
-    """Return the number of rows of positive weight."""
-    n, weights = problem.source.shape[0], problem.source.weights
-    return n if weights is None else int((weights > 0).sum())
 
 
 def basis_size(m: Any, n: int | None) -> int:

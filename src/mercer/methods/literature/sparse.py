@@ -21,7 +21,7 @@ from mercer.messages import warn
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
 from mercer.methods.kernel.landmark_fit import fit_landmarks
 from mercer.methods.kernel.low_rank import weighted_components
-from mercer.methods.kernel.subset import OnBasis, basis_size, require_points, weighted_rows
+from mercer.methods.kernel.subset import OnBasis, basis_size, require_points
 from mercer.methods.literature.noise_model import (
     UPDATES,
     NoiseFit,
@@ -209,16 +209,33 @@ class Sparse(OnBasis):
         with serial_blas():
             model, distinct = noise_model(problem, basis)
             fit = None if model is None else self._most_likely(problem, model)
-        if fit is None:  # no row differs from the mean
-            return _sparse_axes(problem, basis, np.zeros(1, int), np.ones(1), None, ())
-        points, weights = distinct[fit.support], fit.weights[fit.support]
-        notes = self._notes(problem, basis, fit)
-        return _sparse_axes(problem, basis, points, weights, fit, notes)
+        points, weights, notes = np.zeros(1, int), np.ones(1), ()  # no row differs from the mean
+        if fit is not None:
+            points, weights = distinct[fit.support], fit.weights[fit.support]
+            notes = self._notes(problem, basis, fit)
+        if basis.at is not None:
+            landmarks = row_basis(problem, basis.at[points])
+        else:
+            landmarks = Basis(as_source(basis.points).take(points))
+        # The components of the weighted points, about the projection of the mean.
+        span_fit = fit_landmarks(problem, landmarks)
+        mean_coef = span_fit.mean_coef * problem.center
+        _, components = weighted_components(span_fit.span.matrix, weights, mean_coef, 1.0)
+        values = np.einsum("ij,ij->j", components, span_fit.covariance @ components)
+        k = span_fit.choose(values)
+        axes = span_fit.axes(values[:k], components[:, :k])
+        projection = SparseProjection(
+            **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
+            weights=weights,
+            noise=0.0 if fit is None else fit.noise,
+            likelihood=0.0 if fit is None else fit.likelihood,
+        )
+        return Axes(projection, axes.evidence.annotated(*notes))
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, rule = weighted_rows(problem), self.rule
-        wanted = problem.n_components
+        at, rule = weighted_row_indices(problem), self.rule
+        n, wanted = len(at), problem.n_components
         if isinstance(rule, Given):
             basis = rule.select(problem)
             require_points(problem.n_leading, len(basis))
@@ -227,7 +244,7 @@ class Sparse(OnBasis):
         require(self, "pool", m <= p, f"at least the {m} points to be left")
         require_points(problem.n_leading, m)
         if p == n:
-            return row_basis(problem, weighted_row_indices(problem))
+            return row_basis(problem, at)
         rule.check(problem)
         return rule.select(problem, p)
 
@@ -246,13 +263,10 @@ class Sparse(OnBasis):
 
     def _most_likely(self, problem: KernelProblem, model: NoiseModel) -> NoiseFit:
         """Find the weights, for the given noise or for that which leaves the wanted points."""
-        options: dict[str, Any] = {
-            "update": self.update,
-            "max_iter": int(self.max_iter),
-            "tol": float(self.tol),
-        }
+        options: dict[str, Any] = {"update": self.update, "tol": float(self.tol)}
+        options["max_iter"] = int(self.max_iter)
         if self.sigma2 is None:
-            n_points = self.points(weighted_rows(problem), problem.n_components)
+            n_points = self.points(len(weighted_row_indices(problem)), problem.n_components)
             return search_noise(model, n_points, **options)
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
@@ -281,8 +295,10 @@ class Sparse(OnBasis):
             f"Of {candidates} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
             f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
-        wanted = None if self.n_basis is None else basis_size(self.n_basis, weighted_rows(problem))
-        if wanted is not None and wanted != m:
+        wanted = m
+        if self.n_basis is not None:
+            wanted = basis_size(self.n_basis, len(weighted_row_indices(problem)))
+        if wanted != m:
             note = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
             notes.append(note)
             if abs(m - wanted) > max(1.0, _FAR * wanted):
@@ -332,31 +348,3 @@ def noise_model(
         return None, distinct
     scatter = np.asarray(moments.scatter)
     return NoiseModel.of_scatter(points[distinct], scatter, moments.weight), distinct
-
-
-def _sparse_axes(
-    problem: KernelProblem,
-    basis: Basis,
-    points: np.ndarray[Any, Any],
-    weights: Vector,
-    fit: NoiseFit | None,
-    notes: tuple[str, ...],
-) -> Axes:
-    """Return the components of weighted candidates, about the projection of the mean."""
-    if basis.at is not None:
-        landmarks = row_basis(problem, basis.at[points])
-    else:
-        landmarks = Basis(as_source(basis.points).take(points))
-    fitted = fit_landmarks(problem, landmarks)
-    mean_coef = fitted.mean_coef * problem.center
-    _, components = weighted_components(fitted.span.matrix, weights, mean_coef, 1.0)
-    values = np.einsum("ij,ij->j", components, fitted.covariance @ components)
-    k = fitted.choose(values)
-    axes = fitted.axes(values[:k], components[:, :k])
-    projection = SparseProjection(
-        **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
-        weights=weights,
-        noise=0.0 if fit is None else fit.noise,
-        likelihood=0.0 if fit is None else fit.likelihood,
-    )
-    return Axes(projection, axes.evidence.annotated(*notes))
