@@ -113,8 +113,12 @@ class SparseL1(Method):
         factor = pursuit.factor
         fit = fit_landmarks(problem, row_basis(problem, factor.pivots or draw_rows(problem, 1)))
         components = np.zeros((fit.span.size, 0))
-        if factor.size:
-            components = _orthonormal(fit.span.matrix, factor)
+        if factor.size:  # coefficients L⁻ᵀ with K = LLᵀ, an upper triangle
+            try:
+                L = scipy.linalg.cholesky(fit.span.matrix, lower=True)
+            except scipy.linalg.LinAlgError:  # dependent rows, to the precision of the kernel
+                L = np.tril(factor.G[factor.pivots, : factor.size])
+            components = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True, trans=1)
         values = np.einsum("ij,ij->j", components, fit.covariance @ components)
         axes = fit.axes(values, components)
         among = "all rows" if candidates >= n else f"{candidates} rows drawn for each"
@@ -132,9 +136,8 @@ class _Pursuit:
         self, problem: KernelProblem, n_components: int, candidates: int, normalize: str
     ) -> None:
         self.problem, self.candidates, self.normalize = problem, candidates, normalize
-        self.factor = PartialCholesky(
-            problem, n_components
-        )  # G: scores of all rows; its pivots: the rows
+        # Its G: scores of all rows; its pivots: the rows.
+        self.factor = PartialCholesky(problem, n_components)
         diag, weights = self.factor.columns.diag, problem.source.weights
         self.weights = np.ones(len(diag)) if weights is None else weights
         self.values: list[float] = []  # scatter of each component
@@ -156,13 +159,27 @@ class _Pursuit:
         return k is not None and k <= len(variances)
 
     def grow(self) -> bool:
-        """Choose the row whose function varies most; False if none varies."""
-        factor, pick = self.factor, None
+        """Choose the row whose function varies most; False if none varies.
+
+        Among candidates drawn in proportion to their weights; constant ones are excluded from now
+        on.
+        """
+        factor, pick, best = self.factor, None, 0.0
         while pick is None:
             rows = np.flatnonzero(factor.eligible > 0)
             if not len(rows):
                 return False
-            pick = self._best(self._draw(rows))
+            if self.candidates < len(rows):
+                p = self.weights[rows] / self.weights[rows].sum()
+                drawn = self.problem.rng.choice(rows, self.candidates, replace=False, p=p)
+                rows = np.sort(drawn)
+            for first in range(0, len(rows), MAX_COLUMNS):
+                some = rows[first : first + MAX_COLUMNS]
+                variation = self._variation(some)
+                factor.threshold[some[variation == 0]] = np.inf
+                i = int(np.argmax(variation))
+                if variation[i] > best:
+                    best, pick = float(variation[i]), int(some[i])
         column = factor.residual([pick]) / np.sqrt(factor.residual_diag[pick])
         column[pick] = np.sqrt(factor.residual_diag[pick])
         factor.append([pick], column)
@@ -170,25 +187,6 @@ class _Pursuit:
             self.total -= float(self.weights @ column[:, 0]) ** 2 / self.problem.source.count
         self.values.append(self._scatter(column)[0])
         return True
-
-    def _draw(self, rows: Rows) -> Rows:
-        """Draw the candidates, with probabilities in proportion to their weights."""
-        if self.candidates >= len(rows):
-            return rows
-        p = self.weights[rows] / self.weights[rows].sum()
-        return np.sort(self.problem.rng.choice(rows, self.candidates, replace=False, p=p))
-
-    def _best(self, rows: Rows) -> int | None:
-        """Return the row whose function varies most; constant ones are excluded from now on."""
-        best, pick = 0.0, None
-        for first in range(0, len(rows), MAX_COLUMNS):
-            some = rows[first : first + MAX_COLUMNS]
-            variation = self._variation(some)
-            self.factor.threshold[some[variation == 0]] = np.inf
-            i = int(np.argmax(variation))
-            if variation[i] > best:
-                best, pick = float(variation[i]), int(some[i])
-        return pick
 
     def _variation(self, at: Rows) -> Vector:
         """Return the scatter of the normalized functions of rows; 0 for those that are rounding."""
@@ -218,12 +216,3 @@ class _Pursuit:
         """Return the weighted sum of squares of each column about its mean, in place."""
         columns = center_features(self.problem, columns)
         return np.asarray(np.einsum("ij,ij->j", columns, columns))
-
-
-def _orthonormal(K: Matrix, factor: PartialCholesky) -> Matrix:
-    """Return the coefficients of the components: L⁻ᵀ with K = LLᵀ, an upper triangle."""
-    try:
-        L = scipy.linalg.cholesky(K, lower=True)
-    except scipy.linalg.LinAlgError:  # dependent rows, to the precision of the kernel
-        L = np.tril(factor.G[factor.pivots, : factor.size])
-    return np.asarray(scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True, trans=1))
