@@ -340,8 +340,8 @@ def _judge(problem: KernelProblem, projection: FourierProjection, converged: boo
     Random directions see what the scores have missed. The optimum is bounded by a step of block
     Krylov, or several if a gap requires it.
     """
-    (n, d), values = problem.source.shape, projection.eigenvalues
-    k, rng = len(values), problem.rng
+    (n, d), values, rng = problem.source.shape, projection.eigenvalues, problem.rng
+    k = len(values)
     if k == 0 or _walks(n, d, k) is None:
         return _estimate(projection, converged)
     # The rows are moved already.

@@ -273,12 +273,8 @@ class Hebbian(OnBasis, Streaming):
             return data.begin(problem.rng, 0), True, 0
         state = None
         while True:
-            state, order, converged, done = (
-                data.begin(problem.rng, r, state),
-                data.visited,
-                False,
-                0,
-            )
+            state, order = data.begin(problem.rng, r, state), data.visited
+            converged, done = False, 0
             with progress.task("Hebbian passes", limit) as tick:
                 while done < limit and not converged:
                     done += 1
@@ -329,8 +325,7 @@ class Hebbian(OnBasis, Streaming):
     def _require_finite(self, state: HebbianState) -> None:
         if not (np.all(np.isfinite(state.V)) and np.all(np.isfinite(state.B))):
             raise ValueError(
-                f"{self!r} diverged after {state.steps} updates. Use a smaller eta, or leave it "
-                f"out."
+                f"{self!r} diverged after {state.steps} updates. Use a smaller eta, or omit it."
             )
 
     def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:

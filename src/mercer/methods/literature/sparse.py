@@ -209,7 +209,8 @@ class Sparse(OnBasis):
         with serial_blas():
             model, distinct = noise_model(problem, basis)
             fit = None if model is None else self._most_likely(problem, model)
-        points, weights, notes = np.zeros(1, int), np.ones(1), ()  # no row differs from the mean
+        notes: tuple[str, ...] = ()
+        points, weights = np.zeros(1, int), np.ones(1)  # if no row differs from the mean
         if fit is not None:
             points, weights = distinct[fit.support], fit.weights[fit.support]
             notes = self._notes(problem, basis, fit)
