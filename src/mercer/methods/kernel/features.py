@@ -229,10 +229,7 @@ class RandomFeatures(Streaming):
             )
 
     def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
-        """Return the linear method, the size of its problem, and whether to store the features.
-
-        They are stored if they fit and are read often.
-        """
+        """Return the linear method, the size of its problem, and whether to store the features."""
         width = 2 * self.frequencies(n, k)
         size = Size(n, width, None if k is None else min(k, n, width), itemsize)
         budget, nbytes = get_config().budget, float(n) * width * itemsize
@@ -248,7 +245,7 @@ class RandomFeatures(Streaming):
                 f"{format_bytes(int(nbytes))}. Use linear=Covariance() or Iterative(), or raise "
                 f"the budget with {format_parameter('memory')}."
             )
-        return linear, size, fits and linear.cost(size).passes > 1
+        return linear, size, fits and linear.cost(size).passes > 1  # they are read often
 
 
 def _gone(block: Any) -> Any:
@@ -308,10 +305,7 @@ def _fourier_projection(problem: KernelProblem, map: FourierMap, axes: Axes) -> 
 
 
 def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
-    """Return operations and bytes of two walks over all pairs of rows, which judge k components.
-
-    None if they cost too much.
-    """
+    """Return operations and bytes of two walks over all pairs of rows; None if too many."""
     operations = 2.0 * n * n * (d + _VALUE + 2 * (k + EXTRA))
     memory = 16.0 * n * (d + 6 * (k + EXTRA))
     affordable = memory <= get_config().budget / 2 and operations <= AFFORDABLE

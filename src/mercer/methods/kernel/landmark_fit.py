@@ -63,11 +63,7 @@ class LandmarkFit:
         measured: tuple[float, float] | None = None,
     ) -> None:
         kernel, wanted, T = problem.kernel, problem.n_leading, span.whitener
-        if not is_finite(moments.scatter) or not np.isfinite(moments.diag_sum):
-            raise ValueError(
-                f"{kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
-                f"kernel's parameters."
-            )
+        require_finite_kernel(problem, moments.scatter, np.asarray(moments.diag_sum))
         check_magnitude(repr(kernel or "the kernel matrix"), moments.diag_max)
         self.problem, self.span, self.moments = problem, span, moments
         self.divisor, self.confidence = problem.divisor, confidence(span.dtype)
@@ -250,10 +246,9 @@ class LandmarkFit:
         return values[:k], components[:, :k]
 
     def best_axes(self, rows: int, gap: float | None) -> tuple[Axes, ResidualSample | None]:
-        """Return the best components in the span, judged by a sample of so many rows.
+        """Return the best components in the span, judged by a sample of rows.
 
-        If they miss the gap, by as many rows as the bound at 99.9 % needs, if that is at most a
-        quarter of all.
+        If they miss the gap, by as many rows as the bound at 99.9 % needs, up to a quarter of all.
         """
         values, components = self.pairs
         k = self.choose(values)
@@ -315,6 +310,15 @@ class LandmarkFit:
         """Return components in the span, judged with a sample of so many rows."""
         evidence = self.evidence(values, components, self.sample(len(values), rows))
         return Axes(self.projection(values, components, mean_coef), evidence)
+
+
+def require_finite_kernel(problem: KernelProblem, *sums: Array) -> None:
+    """Refuse a kernel that is NaN or infinite between finite rows, given sums of its values."""
+    if not all(is_finite(part) for part in sums):
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+            f"kernel's parameters."
+        )
 
 
 def add_rows(total: Any, at: Any, part: Any) -> Any:

@@ -130,10 +130,7 @@ def _precise(fit: LandmarkFit, problem: KernelProblem, stored: Any) -> tuple[Ker
 
 
 def _float32_suffices(fit: LandmarkFit) -> bool:
-    """Tell whether the rounding of float32 products would leave most of the required gap.
-
-    Judged by the roundings of kernel values between landmarks.
-    """
+    """Tell whether rounding of float32 products, as between landmarks, leaves most of the gap."""
     problem, span = fit.problem, fit.span
     assert problem.kernel is not None
     y, n = Points(cast_rows(span.basis.points, np.float64)), problem.source.shape[0]

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Vector, is_finite, like
+from mercer.arrays import Vector, like
 from mercer.certificate import Axes
 from mercer.checks import check_nonnegative, check_positive, check_whole, require
 from mercer.config import get_config
@@ -19,7 +19,7 @@ from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import fit_landmarks
+from mercer.methods.kernel.landmark_fit import fit_landmarks, require_finite_kernel
 from mercer.methods.kernel.low_rank import weighted_components
 from mercer.methods.kernel.subset import OnBasis, basis_size, require_points
 from mercer.methods.literature.noise_model import (
@@ -334,11 +334,7 @@ def noise_model(
         .map(lambda block: block.rows @ whitener, rank, np.float64)
         .fold(Moments(rank, source.reference, np.float64, center=problem.center))
     )
-    if not is_finite(moments.scatter):
-        raise ValueError(
-            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
-            f"kernel's parameters."
-        )
+    require_finite_kernel(problem, moments.scatter)
     points = span.matrix @ span.whitener - moments.mean * problem.center
     scale = np.abs(np.diag(span.matrix))
     squares = np.einsum("ij,ij->i", points, points)

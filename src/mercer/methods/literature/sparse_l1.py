@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Matrix, Vector, is_finite
+from mercer.arrays import Matrix, Vector
 from mercer.certificate import Axes
 from mercer.checks import check_whole, require
 from mercer.config import get_config
@@ -15,7 +15,7 @@ from mercer.landmarks.base import Rows, draw_rows, row_basis
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
 from mercer.landmarks.objective import center_features
 from mercer.methods.base import Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import AFFORDABLE, fit_landmarks
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, fit_landmarks, require_finite_kernel
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 
@@ -192,11 +192,7 @@ class _Pursuit:
         """Return the scatter of the normalized functions of rows; 0 for those that are rounding."""
         factor = self.factor
         scatter = self._scatter(factor.residual(at))
-        if not is_finite(scatter):
-            raise ValueError(
-                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
-                f"change the kernel's parameters."
-            )
+        require_finite_kernel(self.problem, scatter)
         # The function of row j is Φ_j − Σ_p c_p Φ_p over the pivots p: c = L⁻ᵀG_j.
         L = factor.G[factor.pivots, : factor.size]
         c = np.abs(
