@@ -13,6 +13,7 @@ from mercer.methods import (
     FrequentDirections,
     Iterative,
     RandomFeatures,
+    Size,
     Sketch,
 )
 from mercer.methods.kernel import features as module
@@ -384,3 +385,12 @@ def test_a_kernel_matrix_is_walked_only_where_it_fits():
     with config_context(memory="200KiB"):
         assert fit(2, RandomFeatures(10)).certificate_.captured.kind == "estimate"
     assert fit(2, RandomFeatures(10)).certificate_.captured.kind == "bound"
+
+
+def test_features_of_few_rows_that_do_not_fit_need_no_columns():
+    """`Dot` is chosen only if its features fit; asked for by name, it says what it needs."""
+    size = Size(400, 6, 2, kernel=True)
+    with config_context(memory=9_000_000):
+        assert RandomFeatures().cost(size).memory > 0
+        with pytest.raises(MemoryError, match="reads features by columns"):
+            RandomFeatures(linear=Dot()).cost(size)
