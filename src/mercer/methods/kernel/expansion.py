@@ -129,7 +129,7 @@ def _judge_by_products(
         explained=Figure(explained, kind),
         eigenvalues=values,
         residuals=score_residuals(Q, product, R, values) + gram.rounding,
-        note="Components are sums over all rows; what they explain took products with the matrix.",
+        note="Components are sums over all rows, judged by products with the kernel matrix.",
     )
     total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(values.sum()))
@@ -147,7 +147,7 @@ def _judge_in_span(
     near = span.inverse @ cross @ components - np.outer(mean_coef, sums)
     evidence = fit.evidence(projection.eigenvalues, near, fit.sample(near.shape[1], SAMPLE_ROWS))
     evidence = replace(evidence, explained=Figure(evidence.explained, "estimate")).annotated(
-        "Components are sums over all rows; what they explain is judged within the span."
+        "Components are sums over all rows, judged within the span of the points."
     )
     return replace(projection, overlaps=near.T @ span.matrix @ near), evidence
 

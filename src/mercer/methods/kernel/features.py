@@ -50,11 +50,11 @@ _STEPS = 6
 _OTHERS = 'method="exact", "subset" and "nystrom" take any kernel.'
 _BY_PRODUCTS = (
     "Components of random features, judged by products with the kernel matrix: what the span of "
-    "their scores over the rows holds in the kernel's space. Variances are those of the features."
+    "their scores over the rows explains in feature space. Variances are those of the features."
 )
 _BY_FEATURES = (
-    "Components of random features. What they hold is a share of the features' variance, which is "
-    "nearer to the kernel's the more there are; no product with the kernel matrix was made."
+    "Components of random features. They explain a share of the features' variance, which "
+    "approaches the kernel's as q grows; no product with the kernel matrix was computed."
 )
 
 

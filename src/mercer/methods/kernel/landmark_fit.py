@@ -191,11 +191,12 @@ class LandmarkFit:
             f"{100.0 * low / high if high > 0 else 100.0:.4g} % of that."
         ]
         if span.rank < span.size:
-            others = "repeat what the others hold, to the precision of the kernel"
+            dependent = "depend linearly on the others, to the precision of the kernel"
             if not self.bounded:
-                others += ", or are not longer than those of negative length"
+                dependent += ", or belong to eigenvalues no larger than the negative ones"
             directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
-            notes.append(f"The points span {directions}: {span.size - span.rank} of them {others}.")
+            fewer = span.size - span.rank
+            notes.append(f"The points span {directions}: {fewer} of them {dependent}.")
         if not self.bounded:
             notes.append("The kernel may have negative eigenvalues: figures are estimates.")
         kind, sure = "bound" if self.bounded else "estimate", self.confidence
@@ -234,7 +235,7 @@ class LandmarkFit:
             explained = 100.0 * float(values.sum()) / total if total > 0 else 100.0
             raise ValueError(
                 f"{problem.rule!r} cannot be met: all components in the span of {self.span.size} "
-                f"points hold {explained:.4g} % of the variance. Take a larger n_basis."
+                f"points explain {explained:.4g} % of the variance. Use a larger n_basis."
             )
         return chosen
 
