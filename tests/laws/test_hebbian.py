@@ -438,7 +438,7 @@ def test_few_rows_and_rules():
     ("how", "message"),
     [
         ({"gain": "sgd"}, "gain='sgd' must be one of 'kha', 'et', 'smd'"),
-        ({"eta": 0.0}, "eta=0.0 must be a number above 0"),
+        ({"eta": 0.0}, "eta=0.0 must be a positive number"),
         ({"tau": -1}, "tau=-1 must be"),
         ({"mu": np.inf}, "mu=inf must be"),
         ({"xi": 1.5}, "xi=1.5 must be a number from 0 to 1"),

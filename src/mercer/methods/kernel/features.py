@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from dataclasses import replace
 from typing import Any, Self
@@ -14,7 +13,7 @@ from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, 
 from mercer.arrays.rounding import FEW
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.certificate.spectral import spectral_evidence
-from mercer.checks import is_real, require
+from mercer.checks import check_whole, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Sum
@@ -139,9 +138,8 @@ class RandomFeatures(Streaming):
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        q = self.q
-        valid = q is None or (is_real(q) and math.isfinite(q) and q == int(q) >= 1)
-        require(self, "q", valid, "a whole number, 1 or more, or None")
+        if self.q is not None:
+            check_whole(self, "q")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
         valid = self.linear is None or (isinstance(self.linear, Method) and self.linear.for_rows)
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"

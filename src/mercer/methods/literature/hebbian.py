@@ -13,7 +13,7 @@ import numpy as np
 from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
-from mercer.checks import check_whole, is_real, require
+from mercer.checks import check_nonnegative, check_positive, check_whole, is_real, require
 from mercer.config import get_config
 from mercer.data import Block
 from mercer.kernels.points import Points
@@ -238,12 +238,8 @@ class Hebbian(OnBasis, Streaming):
     def _check(self) -> None:
         """Refuse invalid parameters."""
         require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
-        for name in ("eta", "tau", "mu", "tol"):
-            value, optional = getattr(self, name), name in ("eta", "tau")
-            valid = is_real(value) and math.isfinite(value) and value >= 0
-            valid = valid and not (optional and value == 0)
-            least = "above 0" if optional else "0 or more"
-            require(self, name, (optional and value is None) or valid, f"a number {least}")
+        check_positive(self, *(name for name in ("eta", "tau") if getattr(self, name) is not None))
+        check_nonnegative(self, "mu", "tol")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
             check_whole(self, "max_passes")
