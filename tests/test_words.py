@@ -18,7 +18,7 @@ ALLOWED = {
     "certificate/__init__.py": "Axes",
     "kernels/custom.py": "it must have two axes",
     "plotting/base.py": "Axes",
-    "methods/literature/hebbian_learning.py": "axes",
+    "methods/literature/hebbian.py": "axes",
     "report/payload.py": "axes",
 }
 

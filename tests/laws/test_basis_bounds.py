@@ -27,8 +27,8 @@ from mercer.methods import (
 from mercer.methods.kernel import adaptive
 from mercer.methods.kernel import expansion as rows
 from mercer.methods.kernel.landmark_fit import fit_landmarks
-from mercer.methods.kernel.landmark_method import prepare
 from mercer.methods.kernel.residual_sample import CONFIDENCE, draw_residual_sample, mean_bound
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem
 from mercer.rules import Count
 from tests.laws import plain
@@ -153,7 +153,7 @@ def test_empirical_bernstein_is_not_violated_more_than_chance_allows():
 def pieces(X, kernel, at, weights=None, center=True):
     """A span, with E = K − N₀ over c from the definition."""
     source = as_source(X).weighted(weights)
-    problem = prepare(KernelProblem(source, Count(3), center=center, kernel=kernel))
+    problem = move_rows(KernelProblem(source, Count(3), center=center, kernel=kernel))
     found = fit_landmarks(problem, Subset(select=at).basis(problem))
     h, w = kernel(X, X[at]), plain.counts(X, weights)
     E = kernel(X) - h @ np.linalg.pinv(kernel(X[at]), rcond=1e-11, hermitian=True) @ h.T
@@ -205,9 +205,7 @@ def test_the_bound_at_99_9_percent_in_a_thousand_trials():
         best = plain.variances(kernel, X)[:3].sum()
         xi, Z = found.pairs
         for seed in range(100):
-            object.__setattr__(
-                found, "problem", replace(found.problem, rng=np.random.default_rng(seed))
-            )
+            found.problem = replace(found.problem, rng=np.random.default_rng(seed))
             optimum = found.evidence(xi[:3], Z[:, :3], found.sample(3, 200)).optimum
             used += optimum.confidence == CONFIDENCE
             missed += float(optimum) < best

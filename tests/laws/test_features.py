@@ -13,9 +13,10 @@ from mercer.methods import (
     FrequentDirections,
     Iterative,
     RandomFeatures,
+    Size,
     Sketch,
 )
-from mercer.methods.kernel import feature_evidence
+from mercer.methods.kernel import features as module
 from mercer.projection.fourier import FourierMap
 from tests.laws import plain
 from tests.laws.truth import same
@@ -334,10 +335,10 @@ def test_captured_is_what_the_span_of_the_scores_holds(kernel, weights, center):
         assert told.explained <= told.likely <= told.optimum
 
 
-@pytest.mark.parametrize("afford", [0.0, feature_evidence.AFFORDABLE], ids=["supposed", "judged"])
+@pytest.mark.parametrize("afford", [0.0, module.AFFORDABLE], ids=["supposed", "judged"])
 @pytest.mark.parametrize("q", [3, 30])
 def test_ratios_are_shares_of_the_features_variance(q, afford, monkeypatch):
-    monkeypatch.setattr(feature_evidence, "AFFORDABLE", afford)
+    monkeypatch.setattr(module, "AFFORDABLE", afford)
     assert fit(None, RandomFeatures(q)).explained_variance_ratio_.sum() == pytest.approx(1.0)
     model = fit(2, RandomFeatures(q))
     _, values, *_ = linear(features(model, X))
@@ -370,7 +371,7 @@ def test_a_gap_that_is_asked_for_takes_as_many_products_as_it_needs():
 
 
 def test_what_is_not_affordable_is_an_estimate_that_says_so(monkeypatch):
-    monkeypatch.setattr(feature_evidence, "AFFORDABLE", 0.0)
+    monkeypatch.setattr(module, "AFFORDABLE", 0.0)
     model = fit(3)
     told = model.certificate_
     assert told.captured.kind == told.gap.kind == "estimate"
@@ -384,3 +385,12 @@ def test_a_kernel_matrix_is_walked_only_where_it_fits():
     with config_context(memory="200KiB"):
         assert fit(2, RandomFeatures(10)).certificate_.captured.kind == "estimate"
     assert fit(2, RandomFeatures(10)).certificate_.captured.kind == "bound"
+
+
+def test_features_of_few_rows_that_do_not_fit_need_no_columns():
+    """`Dot` is chosen only if its features fit; asked for by name, it says what it needs."""
+    size = Size(400, 6, 2, kernel=True)
+    with config_context(memory=9_000_000):
+        assert RandomFeatures().cost(size).memory > 0
+        with pytest.raises(MemoryError, match="reads features by columns"):
+            RandomFeatures(linear=Dot()).cost(size)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
-from mercer.methods.literature.hebbian_learning import HebbianState, principal_components
+from mercer.methods.literature.hebbian import HebbianState, principal_components
 from mercer.methods.literature.hebbian_updates import update_coefficients, update_components
 from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
@@ -438,7 +438,7 @@ def test_few_rows_and_rules():
     ("how", "message"),
     [
         ({"gain": "sgd"}, "gain='sgd' must be one of 'kha', 'et', 'smd'"),
-        ({"eta": 0.0}, "eta=0.0 must be a number above 0"),
+        ({"eta": 0.0}, "eta=0.0 must be a positive number"),
         ({"tau": -1}, "tau=-1 must be"),
         ({"mu": np.inf}, "mu=inf must be"),
         ({"xi": 1.5}, "xi=1.5 must be a number from 0 to 1"),

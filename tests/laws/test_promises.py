@@ -118,7 +118,7 @@ def noisy():
     ids=["sketch", "features", "matrix"],
 )
 def test_a_gap_that_only_an_estimate_meets_warns(model, monkeypatch):
-    monkeypatch.setattr("mercer.methods.kernel.feature_evidence.AFFORDABLE", 0.0)
+    monkeypatch.setattr("mercer.methods.kernel.features.AFFORDABLE", 0.0)
     X = noisy()
     X = X @ X.T if getattr(model, "kernel", None) == "precomputed" else X
     with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was asked for, .* is an estimate"):

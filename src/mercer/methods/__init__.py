@@ -2,12 +2,10 @@
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
 from mercer.methods.kernel.adaptive import Adaptive
-from mercer.methods.kernel.cholesky import Cholesky, Greedy
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.features import RandomFeatures
-from mercer.methods.kernel.landmark_method import OnBasis
-from mercer.methods.kernel.nystrom import Nystrom, Reduced
-from mercer.methods.kernel.subset import Improved, Subset
+from mercer.methods.kernel.low_rank import Cholesky, Greedy, Nystrom, Reduced
+from mercer.methods.kernel.subset import Improved, OnBasis, Subset
 from mercer.methods.linear.covariance import Covariance
 from mercer.methods.linear.dot import Dot
 from mercer.methods.linear.frequent_directions import FrequentDirections

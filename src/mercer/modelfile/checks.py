@@ -20,7 +20,7 @@ from mercer.config import get_config, machine_memory
 from mercer.kernels import Kernel
 from mercer.kernels.strings import StringKernel
 from mercer.linalg.span import Span
-from mercer.methods.literature.hebbian_learning import HebbianFold
+from mercer.methods.literature.hebbian import HebbianFold
 from mercer.projection import Projection
 
 _MOST_JOBS, _NAME_BYTES = 1024, 64

@@ -31,7 +31,7 @@ from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.methods import Cost, Size
-from mercer.methods.literature.hebbian_learning import HebbianFold
+from mercer.methods.literature.hebbian import HebbianFold
 from mercer.modelfile import checks
 from mercer.params import Params
 from mercer.planning import Candidate, Plan

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, empty
+from mercer.arrays import Array, eigh, empty
 from mercer.certificate import Axes, Evidence
 from mercer.config import get_config
 from mercer.kernels.evaluate import GramFold
@@ -18,10 +18,9 @@ from mercer.linalg.span import Basis, kernel_dtype
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
-from mercer.methods.kernel.landmark_method import basis_size, prepare, require_points
-from mercer.methods.kernel.products import EXTRA, judge_by_products, sharpen
-from mercer.methods.kernel.subset import Subset
-from mercer.methods.preparation import require_finite_vectors
+from mercer.methods.kernel.products import EXTRA, judge_by_products
+from mercer.methods.kernel.subset import Subset, basis_size, require_points
+from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 
 # The first basis: at least this many points, and this many per component.
@@ -82,26 +81,24 @@ class Adaptive(Method):
         )
 
     def fit(self, problem: Problem) -> Axes:
-        problem = prepare(problem)
+        assert isinstance(problem, KernelProblem)
+        problem = move_rows(problem)
         require_finite_vectors(problem)
         gap, order, kernel_values = problem.gap or 0.0, _order(problem), None
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:
             fit, kernel_values = _grow(problem, row_basis(problem, order[:m]), kernel_values)
-            values, components = fit.best
-            k = len(values)
-            sample = fit.sample(k, SAMPLE_ROWS)
-            evidence = fit.evidence(values, components, sample)
-            if evidence.gap > gap:
-                sample, evidence = sharpen(fit, k, gap, sample, evidence)
-            m = self._next(fit, k, gap, evidence, len(order))
-        axes = Axes(fit.projection(values, components), evidence)
-        if evidence.gap <= gap:
+            axes, sample = fit.best_axes(SAMPLE_ROWS, gap)
+            m = self._next(fit, gap, axes.evidence, len(order))
+        if axes.evidence.gap <= gap:
             return axes
-        if self.store is None or not fit.bounded:
-            note = _size_note(_predicted_size(fit, k, gap), len(order))
-            return replace(axes, evidence=evidence.annotated(note))
-        return judge_by_products(fit, axes, self.store, sample)
+        if self.store is not None and fit.bounded:
+            return judge_by_products(fit, axes, self.store, sample)
+        size, n = _predicted_size(fit, len(axes.evidence.eigenvalues), gap), len(order)
+        points = f"a basis of about {size:.2g} points"
+        points = points if size < n / 2 else "most of the rows as a basis"
+        note = f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."
+        return replace(axes, evidence=axes.evidence.annotated(note))
 
     def _first(self, n: int, k: int | None) -> int:
         if self.n_basis is None:
@@ -110,14 +107,14 @@ class Adaptive(Method):
         require_points(k if k is not None and k < n else None, m)
         return m
 
-    def _next(self, fit: LandmarkFit, k: int, gap: float, evidence: Evidence, n: int) -> int | None:
+    def _next(self, fit: LandmarkFit, gap: float, evidence: Evidence, n: int) -> int | None:
         """Return the size of the next basis, of n points; None if it need not or cannot grow.
 
         As large as the bound is predicted to need, if that costs less than products with the kernel
         matrix do. Otherwise as large as a tenth of their cost allows, for components that are good
         enough for one product to show it.
         """
-        m, shape = fit.span.size, fit.problem.source.shape
+        m, k, shape = fit.span.size, len(evidence.eigenvalues), fit.problem.source.shape
         size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, kernel=True)
         if evidence.gap <= gap or m >= n:
             return None
@@ -176,18 +173,20 @@ def _grow(problem: KernelProblem, basis: Basis, values: Array) -> tuple[Landmark
 def _predicted_size(fit: LandmarkFit, k: int, gap: float) -> float:
     """Predict the size of the basis that the bound needs, from the residual of half of this one.
 
-    More points than this one has.
+    More points than this one has. The residual of its first half does without the cost of rounding.
     """
-    m, half = fit.span.size, fit.outside_first(fit.span.size // 2)
+    m, moments = fit.span.size, fit.moments
+    half, share = m // 2, moments.weight / fit.divisor
+    values, U = eigh(fit.span.matrix[:half, :half])
+    large = values > 1e-10 * np.max(values, initial=0.0)
+    T = U[:, large] / np.sqrt(values[large])
+    mean_sq = share * float(((T.T @ moments.mean[:half]) ** 2).sum())
+    variance = float(np.einsum("ij,ij->", T, fit.covariance[:half, :half] @ T))
+    outside = fit.diag_total - variance - mean_sq
     allowed = gap / (1.0 - gap) * float(fit.pairs[0][:k].sum())
     if fit.outside <= 0.0 or allowed <= 0.0 or not fit.span.rank:
         return math.inf
-    slope = math.log2(max(half / fit.outside, 1.0 + 1e-9))
+    slope = math.log2(max(outside / fit.outside, 1.0 + 1e-9))
     with np.errstate(over="ignore"):
         points = float(m * np.power(fit.outside / allowed, 1.0 / slope))
     return max(m + 1.0, points)
-
-
-def _size_note(m: float, n: int) -> str:
-    points = f"a basis of about {m:.2g} points" if m < n / 2 else "most of the rows as a basis"
-    return f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, like, orthonormalize
+from mercer.arrays import like, orthonormalize
 from mercer.certificate import Axes, Evidence
 from mercer.certificate.spectral import spectral_evidence
 from mercer.config import get_config
@@ -120,8 +120,12 @@ class Exact(Method):
         assert isinstance(problem, KernelProblem)
         problem = rows_in_memory(problem)
         source, center = problem.source, problem.center
-        solver, stored = find_solver(self.solver), self.stored
-        start = _start_vectors(problem, stored) if solver is krylov else None
+        solver, stored, start, n = find_solver(self.solver), self.stored, None, problem.shape[0]
+        if solver is krylov and stored is None and problem.kernel is not None:
+            # Their product is free in the walk over all pairs for the means: later it would take
+            # another walk.
+            drawn = like(problem.rng.standard_normal((n, min(n, WIDE))), source.reference)
+            start = orthonormalize(drawn)[0]
         gram = Gram(problem.kernel, source, center=center, store=stored, along=start, scaled=True)
         require_finite_gram(problem, gram)
         if solver is power and not gram.psd:
@@ -130,32 +134,20 @@ class Exact(Method):
                 f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
             )
         warm = None if start is None else WarmStart(start, gram.first)
-        spectrum, k = solve(problem, gram, solver, warm, self._most(gram))
+        # Beyond so many components a decomposition is faster, if it is possible.
+        formed = self.solver == "krylov" and self.store == "float64"
+        formed = formed and gram.blocks.stored is not None and 40.0 * n * n <= get_config().budget
+        spectrum, k = solve(problem, gram, solver, warm, n // 32 if formed else None)
         k = count_positive(gram, spectrum, k)
         evidence = spectral_evidence(gram, spectrum, k, problem.rng)
-        if not gram.psd:
-            evidence = replace(evidence, negative=_negative(gram, spectrum))
+        if not gram.psd:  # the negative eigenvalues that have converged
+            ritz = spectrum.values if spectrum.ritz is None else spectrum.ritz
+            certain = ritz < -max(_ZERO * float(np.max(ritz, initial=0.0)), gram.noise_floor)
+            if spectrum.coupling is not None:
+                residuals = np.sqrt(np.maximum(np.diag(spectrum.coupling), 0.0))
+                certain &= residuals <= 1e-3 * np.abs(ritz)
+            evidence = replace(evidence, negative=np.sort(ritz[certain]))
         return exact_axes(problem, gram, spectrum, k, evidence)
-
-    def _most(self, gram: Gram) -> int | None:
-        """Return how many components iteration may find; None if there is no alternative."""
-        n = gram.size
-        stored = gram.blocks.stored is not None and self.store == "float64"
-        formed = self.solver == "krylov" and stored
-        return n // 32 if formed and 40.0 * n * n <= get_config().budget else None
-
-
-def _start_vectors(problem: KernelProblem, stored: Any) -> Array:
-    """Return start vectors whose product is free, if the matrix is not stored.
-
-    It is computed in the walk over all pairs for the means; later it would take another walk.
-    """
-    source = problem.source
-    if stored is not None or problem.kernel is None:
-        return None
-    n = source.shape[0]
-    drawn = like(problem.rng.standard_normal((n, min(n, WIDE))), source.reference)
-    return orthonormalize(drawn)[0]
 
 
 def exact_axes(
@@ -202,16 +194,6 @@ def count_positive(operator: Operator, spectrum: Spectrum, k: int) -> int:
     values = spectrum.values[:k]
     least = max(_ZERO * float(np.max(values, initial=0.0)), operator.noise_floor)
     return int((values > least).sum())
-
-
-def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
-    """Return the negative eigenvalues that have converged, the most negative first."""
-    values = spectrum.values if spectrum.ritz is None else spectrum.ritz
-    least = max(_ZERO * float(np.max(values, initial=0.0)), gram.noise_floor)
-    certain = values < -least
-    if spectrum.coupling is not None:
-        certain &= np.sqrt(np.maximum(np.diag(spectrum.coupling), 0.0)) <= 1e-3 * np.abs(values)
-    return np.sort(values[certain])
 
 
 def _named(kernel: Kernel | None) -> str:

@@ -1,4 +1,4 @@
-"""Kernel methods whose components are linear combinations of all rows."""
+"""Components that are combinations of all rows, and the evidence of products about them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ from mercer.certificate.spectral import spectral_evidence
 from mercer.linalg import Gram, Operator
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms, random_basis
-from mercer.linalg.upper_blocks import upper_block_rows
-from mercer.methods.base import Cost, Size
-from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit
-from mercer.methods.kernel.landmark_method import LandmarkMethod
-from mercer.problem import Problem
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit, add_rows
 from mercer.projection import KernelProjection
 from mercer.projection.expansion import span_variance
 
@@ -36,33 +32,6 @@ from mercer.projection.expansion import span_variance
 _PROBES = 4
 # Components that explain less than others by more than this share have not been learned.
 BETTER = 1e-4
-
-
-class OnRows(LandmarkMethod):
-    """A method on landmarks whose components may be combinations of all rows."""
-
-    on: str
-
-    @property
-    def keeps_rows(self) -> bool:
-        return self.on == "rows"
-
-    def cost(self, size: Size) -> Cost:
-        cost = super().cost(size)
-        if not self.keeps_rows:
-            return cost
-        pairs = float(size.n) * size.n * size.d
-        memory = 8.0 * size.n * (size.d + 4 * size.components)
-        certificate = 3 * pairs if pairs <= AFFORDABLE else 0.0
-        if certificate:
-            memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-        memory += cost.memory
-        return Cost(cost.passes + 2, cost.products + certificate, cost.factor, memory)
-
-    def fit(self, problem: Problem) -> Axes:
-        if self.on not in ("rows", "basis"):
-            raise ValueError(f"{self!r}: on={self.on!r} is not one of 'rows', 'basis'.")
-        return super().fit(problem)
 
 
 def expand_over_rows(
@@ -74,10 +43,9 @@ def expand_over_rows(
     """
     problem, k = fit.problem, len(values)
     source, center = problem.source, fit.span.matrix @ mean_coef
-    A, s = like(components, source.reference), like(mean_coef, source.reference)
+    A, s, offset = (like(part, source.reference) for part in (components, mean_coef, center))
     features = fit.span.features(source, np.float64)
     means = features.map(lambda block: (block.rows @ s)[:, None], 1).collect()
-    offset = like(center, source.reference)
     rows = features.map(lambda block: (block.rows - offset) @ A, k).collect()
     signs = column_signs(to_numpy(rows))
     if source.weights is not None:  # as if each row stood there as often as it counts
@@ -99,34 +67,24 @@ def expand_over_rows(
     sums = to_numpy(rows).sum(axis=0) if problem.center else np.zeros(k)
     width = source.shape[1] if len(source.shape) > 1 else 1
     if float(source.shape[0]) ** 2 * width <= AFFORDABLE:
-        axes = _judge_by_products(fit, sums, projection)
+        projection, evidence = _judge_by_products(fit, sums, projection)
     else:
-        axes = _judge_within_span(fit, components * signs, mean_coef, projection)
-    assert isinstance(axes.projection, KernelProjection)
-    return replace(axes, projection=_add_center(fit, axes.projection, mean_coef, sums))
-
-
-def _add_center(
-    fit: LandmarkFit, projection: KernelProjection, mean_coef: Vector, sums: Vector
-) -> KernelProjection:
-    """Return the map with its center, whose points are rows or are added to the rows.
-
-    The center is subtracted from components as often as their coefficients sum to.
-    """
-    at, points = fit.span.basis.at, fit.span.basis.points
-    rows, center = projection.components, -np.outer(mean_coef, sums)
+        projection, evidence = _judge_in_span(fit, components * signs, mean_coef, projection)
+    # The center is subtracted from components as often as their coefficients sum to. Its points
+    # are rows, or are added to the rows.
+    at, points, shares = fit.span.basis.at, fit.span.basis.points, -np.outer(mean_coef, sums)
     if at is not None:
-        np.add.at(projection.mean_coef, at, mean_coef)
-        full = np.zeros(rows.shape)
-        np.add.at(full, at, center)
-        return replace(projection, components=rows + like(full, rows))
-    return replace(
+        add_rows(projection.mean_coef, at, mean_coef)
+        rows = rows + like(add_rows(np.zeros(rows.shape), at, shares), rows)
+        return Axes(replace(projection, components=rows), evidence)
+    projection = replace(
         projection,
         basis=stack_points(points, projection.basis),
-        components=namespace(rows).concat([like(center, rows), rows]),
-        mean=np.concatenate([fit.span.matrix @ mean_coef, projection.mean]),
+        components=namespace(rows).concat([like(shares, rows), rows]),
+        mean=np.concatenate([center, projection.mean]),
         mean_coef=np.concatenate([mean_coef, projection.mean_coef]),
     )
+    return Axes(projection, evidence)
 
 
 def stack_points(points: Any, rows: Any) -> Any:
@@ -138,41 +96,49 @@ def stack_points(points: Any, rows: Any) -> Any:
     return namespace(points).concat([points, rows])
 
 
-def _judge_by_products(fit: LandmarkFit, sums: Vector, projection: KernelProjection) -> Axes:
-    """Return the components with the evidence of a product with the kernel matrix."""
-    problem, k = fit.problem, len(sums)
+def _judge_by_products(
+    fit: LandmarkFit, sums: Vector, projection: KernelProjection
+) -> tuple[KernelProjection, Evidence]:
+    """Judge the components by a product with the kernel matrix.
+
+    They are sums over the rows, minus as many centers as their coefficients sum to: the center is
+    one more row.
+    """
+    problem, k, values = fit.problem, len(sums), projection.eigenvalues
     gram = Gram(problem.kernel, problem.source, center=problem.center)
     roots = to_numpy(gram.roots)
     b = projection.components / like(np.where(roots > 0, roots, 1.0), gram.reference)
-    overlaps, explained, scores = _span_of_expansion(gram, b, sums, projection)
+    center = projection.mean * roots[:, 0]
+    Q, R = np.linalg.qr(np.vstack([to_numpy(b), -sums]))
+    product = to_numpy(gram.times(like(Q[:-1], gram.reference))) + np.outer(center, Q[-1])
+    T = Q.T @ np.vstack([product, center @ Q[:-1] + projection.mean_sq * Q[-1:]])
+    centered = to_numpy(gram.project(like(product, gram.reference)))
+    explained = variance_in_span(T, centered, gram.rounding * gram.divisor) / gram.divisor
+    overlaps, scores = R.T @ T @ R, like(centered @ R, gram.reference)
     Q, R = orthonormalize(scores)
     product = gram.matmat(Q)
     spectrum = ritz_pairs(gram, Q, product, k)
     evidence = spectral_evidence(gram, spectrum, k, problem.rng, probe=False)
-    kind, values = "bound" if fit.bounded else "estimate", projection.eigenvalues
+    kind = "bound" if fit.bounded else "estimate"
     bounds = (*evidence.bounds, fit.optimum(k)) if fit.bounded else evidence.bounds
-    total = max(gram.trace, 0.0)
-    evidence = replace(
-        evidence,
+    bounds = tuple(Figure(bound, kind, bound.confidence) for bound in bounds)
+    evidence = score_evidence(
+        replace(evidence, bounds=bounds),
+        spectrum,
+        fit.pairs[0][k:],
         explained=Figure(explained, kind),
-        bounds=tuple(Figure(bound, kind, bound.confidence) for bound in bounds),
-        residuals=score_residuals(Q, product, R, values) + gram.rounding,
         eigenvalues=values,
-        rayleigh=False,
-        spacing=spacing_of(values, fit.pairs[0][k:]),
-        notes=(
-            "Components are sums over all rows; what they explain took products with the matrix.",
-        ),
+        residuals=score_residuals(Q, product, R, values) + gram.rounding,
+        note="Components are sums over all rows, judged by products with the kernel matrix.",
     )
-    likely = likely_optimum(spectrum, fit.pairs[0][k:], k)
-    evidence = replace(evidence, likely=min(max(likely, explained), float(evidence.optimum)))
+    total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(values.sum()))
-    return Axes(replace(projection, total_variance=total, rest=rest, overlaps=overlaps), evidence)
+    return replace(projection, total_variance=total, rest=rest, overlaps=overlaps), evidence
 
 
-def _judge_within_span(
+def _judge_in_span(
     fit: LandmarkFit, components: Matrix, mean_coef: Vector, projection: KernelProjection
-) -> Axes:
+) -> tuple[KernelProjection, Evidence]:
     """Judge the components by their projection on the span of the landmarks."""
     moments, span = fit.moments, fit.span
     difference = moments.mean - span.matrix @ mean_coef
@@ -181,9 +147,36 @@ def _judge_within_span(
     near = span.inverse @ cross @ components - np.outer(mean_coef, sums)
     evidence = fit.evidence(projection.eigenvalues, near, fit.sample(near.shape[1], SAMPLE_ROWS))
     evidence = replace(evidence, explained=Figure(evidence.explained, "estimate")).annotated(
-        "Components are sums over all rows; what they explain is judged within the span."
+        "Components are sums over all rows, judged within the span of the points."
     )
-    return Axes(replace(projection, overlaps=near.T @ span.matrix @ near), evidence)
+    return replace(projection, overlaps=near.T @ span.matrix @ near), evidence
+
+
+def score_evidence(
+    evidence: Evidence,
+    spectrum: Spectrum,
+    others: Vector,
+    *,
+    explained: Figure,
+    eigenvalues: Vector,
+    residuals: Vector,
+    note: str,
+) -> Evidence:
+    """Return evidence about components, given that about the best in the span of their scores.
+
+    `others` are the eigenvalues after those of the components, where they are known.
+    """
+    likely = max(likely_optimum(spectrum, others, len(eigenvalues)), float(explained))
+    evidence = replace(
+        evidence,
+        explained=explained,
+        residuals=residuals,
+        eigenvalues=eigenvalues,
+        rayleigh=False,
+        spacing=spacing_of(eigenvalues, others),
+        notes=(note,),
+    )
+    return replace(evidence, likely=min(likely, float(evidence.optimum)))
 
 
 def likely_optimum(spectrum: Spectrum, others: Vector, k: int) -> float:
@@ -204,25 +197,7 @@ def score_residuals(Q: Array, product: Array, R: Matrix, values: Vector) -> Vect
     return column_norms(to_numpy(product) @ unit - (to_numpy(Q) @ unit) * values)
 
 
-def _span_of_expansion(
-    gram: Gram, b: Array, sums: Vector, projection: KernelProjection
-) -> tuple[Matrix, float, Array]:
-    """Return the inner products of components, a bound on the variance in their span, and scores.
-
-    The components are sums over the rows, minus as many centers as their coefficients sum to: the
-    center is one more row.
-    """
-    center = projection.mean * to_numpy(gram.roots)[:, 0]
-    B = np.vstack([to_numpy(b), -sums])
-    Q, R = np.linalg.qr(B)
-    product = to_numpy(gram.times(like(Q[:-1], gram.reference))) + np.outer(center, Q[-1])
-    T = Q.T @ np.vstack([product, center @ Q[:-1] + projection.mean_sq * Q[-1:]])
-    centered = to_numpy(gram.project(like(product, gram.reference)))
-    explained = _span_variance(T, centered, gram.rounding * gram.divisor) / gram.divisor
-    return R.T @ T @ R, explained, like(centered @ R, gram.reference)
-
-
-def _span_variance(T: Matrix, product: Matrix, rounding: float) -> float:
+def variance_in_span(T: Matrix, product: Matrix, rounding: float) -> float:
     """Bound tr(T⁻¹M) from below: T = QᵀKQ and M = QᵀK²Q, of the product KQ, Q orthonormal."""
     values, U = eigh((T + T.T) / 2)
     rotated = product @ U
@@ -248,7 +223,7 @@ def expansion_evidence(
     product, R = operator.matmat(Q), to_numpy(R)
     T, V = to_numpy(Q.T @ product), product @ like(R, product)
     overlaps = R.T @ T @ R
-    explained = _span_variance(T, to_numpy(product), operator.rounding)
+    explained = variance_in_span(T, to_numpy(product), operator.rounding)
     squares = np.maximum(np.diag(overlaps), 1e-300)
     values = np.einsum("ij,ij->j", to_numpy(V), to_numpy(V)) / squares
     others = random_basis(operator, min(_PROBES, operator.size), rng)
@@ -257,8 +232,6 @@ def expansion_evidence(
     basis = namespace(V).concat([V, others], axis=1)[:, : operator.rank]
     spectrum = rayleigh_ritz(operator, orthonormalize(basis)[0], k)
     evidence = spectral_evidence(operator, spectrum, k, rng)
-    # Components that no longer change may not be the leading ones.
-    converged = converged and float(spectrum.values[:k].sum()) <= (1.0 + BETTER) * explained
     assert spectrum.ritz is not None
     difference, size, error = V - A * like(values, V), column_norms(to_numpy(A)), operator.rounding
     residuals = column_norms(to_numpy(difference)) / size + error  # of a as a vector
@@ -276,7 +249,8 @@ def expansion_evidence(
         residuals=residuals,
         eigenvalues=values,
         spacing=spacing_of(values, spectrum.ritz[k:]),
-        converged=converged,
+        # Components that no longer change may not be the leading ones.
+        converged=converged and float(spectrum.values[:k].sum()) <= (1.0 + BETTER) * explained,
         notes=notes,
     )
     return evidence, overlaps

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from mercer.certificate import Axes
-from mercer.checks import is_real, require
+from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
+from mercer.arrays.rounding import FEW
+from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate.spectral import spectral_evidence
+from mercer.checks import check_whole, require
 from mercer.config import format_bytes, get_config
-from mercer.data import ArraySource, Source, StringSource
-from mercer.kernels import Constant, Frequencies, Kernel, Sum
+from mercer.data import ArraySource, Block, Source, StringSource
+from mercer.kernels import Constant, Frequencies, Sum
+from mercer.linalg import Gram
+from mercer.linalg.solvers import ritz_pairs
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming, largest
-from mercer.methods.kernel.feature_evidence import (
-    affordable,
-    estimate_by_features,
-    judge_features,
-    walk_cost,
-)
+from mercer.methods.kernel.exact import rows_in_memory
+from mercer.methods.kernel.expansion import score_evidence, score_residuals, variance_in_span
+from mercer.methods.kernel.landmark_fit import AFFORDABLE
 from mercer.methods.kernel.products import EXTRA
 from mercer.methods.linear.covariance import Covariance
 from mercer.methods.linear.dot import Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows
+from mercer.metrics.errors import scores_over
 from mercer.problem import KernelProblem, Problem
 from mercer.projection.fourier import FeatureFold, FourierMap, FourierProjection
 from mercer.rules import Count
@@ -36,7 +38,23 @@ from mercer.rules import Count
 _LEAST, _EACH = 500, 4
 # Variances below this share of the largest are rounding.
 _ZERO = 1e-12
+# A kernel value costs as much as the products of so many columns.
+_VALUE = 300
+# Directions below this share of a product, squared, are rounding.
+_NEW = 1e-16
+# A bound this close to the explained variance, as a share of it, needs no better one.
+_CLOSE = 1e-6
+# Steps towards the best components that certifying a gap may take.
+_STEPS = 6
 _OTHERS = 'method="exact", "subset" and "nystrom" take any kernel.'
+_BY_PRODUCTS = (
+    "Components of random features, judged by products with the kernel matrix: what the span of "
+    "their scores over the rows explains in feature space. Variances are those of the features."
+)
+_BY_FEATURES = (
+    "Components of random features. They explain a share of the features' variance, which "
+    "approaches the kernel's as q grows; no product with the kernel matrix was computed."
+)
 
 
 class RandomFeatures(Streaming):
@@ -100,17 +118,17 @@ class RandomFeatures(Streaming):
 
     def cost(self, size: Size) -> Cost:
         self.check()
-        q, n, d = self.frequencies(size.n, size.k), size.n, size.d
-        features = self._size(size.n, size.k, size.itemsize)
-        linear = self._linear(features)
-        stored = self._stores(linear, features)
+        n, d, k = size.n, size.d, size.components
+        linear, features, stored = self._linear(n, size.k, size.itemsize)
         # Features that are not stored cannot be read by columns: few rows save nothing.
         cost = linear.cost(features if stored else replace(features, n=max(n, features.d)))
-        memory = cost.memory + 24.0 * d * q + (_nbytes(features) if stored else 0.0)
-        products = cost.products + 2.0 * n * d * q * (1 if stored else cost.passes + 1)
-        if affordable(n, d, size.components):
-            products += walk_cost(n, d, size.components)
-            memory = max(memory, 16.0 * n * (d + 6 * (size.components + EXTRA)))
+        waves = float(d * self.frequencies(n, size.k))
+        memory = cost.memory + 24.0 * waves
+        memory += float(n) * features.d * features.itemsize if stored else 0.0
+        products = cost.products + 2.0 * n * waves * (1 if stored else cost.passes + 1)
+        walks = _walks(n, d, k)
+        if walks is not None:
+            products, memory = products + walks[0], max(memory, walks[1])
         return Cost(cost.passes + 1, products, cost.factor, memory)
 
     def frequencies(self, n: int, k: int | None) -> int:
@@ -119,43 +137,39 @@ class RandomFeatures(Streaming):
         return max(_LEAST, _EACH * few) if self.q is None else int(self.q)
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
-        q = self.q
-        fine = q is None or (is_real(q) and math.isfinite(q) and q == int(q) >= 1)
-        require(self, "q", fine, "a whole number, 1 or more, or None")
+        """Refuse invalid parameters."""
+        if self.q is not None:
+            check_whole(self, "q")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
-        fine = isinstance(self.linear, Method) and self.linear.for_rows
+        valid = self.linear is None or (isinstance(self.linear, Method) and self.linear.for_rows)
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"
-        require(self, "linear", fine or self.linear is None, wanted)
+        require(self, "linear", valid, wanted)
 
     def fit(self, problem: Problem) -> Axes:
         self.check()
         problem = move_rows(_require_spectrum(problem), always=True)
-        map = self._draw(problem)
-        n, k = problem.shape[0], problem.n_components
-        features = self._size(n, k, problem.source.dtype.itemsize)
-        linear = self._linear(features)
+        map, n = self._draw(problem), problem.shape[0]
+        linear, _, stored = self._linear(n, problem.n_components, problem.source.dtype.itemsize)
         source = map.of(problem.source)
-        if self._stores(linear, features):
+        if stored:
             source = ArraySource(source.collect(label="features")).weighted(source.weights)
         axes = linear.fit(_linear_problem(problem, source, map))
-        projection = _fourier_projection(problem, map, axes)
-        return judge_features(problem, projection, converged=axes.evidence.converged)
+        return _judge(problem, _fourier_projection(problem, map, axes), axes.evidence.converged)
 
     def begin(self, problem: Problem) -> FeatureFold:
         self.check()
-        problem, linear = _require_spectrum(problem), self._stream
+        problem = _require_spectrum(problem)
         map = self._draw(problem)
         d = 0 if problem.source.sparse else problem.source.shape[1]
         source = problem.source.map(_gone, map.width, np.float64)
-        return FeatureFold(map, linear.begin(_linear_problem(problem, source, map)), d)
+        return FeatureFold(map, self._stream.begin(_linear_problem(problem, source, map)), d)
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
         source = problem.source.map(_gone, fold.features.width)
         axes = self._stream.finish(_linear_problem(problem, source, fold.features), fold.inner)
         projection = _fourier_projection(problem, fold.features, axes)
-        return estimate_by_features(projection, converged=axes.evidence.converged)
+        return _estimate(projection, axes.evidence.converged)
 
     @property
     def streams(self) -> bool:
@@ -169,15 +183,18 @@ class RandomFeatures(Streaming):
         return linear
 
     def _draw(self, problem: KernelProblem) -> FourierMap:
-        """Draw the frequencies."""
-        kernel, d, k = problem.kernel, problem.source.shape[1], problem.n_leading
+        """Draw the frequencies; the constant of a sum takes one feature."""
+        kernel, (n, d), k = problem.kernel, problem.source.shape, problem.n_leading
         assert kernel is not None
-        n = problem.shape[0]
-        q = self.frequencies(n, k)
         if k is not None:
             self.check_size(n, k)
-        waves, constant = _split_constant(kernel)
-        drawn = waves.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
+        terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
+        waves = [term for term in terms if not isinstance(term, Constant)]
+        constant = float(sum(term.value for term in terms if isinstance(term, Constant)))
+        if not waves:
+            waves, constant = [kernel], 0.0
+        kernel = functools.reduce(operator.add, waves)
+        drawn = kernel.spectrum(d, self.frequencies(n, k), problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
             drawn = Frequencies.concat([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # for rows that are moved already
@@ -206,37 +223,27 @@ class RandomFeatures(Streaming):
                 "n_components",
                 k,
                 f"does not fit the {2 * q} features of q={q} frequencies. Take a q of at least "
-                f"{-(-k // 2)}; some times that is better.",
+                f"{-(-k // 2)}; a few times as many is better.",
             )
 
-    def _size(self, n: int, k: int | None, itemsize: int) -> Size:
-        """Return the size of the linear problem."""
+    def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
+        """Return the linear method, the size of its problem, and whether to store the features."""
         width = 2 * self.frequencies(n, k)
-        return Size(n, width, None if k is None else min(k, n, width), itemsize)
-
-    def _linear(self, size: Size) -> Method:
-        """Return the linear method."""
-        if self.linear is not None:
-            return self.linear
-        budget = get_config().budget
-        if size.n < size.d and self._stores(Dot(), size) and Dot().cost(size).memory <= budget / 2:
-            return Dot()
-        return Covariance() if Covariance().cost(size).memory <= budget else Iterative()
-
-    def _stores(self, linear: Method, size: Size) -> bool:
-        """Tell whether to store the features: if they are read often, and fit."""
-        fits = _nbytes(size) <= get_config().budget / 4
+        size = Size(n, width, None if k is None else min(k, n, width), itemsize)
+        budget, nbytes = get_config().budget, float(n) * width * itemsize
+        fits, linear = nbytes <= budget / 4, self.linear
+        if linear is None:
+            linear = Covariance() if Covariance().cost(size).memory <= budget else Iterative()
+            dot = Dot().cost(size) if n < width and fits else None
+            if dot is not None and dot.passes > 1 and dot.memory <= budget / 2:
+                linear = Dot()
         if isinstance(linear, Dot) and not fits:
             raise MemoryError(
-                f"{linear!r} reads features by columns, and to keep those of {size.n} rows takes "
-                f"{format_bytes(int(_nbytes(size)))}. Use linear=Covariance() or Iterative(), or "
-                f"raise the budget with {format_parameter('memory')}."
+                f"{linear!r} reads features by columns, and to keep those of {n} rows takes "
+                f"{format_bytes(int(nbytes))}. Use linear=Covariance() or Iterative(), or raise "
+                f"the budget with {format_parameter('memory')}."
             )
-        return fits and linear.cost(size).passes > 1
-
-
-def _nbytes(size: Size) -> float:
-    return float(size.n) * size.d * size.itemsize
+        return linear, size, fits and linear.cost(size).passes > 1  # they are read often
 
 
 def _gone(block: Any) -> Any:
@@ -270,17 +277,6 @@ def _require_spectrum(problem: Problem) -> KernelProblem:
     return problem
 
 
-def _split_constant(kernel: Kernel) -> tuple[Kernel, float]:
-    """Split a sum into its waves and its constant, which takes one feature."""
-    if not isinstance(kernel, Sum):
-        return kernel, 0.0
-    constants = [term for term in kernel.terms if isinstance(term, Constant)]
-    waves = [term for term in kernel.terms if not isinstance(term, Constant)]
-    if not constants or not waves:
-        return kernel, 0.0
-    return functools.reduce(operator.add, waves), float(sum(term.value for term in constants))
-
-
 def _linear_problem(problem: KernelProblem, source: Source, map: FourierMap) -> Problem:
     """Return the linear problem of the features."""
     k, limit = problem.n_components, min(problem.shape[0], map.width)
@@ -304,3 +300,117 @@ def _fourier_projection(problem: KernelProblem, map: FourierMap, axes: Axes) -> 
         map=replace(map, shift=problem.shift),
         centred=problem.center,
     )
+
+
+def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
+    """Return operations and bytes of two walks over all pairs of rows; None if too many."""
+    operations = 2.0 * n * n * (d + _VALUE + 2 * (k + EXTRA))
+    memory = 16.0 * n * (d + 6 * (k + EXTRA))
+    affordable = memory <= get_config().budget / 2 and operations <= AFFORDABLE
+    return (operations, memory) if affordable else None
+
+
+def _estimate(projection: FourierProjection, converged: bool) -> Axes:
+    """Return the components with what the features alone say: an estimate."""
+    values, total = projection.eigenvalues, Figure(projection.total_variance)
+    evidence = Evidence(
+        explained=Figure(min(total, float(values.sum())), "estimate"),
+        bounds=(),
+        total=(total, total),
+        residuals=np.full(len(values), np.nan),
+        eigenvalues=values,
+        spacing=spacing_of(values, np.zeros(0)),
+        converged=converged,
+        notes=(_BY_FEATURES,),
+    )
+    return Axes(projection, evidence)
+
+
+def _judge(problem: KernelProblem, projection: FourierProjection, converged: bool) -> Axes:
+    """Return the components with their evidence, from products with the kernel matrix if cheap.
+
+    Random directions see what the scores have missed. The optimum is bounded by a step of block
+    Krylov, or several if a gap requires it.
+    """
+    (n, d), values, rng = problem.source.shape, projection.eigenvalues, problem.rng
+    k = len(values)
+    if k == 0 or _walks(n, d, k) is None:
+        return _estimate(projection, converged)
+    # The rows are moved already.
+    plain = replace(projection, map=replace(projection.map, shift=None))
+    Q, R = scores_over(plain, problem.source)
+    # The mean is no direction of the centered matrix; the rest is made orthonormal again.
+    Q, turn = orthonormalize(_center(Q, problem))
+    R, xp, more = turn @ R, namespace(Q), max(0, min(EXTRA, n - 1 - k))
+    problem = rows_in_memory(problem)
+    random = like(rng.standard_normal((n, more)), Q) if more else None
+    added = None if random is None else _new_directions(Q, _center(random, problem))
+    W = Q if added is None else xp.concat([Q, added], axis=1)
+    gram = Gram(problem.kernel, problem.source, center=problem.center, along=W)
+    W = gram.project(W)
+    product = gram.first if gram.dtype == np.float64 else gram.matmat(W)
+    Q, along, last = W[:, :k], product[:, :k], product
+    explained = variance_in_span(to_numpy(Q.T @ along), to_numpy(along), gram.rounding)
+    close, steps = 1.0 - max(problem.gap or 0.0, _CLOSE), 1 if problem.gap is None else _STEPS
+    while True:
+        spectrum = ritz_pairs(gram, W, product, k)
+        evidence = spectral_evidence(gram, spectrum, k, rng, probe=False)
+        done = steps == 0 or explained >= close * evidence.optimum
+        new = None if done else _new_directions(W, last)
+        if new is None:
+            break
+        last, steps = gram.matmat(new), steps - 1
+        W, product = xp.concat([W, new], axis=1), xp.concat([product, last], axis=1)
+    assert spectrum.ritz is not None
+    residuals = score_residuals(Q, along, R, values) + gram.rounding
+    residuals += float(evidence.optimum) * _score_rounding(plain, problem)
+    evidence = score_evidence(
+        replace(evidence, converged=converged),
+        spectrum,
+        spectrum.ritz[k:],
+        explained=Figure(explained, "bound" if gram.psd else "estimate"),
+        eigenvalues=values,
+        residuals=residuals,
+        note=_BY_PRODUCTS,
+    )
+    return Axes(projection, evidence)
+
+
+def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:
+    """Return twice what rounding of the angles may do to scores, as a share of their norms.
+
+    An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
+    """
+    source, drawn = problem.source, projection.map.frequencies
+
+    def squares(block: Block) -> Array:
+        rows = block.dense(np.float64)
+        return namespace(rows).sum(rows * rows, axis=1)[:, None]
+
+    largest = float(np.max(to_numpy(source.map(squares, 1, np.float64).collect(label="scores"))))
+    turns = np.sqrt(largest * np.max(np.sum(np.square(to_numpy(drawn.omega)), axis=0)))
+    error = (source.shape[1] + FEW) * float(np.finfo(np.float64).eps) / 2 * turns
+    diag = float(np.sum(np.square(to_numpy(drawn.amplitude))))
+    values = np.maximum(projection.eigenvalues, 1e-300) * problem.divisor
+    return np.asarray(2.0 * error * np.sqrt(source.count * diag / values))
+
+
+def _center(V: Array, problem: KernelProblem) -> Array:
+    """Project √w out of vectors over the rows, if the problem is centered."""
+    if not problem.center:
+        return V
+    weights = problem.source.weights
+    u = np.ones(int(V.shape[0])) if weights is None else np.sqrt(weights)
+    unit = like(u / np.linalg.norm(u), V)[:, None]
+    return V - unit @ (unit.T @ V)
+
+
+def _new_directions(Q: Array, product: Array) -> Array:
+    """Return orthonormal directions that a product adds to those of Q; None if it adds none."""
+    rest = product - Q @ (Q.T @ product)
+    values, U = eigh(to_numpy(rest.T @ rest))
+    large = values > _NEW * float(np.trace(to_numpy(product.T @ product)))
+    if not large.any():
+        return None
+    rest = rest @ like(U[:, large] / np.sqrt(values[large]), Q)
+    return orthonormalize(rest - Q @ (Q.T @ rest))[0]

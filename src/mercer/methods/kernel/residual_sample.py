@@ -103,28 +103,21 @@ def draw_residual_sample(
     error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
     looks = 1 if problem.gap is None else _LOOKS
     looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
-    shares = _pair_shares(problem, points, f, residuals, accepted)
+    first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
+    half = np.arange(len(first))
+    E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
+    shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
     return ResidualSample(shares, float(gains.mean()), error, rate, looks)
-
-
-@dataclass(frozen=True)
-class KernelRounding:
-    """Bounds on Σ w‖δh‖ and Σ w‖δh‖², the rounding of kernel values to a basis."""
-
-    first: float
-    second: float
 
 
 def measure_rounding(
     problem: KernelProblem, span: Span, moments: KernelMoments
-) -> KernelRounding | None:
-    """Bound the rounding of float32 kernel values from some random rows.
+) -> tuple[float, float] | None:
+    """Bound Σ w‖δh‖ and Σ w‖δh‖², the rounding of float32 kernel values, from some random rows.
 
     At 99.95 % confidence: no row can be off by more than its a-priori bound, so the empirical
-    Bernstein inequality applies. None for float64 values, whose a-priori bounds suffice.
+    Bernstein inequality applies. Infinite if a row is.
     """
-    if span.dtype == np.float64 or span.kernel is None:
-        return None
     source, weights = problem.source, problem.source.weights
     n, chance = source.shape[0], None if weights is None else weights / weights.sum()
     at = np.sort(problem.rng.choice(n, min(n, max(_ROWS, n // _PART)), p=chance))
@@ -139,20 +132,10 @@ def measure_rounding(
         return None
     share = np.einsum("ij,ij->i", rounded - exact, rounded - exact) / most
     if np.max(share) > 1.0:  # more than the a-priori bound: nothing is known of the others
-        return KernelRounding(math.inf, math.inf)
+        return math.inf, math.inf
     likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
     first, second = (mean_bound(x, likely) for x in (np.sqrt(share), share))
-    return KernelRounding(moments.weight * math.sqrt(most) * first, moments.weight * most * second)
-
-
-def _pair_shares(
-    problem: KernelProblem, points: Any, f: Matrix, residuals: Vector, at: Any
-) -> Vector:
-    """Return E_ij²/(E_ii E_jj) of pairs, each row in one of them."""
-    half = len(at) // 2
-    first, second = at[:half], at[half : 2 * half]
-    E = _residual_matrix(problem, points, f, at)[np.arange(half), np.arange(half, 2 * half)]
-    return np.asarray(np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0))
+    return moments.weight * math.sqrt(most) * first, moments.weight * most * second
 
 
 def _residual_matrix(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:

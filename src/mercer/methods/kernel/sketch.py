@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate import Axes, Figure, spacing_of
 from mercer.certificate.spectral import spectral_evidence
 from mercer.linalg import Gram
-from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
+from mercer.linalg.solvers import Spectrum, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
@@ -43,7 +43,14 @@ def fit_kernel_sketch(
 ) -> Axes | None:
     """Return components from a sketch; None if it has too few for the rule to decide."""
     problem = rows_in_memory(problem)
-    matrix = _draw(sketch, problem.shape[0], rng)
+    require_kernel_map(sketch)
+    n = problem.shape[0]
+    if isinstance(sketch, RandomMap) and not sketch.identity and sketch.q > n:
+        raise ValueError(
+            f"{sketch!r}: q={sketch.q} is more than the {n} rows, which have as many kernel values "
+            f"each. Take a q of at most {n}, or pass identity=True, which is method='exact' then."
+        )
+    matrix = sketch.matrix_for(n, rng)
     if isinstance(matrix, IdentityMatrix):  # Z is the matrix itself
         axes = Exact("dense").fit(problem)
         note = "The sketch has as many columns as there are rows: it is the matrix itself."
@@ -83,20 +90,8 @@ def require_kernel_map(sketch: SketchMap | None) -> None:
     if isinstance(sketch, FeatureGrouping) and not sketch.__sklearn_is_fitted__():
         raise ValueError(
             f"{sketch!r} learns its groups from the kernel matrix of all rows, which is never "
-            f"formed here. Fit it to that matrix first, or take Gaussian, Hashing, SparseSign or "
-            f"Hadamard."
+            f"formed here. Fit it to that matrix first. {_INSTEAD}"
         )
-
-
-def _draw(sketch: SketchMap, n: int, rng: np.random.Generator | None) -> SketchMatrix:
-    """Return the map of n kernel values, one with every row."""
-    require_kernel_map(sketch)
-    if isinstance(sketch, RandomMap) and not sketch.identity and sketch.q > n:
-        raise ValueError(
-            f"{sketch!r}: q={sketch.q} is more than the {n} rows, which have as many kernel values "
-            f"each. Take a q of at most {n}, or pass identity=True, which is method='exact' then."
-        )
-    return sketch.matrix_for(n, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,70 +104,40 @@ class SketchProducts:
 
     problem: KernelProblem
     gram: Gram  # the centered, weighted matrix K̃/c
-    roots: Vector  # (p,) √λ of all that are above rounding
     left: Array  # (n, p) Zu/√λ, orthonormal
     product: Array  # (n, p) A Zu/√λ, proportional to the eigenvectors that Algorithm 6 returns
+    inner: Matrix  # (p, p) (Zu)ᵀA(Zu)/√λ√λ′
+    positive: Any  # indices of the positive eigenvalues: √λ has lost the sign, uᵀZᵀAZu has it
+    values: Vector  # √λ of those
     whole: bool  # whether the sketch has shown all nonzero eigenvalues
-
-    @cached_property
-    def inner(self) -> Matrix:
-        """(Zu)ᵀA(Zu)/√λ√λ′."""
-        T = to_numpy(self.left.T @ self.product)
-        return np.asarray((T + T.T) / 2)
-
-    @cached_property
-    def above(self) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-        """Indices of the positive eigenvalues: √λ has lost the sign, uᵀZᵀAZu has it."""
-        large = self.roots > _least(self.gram, self.roots)
-        return np.flatnonzero(large & (np.diag(self.inner) > 0.0))
-
-    @cached_property
-    def values(self) -> Vector:
-        """√λ of those."""
-        return self.roots[self.above]
-
-    def eigenvectors(self, k: int) -> Array:
-        """Return the first k unit eigenvectors of positive eigenvalues."""
-        Y = self.product[:, like(self.above[:k], self.gram.reference)]
-        sizes = column_norms(to_numpy(Y))
-        return Y / like(np.where(sizes > 0, sizes, 1.0), Y)
 
 
 def _multiply_twice(problem: KernelProblem, matrix: SketchMatrix) -> SketchProducts:
     """Walk all pairs of rows twice."""
-    source = problem.source
-    W = matrix.toarray()
+    source, center, W = problem.source, problem.center, matrix.toarray()
     # In float64: centered float32 values may be nothing but rounding.
-    gram = Gram(
-        problem.kernel,
-        source,
-        center=problem.center,
-        along=like(W, source.reference),
-        dtype=np.float64,
-        scaled=True,
-    )
+    along = like(W, source.reference)
+    gram = Gram(problem.kernel, source, center=center, along=along, dtype=np.float64, scaled=True)
     require_finite_gram(problem, gram)
-    free, most = _ranks(W, to_numpy(gram.unit), center=problem.center)
-    del W
+    # How many eigenvalues the map can show, and how many there can be: some maps leave columns
+    # empty, and rows of zero weight do not count.
+    unit = to_numpy(gram.unit)
+    weighted, mean = unit > 0, unit.T @ W
+    shown, _ = eigh((W * weighted).T @ W - center * (mean.T @ mean))
+    free, most = int((shown > _RANK * shown[0]).sum()), int(weighted.sum()) - center
+    del W, along
     Q, R = orthonormalize(gram.first)
     gram.first = None
     turn, roots, _ = svd(R)
     p = max(1, int((roots > _least(gram, roots)).sum()))
-    left = Q @ like(turn[:, :p], Q)
+    left, roots = Q @ like(turn[:, :p], Q), roots[:p]
     del Q
+    product = gram.matmat(left)
+    T = to_numpy(left.T @ product)
+    inner = (T + T.T) / 2
+    positive = np.flatnonzero((roots > _least(gram, roots)) & (np.diag(inner) > 0.0))
     whole = p < free or p >= most
-    return SketchProducts(problem, gram, roots[:p], left, gram.matmat(left), whole)
-
-
-def _ranks(W: Matrix, unit: Matrix, *, center: bool) -> tuple[int, int]:
-    """Return how many eigenvalues a map can show, and how many there can be.
-
-    Some maps leave columns empty; rows of zero weight do not count.
-    """
-    weighted = unit > 0
-    along = unit.T @ W
-    values, _ = eigh((W * weighted).T @ W - center * (along.T @ along))
-    return int((values > _RANK * values[0]).sum()), int(weighted.sum()) - center
+    return SketchProducts(problem, gram, left, product, inner, positive, roots[positive], whole)
 
 
 def _least(gram: Gram, values: Vector) -> float:
@@ -198,7 +163,7 @@ def _choose(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) 
 def _polish(products: SketchProducts) -> Axes | None:
     """Return the best components of the span, by a third product."""
     problem, gram, before = products.problem, products.gram, products.values
-    whole, positive = products.whole, products.above
+    whole, positive = products.whole, products.positive
     norms = column_norms(to_numpy(products.product))
     Y = products.product / like(np.where(norms > 0, norms, 1.0), gram.reference)
     overlaps = to_numpy(Y.T @ Y)[np.ix_(positive, positive)]
@@ -221,56 +186,55 @@ def _polish(products: SketchProducts) -> Axes | None:
 
 
 def _unpolished(products: SketchProducts) -> Axes | None:
-    """Return the components of Algorithm 6, with the variances of the sketch."""
-    problem, gram, values = products.problem, products.gram, products.values
-    k = _choose(problem, gram, values, whole=products.whole)
+    """Return the components of Algorithm 6, with the variances of the sketch.
+
+    They are judged without another product. For a positive semi-definite A, the span of AU explains
+    no less than the span of U: for any j, by Cauchy–Schwarz,
+    tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). For others tr UᵀAU is an estimate.
+    """
+    problem, gram = products.problem, products.gram
+    product, inner = products.product, products.inner
+    k = _choose(problem, gram, products.values, whole=products.whole)
     if k is None:
         return None
-    V = products.eigenvectors(k)
+    at, values, others = products.positive[:k], products.values[:k], products.values[k:]
+    Y = product[:, like(at, gram.reference)]
+    sizes = column_norms(to_numpy(Y))
+    V = Y / like(np.where(sizes > 0, sizes, 1.0), Y)
     V = V * weighted_signs(V, gram.roots)
-    spectrum = Spectrum(values[:k], V, np.full(k, np.nan))
-    axes = exact_axes(problem, gram, spectrum, k, _evidence(products, k))
-    assert isinstance(axes.projection, KernelProjection)
-    overlaps = _overlaps(products, V, values[:k])
-    return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
-
-
-def _evidence(products: SketchProducts, k: int) -> Evidence:
-    """Judge components without another product: they explain no less than those they came from.
-
-    For a positive semi-definite A, the span of AU explains no less than the span of U: for any j,
-    by Cauchy–Schwarz, tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). For others tr UᵀAU is an
-    estimate.
-    """
-    gram, values = products.gram, products.values
-    spectrum = _ritz(gram, products.left, k, products.product)
-    evidence = spectral_evidence(gram, spectrum, k, products.problem.rng, probe=False)
-    at = products.above[:k]
-    explained = Figure(float(np.diag(products.inner)[at].sum()), "estimate")
-    if gram.psd:
-        theta, S = eigh(products.inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
-        explained = _explained(gram, theta, column_norms(to_numpy(products.product)[:, at] @ S))
+    spectrum = _ritz(gram, products.left, k, product)
     assert spectrum.ritz is not None
-    likely = likely_optimum(spectrum, spectrum.ritz[k:], k)
-    return replace(
+    evidence = spectral_evidence(gram, spectrum, k, problem.rng, probe=False)
+    explained = Figure(float(np.diag(inner)[at].sum()), "estimate")
+    if gram.psd:
+        theta, S = eigh(inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
+        explained = _explained(gram, theta, column_norms(to_numpy(product)[:, at] @ S))
+    likely = min(likely_optimum(spectrum, spectrum.ritz[k:], k), float(evidence.optimum))
+    evidence = replace(
         evidence,
         explained=explained,
         residuals=np.full(k, np.nan),
-        eigenvalues=values[:k],
-        spacing=spacing_of(values[:k], values[k:]),
-        likely=max(float(explained), min(likely, float(evidence.optimum))),
+        eigenvalues=values,
+        spacing=spacing_of(values, others),
+        likely=max(float(explained), likely),
         notes=(NOT_POLISHED,),
         negative=_negative(gram, spectrum),
     )
+    axes = exact_axes(problem, gram, Spectrum(values, V, np.full(k, np.nan)), k, evidence)
+    assert isinstance(axes.projection, KernelProjection)
+    # Inner products of components, VᵀAV over the roots of variances, estimated by
+    # A ≈ Y(UᵀY)†Yᵀ with Y = AU.
+    m, S = eigh(inner)
+    large = np.abs(m) > 1e-10 * np.max(np.abs(m), initial=0.0)
+    C = to_numpy(V.T @ product) @ S[:, large]
+    overlaps = np.asarray((C / m[large]) @ C.T / np.sqrt(np.outer(values, values)))
+    return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
 
 
 def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
     """Return the Ritz pairs of the span of Q; refuse values that float64 cannot square."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if product is None:
-            spectrum = rayleigh_ritz(gram, Q, k)
-        else:
-            spectrum = ritz_pairs(gram, Q, product, k)
+        spectrum = ritz_pairs(gram, Q, gram.matmat(Q) if product is None else product, k)
     assert spectrum.coupling is not None
     if not np.isfinite(spectrum.coupling).all():
         raise ValueError(
@@ -295,14 +259,3 @@ def _negative(gram: Gram, spectrum: Spectrum) -> Vector:
     assert spectrum.ritz is not None
     ritz = spectrum.ritz
     return np.zeros(0) if gram.psd else np.sort(ritz[ritz < -_least(gram, ritz)])
-
-
-def _overlaps(products: SketchProducts, V: Array, values: Vector) -> Matrix:
-    """Estimate the inner products of components, VᵀAV over the roots of variances.
-
-    By A ≈ Y(UᵀY)†Yᵀ with Y = AU, from the second product.
-    """
-    m, S = eigh(products.inner)
-    there = np.abs(m) > 1e-10 * np.max(np.abs(m), initial=0.0)
-    seen = to_numpy(V.T @ products.product) @ S[:, there]
-    return np.asarray((seen / m[there]) @ seen.T / np.sqrt(np.outer(values, values)))

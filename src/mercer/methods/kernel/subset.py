@@ -1,9 +1,12 @@
-"""Subset kernel PCA: components in the span of landmarks, fitted to all rows (Washizawa 2009)."""
+"""Subset kernel PCA, and what all methods on landmarks share (Washizawa 2009)."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg.lapack
@@ -11,18 +14,187 @@ import scipy.linalg.lapack
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.certificate import Axes
 from mercer.checks import is_real
+from mercer.config import get_config
+from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
-from mercer.linalg.span import KernelMoments, Span
-from mercer.methods.base import Cost, Size, Streaming
+from mercer.linalg.span import Basis, KernelMoments, Span
+from mercer.messages import ParameterError, counted, format_parameter
+from mercer.methods.base import Cost, Method, Size, Streaming, largest
 from mercer.methods.kernel.expansion import stack_points
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit
-from mercer.methods.kernel.landmark_method import LandmarkMethod, require_points
-from mercer.methods.kernel.products import best_axes
+from mercer.methods.kernel.landmark_fit import (
+    AFFORDABLE,
+    SAMPLE_ROWS,
+    LandmarkFit,
+    fit_landmarks,
+)
+from mercer.methods.kernel.products import EXTRA, judge_by_products
+from mercer.methods.preparation import move_rows, require_finite_sums, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
 
+# Points of a basis whose size is not set: at least this many, and this many per component.
+_LEAST, _EACH = 1000, 4
 _CENTROIDS = ("span", "rows", "basis")
+
+
+class OnBasis(Method):
+    """A method whose components lie in the span of some points, the basis.
+
+    Parameters
+    ----------
+    n_basis : int, float or None
+        Number of points; below 1, their share of the rows. None: the number of points passed as
+        `select`, or a number that suits the number of components.
+    select : str, Landmarks, points or indices of rows
+        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    """
+
+    for_rows = False
+
+    def __init__(self, n_basis: int | float | None = None, select: Any = "uniform") -> None:
+        self.n_basis, self.select = n_basis, select
+
+    @property
+    def rule(self) -> Landmarks:
+        """The landmark rule."""
+        return as_landmarks(self.select)
+
+    def cost(self, size: Size) -> Cost:
+        m, rule = self.points(size.n, size.k), self.rule
+        products = 2.0 * size.n * m * size.d + float(size.n) * m * m
+        selection = rule.cost(size.n, size.d, m)
+        products += selection.work
+        memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
+        pairs = float(size.n) * size.n * size.d
+        if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
+            products += 2 * pairs
+            memory += 16.0 * size.n * (size.components + size.d)
+        # Rules that pass over the rows check them first.
+        passes = 1 + selection.passes + bool(selection.passes)
+        return Cost(passes, products, 12.0 * m**3, memory)
+
+    def points(self, n: int, k: int | None) -> int:
+        """Return the number of points, for n rows and k components."""
+        m, rule = self.n_basis, self.rule
+        if m is None and isinstance(rule, Given):
+            return len(rule)
+        if m is None:
+            return min(n, max(_LEAST, _EACH * (k or 0)))
+        return basis_size(m, None if isinstance(rule, Given) else n)
+
+    def label(self, size: Size) -> str:
+        return f"{self.name} ({counted(self.points(size.n, size.k), 'point')})"
+
+    def shrink(self, size: Size, room: float) -> Self | None:
+        def fits(m: int) -> bool:
+            return self.with_params(n_basis=m).cost(size).memory <= room
+
+        if isinstance(self.rule, Given):
+            return None
+        m = largest(fits, max(1, size.k or 1), self.points(size.n, size.k))
+        if m is not None:
+            return self.with_params(n_basis=m)
+        if "select" not in self.get_params(deep=False) or self.rule == as_landmarks("uniform"):
+            return None
+        return self.with_params(select="uniform").shrink(size, room)
+
+    def suggestion(self, size: Size, room: float) -> str | None:
+        smaller = self.shrink(size, room)
+        if smaller is None:
+            return None
+        same = smaller.rule == self.rule
+        rule = "" if same else f" with {format_parameter('select', 'uniform')}"
+        return f"{format_parameter('n_basis', smaller.n_basis)}{rule} fits"
+
+    @property
+    def remedy(self) -> str:
+        automatic = format_parameter("method", "auto")
+        return f"A larger {format_parameter('n_basis')} comes nearer; {automatic} finds the way."
+
+    def check_size(self, n: int, k: int) -> None:
+        require_points(k, self.points(n, k))
+
+    def basis(self, problem: KernelProblem) -> Basis:
+        """Choose the points."""
+        wanted, rule = problem.n_leading, self.rule
+        # Rows of zero weight are not drawn, but may be among the points that a user passes.
+        n, weights = problem.source.shape[0], problem.source.weights
+        if weights is not None and not isinstance(rule, Given):
+            n = int((weights > 0).sum())
+        m = self.points(n, wanted)
+        require_points(wanted, m)
+        rule.check(problem)
+        if rule.cost(n, 1, m).passes:  # rules compute with the rows before the fit checks them
+            require_finite_vectors(problem)
+        basis = rule.select(problem, m)
+        points = basis.points
+        if not isinstance(points, list) and points is not None:
+            finite = points.data if hasattr(points, "tocsr") else points
+            require_finite_sums(problem.source, finite)
+        return basis
+
+
+class LandmarkMethod(OnBasis):
+    """A method that solves for the components after one pass over the rows."""
+
+    def fit(self, problem: Problem) -> Axes:
+        assert isinstance(problem, KernelProblem)
+        problem = move_rows(problem)
+        return self.solve(fit_landmarks(problem, self.basis(problem)))
+
+    @abstractmethod
+    def solve(self, fit: LandmarkFit) -> Axes:
+        """Return the components, given the sums of that pass."""
+
+
+def basis_size(m: Any, n: int | None) -> int:
+    """Return the size of a basis of n rows, or of points that the user passed.
+
+    A number between 0 and 1 is a share of the rows, rounded, and at least one point.
+    """
+    same = f"with all rows {format_parameter('method', 'exact')} gives the same components."
+    if is_real(m) and 0 < m < 1:
+        if n is not None:
+            return max(1, round(float(m) * n))
+        problem = "is a share of rows, and points were given. Leave it out."
+    elif is_real(m) and m == 1 and not isinstance(m, Integral):
+        problem = f"may mean one point, or all rows. Write 1 for one point; {same}"
+    elif not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
+        problem = "must be a whole number, 1 or more, or a share of the rows between 0 and 1."
+    elif n is not None and m > n:
+        problem = f"is more than the {n} rows it is chosen from. Take at most {n}; {same}"
+    else:
+        return int(m)
+    raise ParameterError("n_basis", m, problem)
+
+
+def require_points(wanted: int | None, m: int) -> None:
+    """Refuse a basis with fewer points than components."""
+    if wanted is not None and wanted > m:
+        raise ParameterError(
+            "n_components",
+            wanted,
+            f"does not fit the span of {format_parameter('n_basis', m)}. Take a basis of at least "
+            f"{wanted} points; a few times as many is better.",
+        )
+
+
+def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
+    """Return the best components in the span, judged as closely as the gap requires.
+
+    By a sample of rows; if that misses the gap, and if it is affordable, by one product with the
+    kernel matrix.
+    """
+    gap, shape = fit.problem.gap, fit.problem.source.shape
+    axes, sample = fit.best_axes(rows, gap)
+    if gap is None or axes.evidence.gap <= gap or not rows or not fit.bounded:
+        return axes
+    n, d = shape[0], shape[1] if len(shape) > 1 else 1
+    fits = 16.0 * n * (d + 2 * EXTRA) <= get_config().budget / 2
+    if not fits or float(n) * n * d > AFFORDABLE:
+        return axes
+    return judge_by_products(fit, axes, "none", sample, improve=False)
 
 
 class Subset(LandmarkMethod, Streaming):
@@ -76,8 +248,7 @@ class Subset(LandmarkMethod, Streaming):
         centroid: str = "span",
         rank: int | None = None,
     ) -> None:
-        super().__init__(n_basis, select)
-        self.centroid, self.rank = centroid, rank
+        self.n_basis, self.select, self.centroid, self.rank = n_basis, select, centroid, rank
 
     def cost(self, size: Size) -> Cost:
         cost = super().cost(size)
@@ -154,13 +325,11 @@ class Improved(LandmarkMethod):
 
     def solve(self, fit: LandmarkFit) -> Axes:
         values, components = fit.best
-        sample = fit.sample(len(values), SAMPLE_ROWS)
-        evidence = fit.evidence(values, components, sample).annotated(
-            "Scores have unit length: the certificate is about the span of the components."
-        )
+        evidence = fit.evidence(values, components, fit.sample(len(values), SAMPLE_ROWS))
         scale = 1.0 / np.sqrt(values * fit.divisor)
         projection = fit.projection(values, components * scale)
-        return Axes(replace(projection, overlaps=np.diag(scale**2)), evidence)
+        note = "Scores have unit length: the certificate is about the span of the components."
+        return Axes(replace(projection, overlaps=np.diag(scale**2)), evidence.annotated(note))
 
 
 def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
@@ -179,7 +348,7 @@ def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
     large = values > 1e-12 * np.max(values, initial=0.0)
     values, components = values[large], coef @ W[:, large] / np.sqrt(values[large])
     k = fit.choose(values)
-    return fit.axes(values[:k], components[:, :k], fit.sample(k, rows))
+    return fit.axes(values[:k], components[:, :k], rows=rows)
 
 
 def _about_basis_mean(fit: LandmarkFit, rows: int) -> Axes:
@@ -191,7 +360,7 @@ def _about_basis_mean(fit: LandmarkFit, rows: int) -> Axes:
         xi, W = eigh(T.T @ C @ T)
     k = fit.choose(xi)
     values, components = np.maximum(xi[:k], 0.0), T @ W[:, :k]
-    axes = fit.axes(values, components, fit.sample(k, rows), np.full(len(K), 1.0 / len(K)))
+    axes = fit.axes(values, components, np.full(len(K), 1.0 / len(K)), rows)
     note = "Centered at the mean of the basis: variances are about it, shares about the rows' mean."
     return replace(axes, evidence=axes.evidence.annotated(note))
 

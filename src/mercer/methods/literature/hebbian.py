@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Vector, like, to_numpy
+from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
-from mercer.checks import check_whole, is_real, require
+from mercer.checks import check_nonnegative, check_positive, check_whole, is_real, require
+from mercer.config import get_config
+from mercer.data import Block
+from mercer.kernels.points import Points
 from mercer.landmarks import Landmarks, as_landmarks
-from mercer.linalg import Gram
+from mercer.landmarks.base import Rows
+from mercer.landmarks.columns import KernelColumns
+from mercer.linalg import DenseOperator, Gram, Operator
 from mercer.linalg.solvers import Spectrum
-from mercer.linalg.span import Span
+from mercer.linalg.span import KernelMoments, Span
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.messages import counted
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
-from mercer.methods.kernel.expansion import expansion_evidence
+from mercer.methods.kernel.expansion import BETTER, expansion_evidence
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
-from mercer.methods.kernel.landmark_method import OnBasis, prepare
-from mercer.methods.literature.hebbian_learning import (
-    GainParameters,
-    GramRows,
-    HebbianFold,
-    HebbianState,
-    LandmarkRows,
-    TrainingRows,
-    half_memory_holds,
-    random_coefficients,
-)
+from mercer.methods.kernel.subset import OnBasis
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
@@ -52,6 +50,17 @@ _PLANNED_PASSES = 300
 # may be then.
 _FIRST_COMPONENTS, _MAX_COMPONENTS = 8, 256
 _NOT_LEADING = "They are not the leading components: others explain more."
+# Share of the variance that need not be learned.
+_NEGLIGIBLE = 1e-9
+# Squared norms below this share of the largest are zero.
+_ZERO = 1e-10
+# In coordinates, eigenvalues are computed again after at least this many updates.
+_EVERY = 32
+# Names, in files, of the arrays A, B, rho, travel and last of the state.
+_ARRAYS = ("axes", "slopes", "log-gains", "spent", "before")
+
+Gains = Callable[[Vector, float, int], tuple[int, float, float, float, float]]
+"""Kind of the gain, η₀, τ, μ and ξ, from squared eigenvalues, the trace and the number of rows."""
 
 
 class Hebbian(OnBasis, Streaming):
@@ -166,13 +175,13 @@ class Hebbian(OnBasis, Streaming):
         update = _WORK.get(self.gain, 30.0)
         if not self.keeps_rows:
             cost, m = super().cost(size), self.points(n, size.k)
-            stored = 8.0 * n * m if half_memory_holds(n * m) else 0.0
+            stored = 8.0 * n * m if _fits_twice(n * m) else 0.0
             work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
             return replace(
                 cost, passes=passes, products=cost.products + work, memory=cost.memory + stored
             )
         matrix, evaluations = 16.0 * n * n, 4
-        if not half_memory_holds(n * n):
+        if not _fits_twice(n * n):
             matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
             evaluations = passes + 6
         vectors = 8.0 * n * (8 * r + 16 + size.d)
@@ -186,13 +195,13 @@ class Hebbian(OnBasis, Streaming):
         return int(self.max_passes)
 
     def fit(self, problem: Problem) -> Axes:
+        assert isinstance(problem, KernelProblem)
         self._check()
         if not self.keeps_rows:
-            problem = prepare(problem)
+            problem = move_rows(problem)
             landmarks = LandmarkRows(fit_landmarks(problem, self.basis(problem)))
             state, converged, passes = self._learn(problem, landmarks)
             return self._landmark_axes(landmarks, state, converged, passes, SAMPLE_ROWS)
-        assert isinstance(problem, KernelProblem)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
@@ -204,7 +213,7 @@ class Hebbian(OnBasis, Streaming):
         rows = GramRows(problem, gram)
         state, converged, passes = self._learn(problem, rows)
         state.V = rows.product(state.A)
-        return self._row_axes(problem, rows, state, converged, passes)
+        return self._row_axes(rows, state, converged, passes)
 
     def begin(self, problem: Problem) -> HebbianFold:
         assert isinstance(problem, KernelProblem)
@@ -213,7 +222,7 @@ class Hebbian(OnBasis, Streaming):
         wanted = problem.n_leading
         r = span.rank if wanted is None else min(wanted, span.rank)
         self._require_few(problem, r)
-        state = HebbianState.begin(random_coefficients(problem.rng, r, span.rank))
+        state = HebbianState.begin(_random(problem.rng, r, span.rank))
         return HebbianFold(span, problem.source, center=problem.center, state=state)
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
@@ -229,17 +238,13 @@ class Hebbian(OnBasis, Streaming):
     def _check(self) -> None:
         """Refuse invalid parameters."""
         require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
-        for name in ("eta", "tau", "mu", "tol"):
-            value, optional = getattr(self, name), name in ("eta", "tau")
-            valid = is_real(value) and math.isfinite(value) and value >= 0
-            valid = valid and not (optional and value == 0)
-            least = "above 0" if optional else "0 or more"
-            require(self, name, (optional and value is None) or valid, f"a number {least}")
+        check_positive(self, *(name for name in ("eta", "tau") if getattr(self, name) is not None))
+        check_nonnegative(self, "mu", "tol")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
             check_whole(self, "max_passes")
 
-    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> GainParameters:
+    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> Any:
         """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
         eta = _ETA[self.gain] if self.eta is None else float(self.eta)
         scale, tau = trace / rows, self.tau
@@ -250,55 +255,60 @@ class Hebbian(OnBasis, Streaming):
             tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
         return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
-    def _learn(self, problem: KernelProblem, data: TrainingRows) -> tuple[HebbianState, bool, int]:
+    def _learn(
+        self, problem: KernelProblem, data: GramRows | LandmarkRows
+    ) -> tuple[HebbianState, bool, int]:
         """Return the components, whether they have converged, and the number of passes.
 
         If a rule needs variances first: a few components, then twice as many until it is met.
         """
-        wanted = problem.n_components
+        wanted, limit = problem.n_components, self.passes(len(data.visited))
         r = min(data.rank, _FIRST_COMPONENTS if wanted is None else wanted)
         self._require_few(problem, r)
         if data.constant:
             return data.begin(problem.rng, 0), True, 0
         state = None
         while True:
-            state = data.begin(problem.rng, r, state)
-            converged, passes = self._pass_over(problem, state, data)
+            state, order = data.begin(problem.rng, r, state), data.visited
+            converged, done = False, 0
+            with progress.task("Hebbian passes", limit) as tick:
+                while done < limit and not converged:
+                    done += 1
+                    forth = done % 2 == 1
+                    order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
+                    for first in range(0, len(order), data.chunk):
+                        data.learn(state, order[first : first + data.chunk], self.gain_parameters)
+                    self._require_finite(state)
+                    tick(1)
+                    converged = done % 2 == 0 and self._converged(problem, state, data)
             if wanted is not None or r >= data.rank:
-                return state, converged, passes
-            values, _ = state.principal(data.covariances(state), polish=self.polish)
+                return state, converged, done
+            values, _ = self._principal(state, data)
             if problem.rule.choose(values, data.total, *problem.counts) is not None:
-                return state, converged, passes
+                return state, converged, done
             r = min(data.rank, 2 * r)
             self._require_few(problem, r)
 
-    def _pass_over(
-        self, problem: KernelProblem, state: HebbianState, data: TrainingRows
-    ) -> tuple[bool, int]:
-        """Pass over the rows until convergence; return whether it was reached, and the passes."""
-        order, limit = data.visited, self.passes(len(data.visited))
-        with progress.task("Hebbian passes", limit) as tick:
-            for done in range(1, limit + 1):
-                order = problem.rng.permutation(data.visited) if done % 2 else order[::-1].copy()
-                for first in range(0, len(order), data.chunk):
-                    data.learn(state, order[first : first + data.chunk], self.gain_parameters)
-                self._require_finite(state)
-                tick(1)
-                if done % 2 == 0 and self._converged(problem, state, data):
-                    return True, done
-        return False, limit
-
-    def _converged(self, problem: KernelProblem, state: HebbianState, data: TrainingRows) -> bool:
+    def _converged(
+        self, problem: KernelProblem, state: HebbianState, data: GramRows | LandmarkRows
+    ) -> bool:
         """Tell whether the components that the rule chooses no longer turn, and are the leading."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
-        values, S = state.principal(data.covariances(state), polish=self.polish)
+        values, S = self._principal(state, data)
         k = problem.n_components
         if k is None:
             k = problem.rule.choose(values, data.total, *problem.counts)
         k = len(values) if k is None else min(k, len(values))
         turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
         return turn is not None and turn <= self.tol and data.leading(values[:k])
+
+    def _principal(
+        self, state: HebbianState, data: GramRows | LandmarkRows
+    ) -> tuple[Vector, Matrix]:
+        """Return variances, and what makes unit components of the learned ones."""
+        G = state.A @ state.V.T
+        return principal_components(G, data.covariances(state), polish=self.polish)
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
@@ -311,29 +321,19 @@ class Hebbian(OnBasis, Streaming):
     def _require_finite(self, state: HebbianState) -> None:
         if not (np.all(np.isfinite(state.V)) and np.all(np.isfinite(state.B))):
             raise ValueError(
-                f"{self!r} diverged after {state.steps} updates. Use a smaller eta, or leave it "
-                f"out."
+                f"{self!r} diverged after {state.steps} updates. Use a smaller eta, or omit it."
             )
 
-    def _row_axes(
-        self,
-        problem: KernelProblem,
-        rows: GramRows,
-        state: HebbianState,
-        converged: bool,
-        passes: int,
-    ) -> Axes:
+    def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:
         """Return components that are sums over all rows, judged by products with the matrix."""
-        gram, operator = rows.gram, rows.operator
-        values, S = state.principal(rows.covariances(state), polish=self.polish)
+        gram, problem, operator = rows.gram, rows.problem, rows.operator
+        values, S = self._principal(state, rows)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
-        rank = int((values > least).sum())
-        wanted = problem.n_leading
-        k = problem.choose(values[:rank], gram.trace) if wanted is None else min(wanted, rank)
+        rank, wanted = int((values > least).sum()), problem.n_leading
+        k = problem.choose(values[:rank], gram.trace) if wanted is None else wanted
         k = rank if k is None else min(k, rank)
         A = state.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows without weight take no part
-        note = self._note(state, converged, passes)
-        notes = ("Components are sums over all rows.", note)
+        notes = ("Components are sums over all rows.", self._note(state, converged, passes))
         if k == 0:
             none, total = np.zeros(0), Figure(max(gram.trace, 0.0))
             evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
@@ -347,11 +347,11 @@ class Hebbian(OnBasis, Streaming):
         values = evidence.eigenvalues
         vectors = like(A * np.sqrt(values), gram.reference)
         axes = exact_axes(problem, gram, Spectrum(values, vectors, evidence.residuals), k, evidence)
-        weighted = to_numpy(gram.roots) * A
-        signs = np.sign(np.einsum("ij,ij->j", to_numpy(axes.projection.components), weighted))
-        assert isinstance(axes.projection, KernelProjection)
-        overlaps = overlaps * np.outer(signs, signs)
-        return replace(axes, projection=replace(axes.projection, overlaps=overlaps))
+        projection, weighted = axes.projection, to_numpy(gram.roots) * A
+        assert isinstance(projection, KernelProjection)
+        signs = np.sign(np.einsum("ij,ij->j", to_numpy(projection.components), weighted))
+        projection = replace(projection, overlaps=overlaps * np.outer(signs, signs))
+        return replace(axes, projection=projection)
 
     def _landmark_axes(
         self,
@@ -363,7 +363,7 @@ class Hebbian(OnBasis, Streaming):
     ) -> Axes:
         """Return components in the span of landmarks."""
         fit = landmarks.fit
-        values, S = state.principal(landmarks.covariances(state), polish=self.polish)
+        values, S = self._principal(state, landmarks)
         k = fit.choose(values) if len(values) else 0
         converged = converged and landmarks.leading(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
@@ -395,3 +395,296 @@ class Hebbian(OnBasis, Streaming):
             share = 100.0 * state.limited / state.steps
             note += f" In {share:.0f} % of the updates it was limited, to avoid overshooting."
         return note
+
+
+def _fits_twice(entries: float) -> bool:
+    """Tell whether two arrays of this many float64 numbers fit into half of the memory."""
+    return 16.0 * entries <= get_config().budget / 2
+
+
+def _random(rng: np.random.Generator, r: int, n: int) -> Matrix:
+    """Return random coefficients of variance 1/(rn), as in the papers."""
+    return rng.standard_normal((r, n)) / math.sqrt(max(1, r * n))
+
+
+@dataclass
+class HebbianState:
+    """The components while they are learned: the rows of A."""
+
+    A: Matrix  # coefficients, or in orthonormal coordinates the components themselves
+    V: Matrix  # AK', or in orthonormal coordinates A
+    B: Matrix  # ∂A/∂ρ
+    rho: Vector  # log-gains
+    # Σ η_i y_i² since the last check: at 1, what does not belong to a component is down to 1/e.
+    travel: Vector
+    last: Matrix  # components at the last check
+    steps: int = 0
+    limited: int = 0  # updates whose gains were limited
+    turn: float = 1.0  # sine of the angle by which components had turned at the last check
+    squares: Vector | None = None  # squared eigenvalues
+
+    @classmethod
+    def begin(cls, A: Matrix, V: Matrix | None = None) -> HebbianState:
+        """Return the state before the first update."""
+        A = np.ascontiguousarray(A)
+        V, r = A if V is None else np.ascontiguousarray(V), len(A)
+        return cls(A, V, np.zeros_like(A), np.zeros(r), np.zeros(r), np.zeros((0, A.shape[1])))
+
+    def set_squares(self, V: Matrix) -> Vector:
+        """Set the squared eigenvalues near the components, ‖K'a‖²/‖a‖², given V = AK'."""
+        above, below = (np.einsum("ij,ij->i", X, X) for X in (V, self.A))
+        self.squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
+        return self.squares
+
+    def check_turn(
+        self, values: Vector, S: Matrix, k: int, *, polish: bool, enough: float
+    ) -> float | None:
+        """Return how far the first k principal components have turned since the last check.
+
+        `values` and `S` are the result of `principal_components`. None if it is too early to tell,
+        or if components have become dependent and explain less than `enough`: others are missing.
+        """
+        if k == len(values) < len(self.rho) and float(values.sum()) < enough:
+            self.turn = 1.0
+            return None
+        if float(np.min(self.travel[:k], initial=np.inf)) < 1.0:
+            return None
+        last, self.last = self.last, S[:, :k].T @ self.A
+        products, self.turn = last @ self.V.T @ S[:, :k], 1.0
+        if products.shape[0] == products.shape[1]:
+            cosines = svd(products)[1] if polish else np.abs(np.diag(products))
+            least = min(1.0, float(np.min(cosines, initial=1.0)))
+            self.turn = float(np.sqrt((1.0 - least) * (1.0 + least)))
+        self.travel = np.zeros(len(self.rho))
+        return self.turn
+
+
+def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector, Matrix]:
+    """Return variances of unit components, largest first, and S that makes them of the learned.
+
+    G contains inner products of the learned components, M their covariances. With `polish` they
+    are rotated to the principal components of their span (Rayleigh–Ritz); without, they are
+    normalized, and those that depend on earlier ones are dropped.
+    """
+    G = (G + G.T) / 2
+    if polish:
+        values, U = eigh(G)
+        nonzero = values > _ZERO * np.max(values, initial=0.0)
+        N = U[:, nonzero] / np.sqrt(values[nonzero])
+        values, U = eigh(N.T @ M @ N)
+        return np.maximum(values, 0.0), np.asarray(N @ U)
+    norms = np.sqrt(np.maximum(np.diag(G), 0.0))
+    independent: list[int] = []
+    for i in np.flatnonzero(norms > np.sqrt(_ZERO) * np.max(norms, initial=0.0)):
+        others = np.array(independent, dtype=int)
+        unit = G[np.ix_(others, others)] / np.outer(norms[others], norms[others])
+        g = G[others, i] / (norms[others] * norms[i])
+        if not independent or float(g @ np.linalg.lstsq(unit, g, rcond=None)[0]) < 1.0 - 1e-6:
+            independent.append(int(i))
+    S = np.zeros((len(G), len(independent)))
+    S[independent, np.arange(len(independent))] = 1.0 / norms[independent]
+    values = np.einsum("ij,ij->j", S, M @ S)
+    order = np.argsort(-values, kind="stable")
+    return values[order], S[:, order]
+
+
+class GramRows:
+    """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
+
+    def __init__(self, problem: KernelProblem, gram: Gram) -> None:
+        self.problem, self.gram = problem, gram
+        self.operator: Operator = gram
+        self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
+        self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
+        # Variance of components that explain everything except rounding.
+        self.enough = (1.0 - _NEGLIGIBLE) * gram.trace - gram.noise_floor
+        self.chunk = upper_block_rows(gram.size, 8)
+        # With negative eigenvalues the trace is less than the sum of the positive ones.
+        self.trace = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
+        self.constant = self.trace <= gram.noise_floor
+        self._matrix: Matrix | None = None
+        if _fits_twice(gram.size**2):
+            self._matrix = gram.dense()
+            self.operator = DenseOperator(self._matrix, psd=gram.psd, rounding=gram.rounding)
+        else:
+            self._columns = KernelColumns(problem, np.float64)
+            self._means = gram.means * problem.center
+            self._mean_square = gram.mean_square * problem.center
+
+    def begin(
+        self, rng: np.random.Generator, r: int, before: HebbianState | None = None
+    ) -> HebbianState:
+        """Return the state of r components: those learned before, and random ones."""
+        known = np.zeros((0, self.gram.size)) if before is None else before.A
+        more = np.zeros((r - len(known), self.gram.size))
+        more[:, self.visited] = _random(rng, len(more), len(self.visited))
+        more *= math.sqrt(len(self.visited) / max(self.trace, 1e-300))
+        centered = to_numpy(self.gram.project(like(more.T, self.gram.reference))).T
+        A = np.vstack([known, centered])
+        state = HebbianState.begin(A, self.product(A))
+        # Principal components of their span: one that begins along a much longer one stays there.
+        _, S = principal_components(A @ state.V.T, state.V @ state.V.T, polish=True)
+        return HebbianState.begin(S.T @ A, S.T @ state.V) if S.shape[1] == r else state
+
+    def product(self, A: Matrix) -> Matrix:
+        """Return AK'."""
+        if not len(A):
+            return A
+        product = self.operator.matmat(like(A.T, self.operator.reference))
+        return np.ascontiguousarray(to_numpy(product).T)
+
+    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
+        """Learn from these rows, in this order."""
+        from mercer.methods.literature.hebbian_updates import update_coefficients
+
+        squares = state.squares
+        if state.steps % len(self.visited) == 0 or squares is None:  # a pass begins
+            squares = state.set_squares(state.V)
+        gain = gains(squares, self.trace, len(self.visited))
+        arrays = (state.A, state.V, state.B, state.rho, state.travel)
+        K, among = self._matrix, at
+        if K is None:
+            roots = to_numpy(self.gram.roots)[:, 0]
+            K = self._columns.collect(at).T
+            K = K - self._means - self._means[at][:, None] + self._mean_square
+            K *= roots * roots[at][:, None] / self.gram.divisor
+            K, among = np.ascontiguousarray(K), np.arange(len(at))
+        state.limited += update_coefficients(K, among, at, *arrays, gain, state.steps)
+        state.steps += len(at)
+
+    def covariances(self, state: HebbianState) -> Matrix:
+        """Return the covariances of the scores."""
+        return state.V @ state.V.T
+
+    def leading(self, values: Vector) -> bool:
+        """Tell whether components are the leading ones: not known before they are judged."""
+        return True
+
+
+class LandmarkRows:
+    """Centered rows in orthonormal coordinates of the span of landmarks."""
+
+    def __init__(self, fit: LandmarkFit) -> None:
+        self.fit, source = fit, fit.problem.source
+        T = fit.span.whitener
+        self.covariance: Matrix = np.asarray(T.T @ fit.covariance @ T)
+        n, weights = source.shape[0], source.weights
+        self.visited = np.arange(n) if weights is None else np.flatnonzero(weights)
+        self.counts = np.ones(n) if weights is None else weights
+        self.total, self.rank = fit.total_upper, fit.span.rank
+        self.trace = float(np.trace(self.covariance))
+        self.constant = self.trace <= 0.0
+        self.enough = (1.0 - _NEGLIGIBLE) * self.trace
+        self.chunk = upper_block_rows(fit.span.size, 8)
+
+    def begin(
+        self, rng: np.random.Generator, r: int, before: HebbianState | None = None
+    ) -> HebbianState:
+        """Return the state of r components: those learned before, and random ones."""
+        known = np.zeros((0, self.rank)) if before is None else before.A
+        more = _random(rng, r - len(known), self.rank)
+        return HebbianState.begin(np.vstack([known, more]))
+
+    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
+        """Learn from these rows, in this order."""
+        if self._stored is not None:
+            return self.learn_coordinates(state, self._stored[at], gains)
+        source = self.fit.problem.source
+        h = self.fit.span.feature_map(source)(Block(0, source.take(at), None))
+        return self.learn_coordinates(state, self.coordinates(h, self.counts[at]), gains)
+
+    def learn_coordinates(self, state: HebbianState, F: Matrix, gains: Gains) -> None:
+        """Learn from rows given by their coordinates.
+
+        Eigenvalues are computed after a number of updates, which does not depend on blocks.
+        """
+        from mercer.methods.literature.hebbian_updates import update_components
+
+        every, first = max(_EVERY, self.rank), 0
+        while first < len(F):
+            count = min(len(F) - first, every - state.steps % every)
+            squares = state.squares
+            if state.steps % every == 0 or squares is None:
+                squares = state.set_squares(state.A @ self.covariance)
+            gain = gains(squares, self.trace, len(self.counts))
+            rows = np.ascontiguousarray(F[first : first + count])
+            arrays = (state.A, state.B, state.rho, state.travel, squares)
+            state.limited += update_components(rows, *arrays, gain, state.steps)
+            state.steps += count
+            first += count
+
+    def covariances(self, state: HebbianState) -> Matrix:
+        """Return the covariances of the scores."""
+        return np.asarray(state.A @ self.covariance @ state.A.T)
+
+    def leading(self, values: Vector) -> bool:
+        """Tell whether components with these variances are the leading ones of the span."""
+        best = float(self.fit.pairs[0][: len(values)].sum())
+        return float(values.sum()) >= (1.0 - BETTER) * best
+
+    def coordinates(self, h: Array, counts: Vector) -> Matrix:
+        """Return coordinates of rows, scaled such that their squares sum to the covariance."""
+        mean = self.fit.moments.mean * self.fit.problem.center
+        roots = np.sqrt(counts / max(self.fit.divisor, 1e-300))
+        centered = to_numpy(h).astype(np.float64) - mean
+        return np.asarray(centered @ self.fit.span.whitener) * roots[:, None]
+
+    @cached_property
+    def _stored(self) -> Matrix | None:
+        """Coordinates of all rows, if they fit."""
+        source, span = self.fit.problem.source, self.fit.span
+        if not _fits_twice(source.shape[0] * span.size):
+            return None
+        return self.coordinates(span.features(source).collect(), self.counts)
+
+
+class HebbianFold(KernelMoments):
+    """Moments of h(x), and components that learn from the rows in the order of the batches.
+
+    Rows wait until all blocks of a batch have been added: threads add them in any order.
+    """
+
+    here = True  # the rows that wait are not among the arrays
+    resumable = False
+
+    def __init__(
+        self, span: Span, source: Any, *, center: bool, known: Any = None, state: Any = None
+    ) -> None:
+        super().__init__(span, source, center=center, known=known)
+        self.state: HebbianState | None = state
+        self.rows: dict[int, Matrix] = {}
+
+    def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
+        super().add_features(block, h, x)
+        self.rows[block.start] = np.column_stack([to_numpy(h).astype(np.float64), block.count])
+
+    def merge(self, other: Self) -> None:
+        super().merge(other)
+        self.rows.update(other.rows)
+
+    def learn(self, data: LandmarkRows, gains: Gains) -> None:
+        """Learn from the rows that wait, in their order."""
+        assert self.state is not None
+        for start in sorted(self.rows):
+            h, counts = self.rows[start][:, :-1], self.rows[start][:, -1]
+            data.learn_coordinates(self.state, data.coordinates(h, counts), gains)
+        self.rows = {}
+
+    def arrays(self) -> dict[str, Array]:
+        if self.state is None:
+            return super().arrays()
+        state = self.state
+        steps = np.array([state.steps, state.limited, state.turn])
+        parts = (state.A, state.B, state.rho, state.travel, state.last, steps)
+        named = zip((*_ARRAYS, "steps"), parts, strict=True)
+        return super().arrays() | {f"learner {name}": part for name, part in named}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore({k: v for k, v in arrays.items() if not k.startswith("learner ")})
+        self.state = None
+        if "learner steps" in arrays:
+            A, B, rho, travel, last = (
+                np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS
+            )
+            steps, limited, turn = (float(x) for x in arrays["learner steps"])
+            self.state = HebbianState(A, A, B, rho, travel, last, int(steps), int(limited), turn)

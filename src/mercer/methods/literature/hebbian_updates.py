@@ -16,6 +16,7 @@ from numba import njit
 from mercer.arrays import Matrix, Vector
 
 Ints = npt.NDArray[Any]
+Gain = tuple[int, float, float, float, float]
 
 # Sums may be reordered, which allows vector instructions. The helpers are inlined: linked, they
 # would round differently when they come from the cache than when they are compiled.
@@ -49,58 +50,41 @@ def _squared_eigenvalue(v: Vector, a: Vector) -> float:
 
 
 @njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
-def _set_gains(kind: int, eta: float, squares: Vector, c: Vector) -> None:
-    """Write the gain of each component: η for all, or η‖λ‖/λ_i (their (22))."""
-    norm = 0.0
+def _set_gains(gain: Gain, t: int, squares: Vector, scores: Any, state: Any, work: Any) -> int:
+    """Write the gain of each component to c: η, or η‖λ‖/λ_i (Günter et al. 2007, (22)).
+
+    With learned gains, add μ diag(ΓK'Bᵀ) to the log-gains first, with z = Bk' ((32)), and update
+    B = ∂A/∂ρ afterwards, except for the term of the row itself ((37)). Returns 1 if gains with
+    which the update would overshoot were lowered.
+    """
+    kind, eta, tau, mu, xi = gain
+    (y, z, c), (A, V, B, rho), (sums, both) = scores, state, work
+    norm, length, limited = 0.0, 0.0, 0
     for i in range(c.size):
         norm += squares[i]
     norm = math.sqrt(norm)
     for i in range(c.size):
-        c[i] = eta
+        c[i] = eta * tau / (t + tau)
         if kind > 0 and norm > 0.0:
             c[i] *= norm / max(math.sqrt(squares[i]), _FLOOR * norm)
-
-
-@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
-def _learn_log_gains(
-    mu: float, y: Vector, z: Vector, V: Matrix, B: Matrix, rho: Vector, sums: Vector
-) -> None:
-    """Add μ diag(ΓK'Bᵀ) to the log-gains; z = Bk' (their (32))."""
     sums[:] = 0.0
-    for i in range(y.size):
-        v, b = V[i], B[i]
+    both[:] = 0.0
+    for i in range(y.size if kind > 1 else 0):
         inner = 0.0
         for j in range(sums.size):
-            sums[j] += y[i] * v[j]
-            inner += sums[j] * b[j]
+            sums[j] += y[i] * V[i, j]
+            inner += sums[j] * B[i, j]
         change = mu * y[i] * (z[i] - inner)
         rho[i] += min(max(change, -_RHO_CHANGE), _RHO_CHANGE)
         rho[i] = min(max(rho[i], _RHO_MIN), _RHO_MAX)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _limit_gains(c: Vector, y: Vector) -> int:
-    """Lower gains with which the update would overshoot; return 1 if there were any."""
-    squares, limited = 0.0, 0
+        c[i] *= math.exp(rho[i])
     for i in range(y.size):
-        squares += y[i] * y[i]
-        if c[i] * squares > _MAX_STEP:
-            c[i] = _MAX_STEP / squares
+        length += y[i] * y[i]
+        if c[i] * length > _MAX_STEP:
+            c[i] = _MAX_STEP / length
             limited = 1
-    return limited
-
-
-@njit(nogil=True, cache=True, inline="always", fastmath=_FAST)
-def _update_slopes(
-    xi: float, c: Vector, y: Vector, z: Vector, A: Matrix, B: Matrix, both: Vector, sums: Vector
-) -> None:
-    """Update B = ∂A/∂ρ, except for the term of the row itself (their (37)).
-
-    B would grow without bound while components are far from unit length; its norm is limited.
-    """
-    both[:] = 0.0
     sums[:] = 0.0
-    for i in range(y.size):
+    for i in range(y.size if kind > 1 else 0):
         a, b = A[i], B[i]
         norm_a, norm_b = 0.0, 0.0
         for j in range(sums.size):
@@ -109,8 +93,9 @@ def _update_slopes(
             b[j] = xi * b[j] - c[i] * (y[i] * both[j] + xi * z[i] * sums[j])
             norm_a += a[j] * a[j]
             norm_b += b[j] * b[j]
-        if norm_b > _MAX_SLOPE * norm_a:
+        if norm_b > _MAX_SLOPE * norm_a:  # far from unit length, B would grow without bound
             b *= math.sqrt(_MAX_SLOPE * norm_a / norm_b)
+    return limited
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -123,7 +108,7 @@ def update_coefficients(
     B: Matrix,
     rho: Vector,
     travel: Vector,
-    gain: tuple[int, float, float, float, float],
+    gain: Gain,
     t: int,
 ) -> int:
     """Update A ← A + η(y e_tᵀ − lt(yyᵀ)A), and V = AK' with it, for every row of `rows`.
@@ -131,7 +116,7 @@ def update_coefficients(
     K[at[s]] is the row of K' for rows[s]. `gain` contains the kind, η₀, τ, μ and ξ; `travel` sums
     η_i y_i². Returns the number of updates with limited gains.
     """
-    kind, eta, tau, mu, xi = gain
+    kind, xi = gain[0], gain[4]
     r, n = A.shape
     y, z, c, squares = np.empty(r), np.zeros(r), np.empty(r), np.empty(r)
     sums, others = np.empty(n), np.empty(n)
@@ -142,18 +127,11 @@ def update_coefficients(
         row, k = rows[s], K[at[s]]
         for i in range(r):
             y[i] = V[i, row]
-        _set_gains(kind, eta * tau / (t + s + tau), squares, c)
-        if kind > 1:
-            for i in range(r):
+            if kind > 1:
                 z[i] = _dot(B[i], k)
-            _learn_log_gains(mu, y, z, V, B, rho, sums)
-            for i in range(r):
-                c[i] *= math.exp(rho[i])
-        limited += _limit_gains(c, y)
-        if kind > 1:
-            _update_slopes(xi, c, y, z, A, B, others, sums)
-            for i in range(r):
-                B[i, row] += c[i] * (y[i] + xi * z[i])
+        limited += _set_gains(gain, t + s, squares, (y, z, c), (A, V, B, rho), (sums, others))
+        for i in range(r if kind > 1 else 0):
+            B[i, row] += c[i] * (y[i] + xi * z[i])
         sums[:] = 0.0
         others[:] = 0.0
         for i in range(r):
@@ -178,14 +156,14 @@ def update_components(
     rho: Vector,
     travel: Vector,
     squares: Vector,
-    gain: tuple[int, float, float, float, float],
+    gain: Gain,
     t: int,
 ) -> int:
     """Update W ← W + η(y fᵀ − lt(yyᵀ)W), y = Wf, for every row f of orthonormal coordinates.
 
     `squares` are the squared eigenvalues; the other arguments are as above.
     """
-    kind, eta, tau, mu, xi = gain
+    kind, xi = gain[0], gain[4]
     r, p = W.shape
     y, z, c = np.empty(r), np.zeros(r), np.empty(r)
     sums, others = np.empty(p), np.empty(p)
@@ -196,17 +174,10 @@ def update_components(
             y[i] = _dot(W[i], f)
             if kind > 1:
                 z[i] = _dot(B[i], f)
-        _set_gains(kind, eta * tau / (t + s + tau), squares, c)
-        if kind > 1:
-            _learn_log_gains(mu, y, z, W, B, rho, sums)
-            for i in range(r):
-                c[i] *= math.exp(rho[i])
-        limited += _limit_gains(c, y)
-        if kind > 1:
-            _update_slopes(xi, c, y, z, W, B, others, sums)
-            for i in range(r):
-                for j in range(p):
-                    B[i, j] += c[i] * (y[i] + xi * z[i]) * f[j]
+        limited += _set_gains(gain, t + s, squares, (y, z, c), (W, W, B, rho), (sums, others))
+        for i in range(r if kind > 1 else 0):
+            for j in range(p):
+                B[i, j] += c[i] * (y[i] + xi * z[i]) * f[j]
         sums[:] = 0.0
         for i in range(r):
             w, e = W[i], c[i] * y[i]

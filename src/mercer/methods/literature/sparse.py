@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Vector, is_finite, like
+from mercer.arrays import Vector, like
 from mercer.certificate import Axes
 from mercer.checks import check_nonnegative, check_positive, check_whole, require
 from mercer.config import get_config
@@ -19,15 +19,9 @@ from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, fit_landmarks
-from mercer.methods.kernel.landmark_method import (
-    OnBasis,
-    basis_size,
-    prepare,
-    require_points,
-    weighted_rows,
-)
-from mercer.methods.kernel.nystrom import weighted_components
+from mercer.methods.kernel.landmark_fit import fit_landmarks, require_finite_kernel
+from mercer.methods.kernel.low_rank import weighted_components
+from mercer.methods.kernel.subset import OnBasis, basis_size, require_points
 from mercer.methods.literature.noise_model import (
     UPDATES,
     NoiseFit,
@@ -35,6 +29,7 @@ from mercer.methods.literature.noise_model import (
     most_likely,
     search_noise,
 )
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
@@ -207,22 +202,41 @@ class Sparse(OnBasis):
         return min(n, max(least, min(_CANDIDATES, room)))
 
     def fit(self, problem: Problem) -> Axes:
+        assert isinstance(problem, KernelProblem)
         self._check()
-        problem = prepare(problem)
+        problem = move_rows(problem)
         basis = self.basis(problem)
         with serial_blas():
             model, distinct = noise_model(problem, basis)
             fit = None if model is None else self._most_likely(problem, model)
-        if fit is None:  # no row differs from the mean
-            return _sparse_axes(problem, basis, np.zeros(1, int), np.ones(1), None, ())
-        points, weights = distinct[fit.support], fit.weights[fit.support]
-        notes = self._notes(problem, basis, fit)
-        return _sparse_axes(problem, basis, points, weights, fit, notes)
+        notes: tuple[str, ...] = ()
+        points, weights = np.zeros(1, int), np.ones(1)  # if no row differs from the mean
+        if fit is not None:
+            points, weights = distinct[fit.support], fit.weights[fit.support]
+            notes = self._notes(problem, basis, fit)
+        if basis.at is not None:
+            landmarks = row_basis(problem, basis.at[points])
+        else:
+            landmarks = Basis(as_source(basis.points).take(points))
+        # The components of the weighted points, about the projection of the mean.
+        span_fit = fit_landmarks(problem, landmarks)
+        mean_coef = span_fit.mean_coef * problem.center
+        _, components = weighted_components(span_fit.span.matrix, weights, mean_coef, 1.0)
+        values = np.einsum("ij,ij->j", components, span_fit.covariance @ components)
+        k = span_fit.choose(values)
+        axes = span_fit.axes(values[:k], components[:, :k])
+        projection = SparseProjection(
+            **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
+            weights=weights,
+            noise=0.0 if fit is None else fit.noise,
+            likelihood=0.0 if fit is None else fit.likelihood,
+        )
+        return Axes(projection, axes.evidence.annotated(*notes))
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        n, rule = weighted_rows(problem), self.rule
-        wanted = problem.n_components
+        at, rule = weighted_row_indices(problem), self.rule
+        n, wanted = len(at), problem.n_components
         if isinstance(rule, Given):
             basis = rule.select(problem)
             require_points(problem.n_leading, len(basis))
@@ -231,7 +245,7 @@ class Sparse(OnBasis):
         require(self, "pool", m <= p, f"at least the {m} points to be left")
         require_points(problem.n_leading, m)
         if p == n:
-            return row_basis(problem, weighted_row_indices(problem))
+            return row_basis(problem, at)
         rule.check(problem)
         return rule.select(problem, p)
 
@@ -250,13 +264,10 @@ class Sparse(OnBasis):
 
     def _most_likely(self, problem: KernelProblem, model: NoiseModel) -> NoiseFit:
         """Find the weights, for the given noise or for that which leaves the wanted points."""
-        options: dict[str, Any] = {
-            "update": self.update,
-            "max_iter": int(self.max_iter),
-            "tol": float(self.tol),
-        }
+        options: dict[str, Any] = {"update": self.update, "tol": float(self.tol)}
+        options["max_iter"] = int(self.max_iter)
         if self.sigma2 is None:
-            n_points = self.points(weighted_rows(problem), problem.n_components)
+            n_points = self.points(len(weighted_row_indices(problem)), problem.n_components)
             return search_noise(model, n_points, **options)
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
@@ -285,8 +296,10 @@ class Sparse(OnBasis):
             f"Of {candidates} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
             f"likelihood: {fit.likelihood:.10g} in the candidates' span."
         ]
-        wanted = None if self.n_basis is None else basis_size(self.n_basis, weighted_rows(problem))
-        if wanted is not None and wanted != m:
+        wanted = m
+        if self.n_basis is not None:
+            wanted = basis_size(self.n_basis, len(weighted_row_indices(problem)))
+        if wanted != m:
             note = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
             notes.append(note)
             if abs(m - wanted) > max(1.0, _FAR * wanted):
@@ -321,11 +334,7 @@ def noise_model(
         .map(lambda block: block.rows @ whitener, rank, np.float64)
         .fold(Moments(rank, source.reference, np.float64, center=problem.center))
     )
-    if not is_finite(moments.scatter):
-        raise ValueError(
-            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
-            f"kernel's parameters."
-        )
+    require_finite_kernel(problem, moments.scatter)
     points = span.matrix @ span.whitener - moments.mean * problem.center
     scale = np.abs(np.diag(span.matrix))
     squares = np.einsum("ij,ij->i", points, points)
@@ -336,31 +345,3 @@ def noise_model(
         return None, distinct
     scatter = np.asarray(moments.scatter)
     return NoiseModel.of_scatter(points[distinct], scatter, moments.weight), distinct
-
-
-def _sparse_axes(
-    problem: KernelProblem,
-    basis: Basis,
-    points: np.ndarray[Any, Any],
-    weights: Vector,
-    fit: NoiseFit | None,
-    notes: tuple[str, ...],
-) -> Axes:
-    """Return the components of weighted candidates, about the projection of the mean."""
-    if basis.at is not None:
-        landmarks = row_basis(problem, basis.at[points])
-    else:
-        landmarks = Basis(as_source(basis.points).take(points))
-    fitted = fit_landmarks(problem, landmarks)
-    mean_coef = fitted.mean_coef * problem.center
-    _, components = weighted_components(fitted.span.matrix, weights, mean_coef, 1.0)
-    values = np.einsum("ij,ij->j", components, fitted.covariance @ components)
-    k = fitted.choose(values)
-    axes = fitted.axes(values[:k], components[:, :k], fitted.sample(k, SAMPLE_ROWS))
-    projection = SparseProjection(
-        **{part.name: getattr(axes.projection, part.name) for part in fields(axes.projection)},
-        weights=weights,
-        noise=0.0 if fit is None else fit.noise,
-        likelihood=0.0 if fit is None else fit.likelihood,
-    )
-    return Axes(projection, axes.evidence.annotated(*notes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Matrix, Vector, is_finite
+from mercer.arrays import Matrix, Vector
 from mercer.certificate import Axes
 from mercer.checks import check_whole, require
 from mercer.config import get_config
@@ -15,8 +15,8 @@ from mercer.landmarks.base import Rows, draw_rows, row_basis
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
 from mercer.landmarks.objective import center_features
 from mercer.methods.base import Cost, Method, Size, largest
-from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, fit_landmarks
-from mercer.methods.kernel.landmark_method import prepare
+from mercer.methods.kernel.landmark_fit import AFFORDABLE, fit_landmarks, require_finite_kernel
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 
 # The best of this many rows drawn at random is among the best 5 % with probability 0.95.
@@ -100,7 +100,8 @@ class SparseL1(Method):
 
     def fit(self, problem: Problem) -> Axes:
         require(self, "normalize", self.normalize in _NORMS, f"one of {', '.join(_NORMS)}")
-        problem = prepare(problem)
+        assert isinstance(problem, KernelProblem)
+        problem = move_rows(problem)
         shape, wanted = problem.source.shape, problem.n_leading
         n, d = shape[0], shape[1] if len(shape) > 1 else _STRING
         candidates = self.n_candidates(n, d, n if wanted is None else wanted)
@@ -112,10 +113,14 @@ class SparseL1(Method):
         factor = pursuit.factor
         fit = fit_landmarks(problem, row_basis(problem, factor.pivots or draw_rows(problem, 1)))
         components = np.zeros((fit.span.size, 0))
-        if factor.size:
-            components = _orthonormal(fit.span.matrix, factor)
+        if factor.size:  # coefficients L⁻ᵀ with K = LLᵀ, an upper triangle
+            try:
+                L = scipy.linalg.cholesky(fit.span.matrix, lower=True)
+            except scipy.linalg.LinAlgError:  # dependent rows, to the precision of the kernel
+                L = np.tril(factor.G[factor.pivots, : factor.size])
+            components = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True, trans=1)
         values = np.einsum("ij,ij->j", components, fit.covariance @ components)
-        axes = fit.axes(values, components, fit.sample(len(values), SAMPLE_ROWS))
+        axes = fit.axes(values, components)
         among = "all rows" if candidates >= n else f"{candidates} rows drawn for each"
         note = (
             f"The i-th component is made of i rows, chosen among {among}; "
@@ -131,9 +136,8 @@ class _Pursuit:
         self, problem: KernelProblem, n_components: int, candidates: int, normalize: str
     ) -> None:
         self.problem, self.candidates, self.normalize = problem, candidates, normalize
-        self.factor = PartialCholesky(
-            problem, n_components
-        )  # G: scores of all rows; its pivots: the rows
+        # Its G: scores of all rows; its pivots: the rows.
+        self.factor = PartialCholesky(problem, n_components)
         diag, weights = self.factor.columns.diag, problem.source.weights
         self.weights = np.ones(len(diag)) if weights is None else weights
         self.values: list[float] = []  # scatter of each component
@@ -155,13 +159,27 @@ class _Pursuit:
         return k is not None and k <= len(variances)
 
     def grow(self) -> bool:
-        """Choose the row whose function varies most; False if none varies."""
-        factor, pick = self.factor, None
+        """Choose the row whose function varies most; False if none varies.
+
+        Among candidates drawn in proportion to their weights; constant ones are excluded from now
+        on.
+        """
+        factor, pick, best = self.factor, None, 0.0
         while pick is None:
             rows = np.flatnonzero(factor.eligible > 0)
             if not len(rows):
                 return False
-            pick = self._best(self._draw(rows))
+            if self.candidates < len(rows):
+                p = self.weights[rows] / self.weights[rows].sum()
+                drawn = self.problem.rng.choice(rows, self.candidates, replace=False, p=p)
+                rows = np.sort(drawn)
+            for first in range(0, len(rows), MAX_COLUMNS):
+                some = rows[first : first + MAX_COLUMNS]
+                variation = self._variation(some)
+                factor.threshold[some[variation == 0]] = np.inf
+                i = int(np.argmax(variation))
+                if variation[i] > best:
+                    best, pick = float(variation[i]), int(some[i])
         column = factor.residual([pick]) / np.sqrt(factor.residual_diag[pick])
         column[pick] = np.sqrt(factor.residual_diag[pick])
         factor.append([pick], column)
@@ -170,34 +188,11 @@ class _Pursuit:
         self.values.append(self._scatter(column)[0])
         return True
 
-    def _draw(self, rows: Rows) -> Rows:
-        """Draw the candidates, with probabilities in proportion to their weights."""
-        if self.candidates >= len(rows):
-            return rows
-        p = self.weights[rows] / self.weights[rows].sum()
-        return np.sort(self.problem.rng.choice(rows, self.candidates, replace=False, p=p))
-
-    def _best(self, rows: Rows) -> int | None:
-        """Return the row whose function varies most; constant ones are excluded from now on."""
-        best, pick = 0.0, None
-        for first in range(0, len(rows), MAX_COLUMNS):
-            some = rows[first : first + MAX_COLUMNS]
-            variation = self._variation(some)
-            self.factor.threshold[some[variation == 0]] = np.inf
-            i = int(np.argmax(variation))
-            if variation[i] > best:
-                best, pick = float(variation[i]), int(some[i])
-        return pick
-
     def _variation(self, at: Rows) -> Vector:
         """Return the scatter of the normalized functions of rows; 0 for those that are rounding."""
         factor = self.factor
         scatter = self._scatter(factor.residual(at))
-        if not is_finite(scatter):
-            raise ValueError(
-                f"{self.problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or "
-                f"change the kernel's parameters."
-            )
+        require_finite_kernel(self.problem, scatter)
         # The function of row j is Φ_j − Σ_p c_p Φ_p over the pivots p: c = L⁻ᵀG_j.
         L = factor.G[factor.pivots, : factor.size]
         c = np.abs(
@@ -217,12 +212,3 @@ class _Pursuit:
         """Return the weighted sum of squares of each column about its mean, in place."""
         columns = center_features(self.problem, columns)
         return np.asarray(np.einsum("ij,ij->j", columns, columns))
-
-
-def _orthonormal(K: Matrix, factor: PartialCholesky) -> Matrix:
-    """Return the coefficients of the components: L⁻ᵀ with K = LLᵀ, an upper triangle."""
-    try:
-        L = scipy.linalg.cholesky(K, lower=True)
-    except scipy.linalg.LinAlgError:  # dependent rows, to the precision of the kernel
-        L = np.tril(factor.G[factor.pivots, : factor.size])
-    return np.asarray(scipy.linalg.solve_triangular(L, np.eye(len(K)), lower=True, trans=1))
