@@ -24,8 +24,16 @@ from mercer.data.files.arrays import (
     read_hdf5,
     sparse_source,
 )
-from mercer.data.files.columns import Request, assign_roles, find_column
-from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
+from mercer.data.files.table import (
+    Request,
+    Roles,
+    Table,
+    assign_roles,
+    check_file_memory,
+    find_column,
+    make_table,
+    select_columns,
+)
 from mercer.data.source import Source
 from mercer.data.sparse import require_inside
 from mercer.messages import format_parameter, warn
@@ -51,20 +59,19 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         index = _text(getattr(obs, "attrs", {}).get("_index", "_index"))
         own = request.id if request.id is not None else index if index in obs else None
         extra = {name: _obs(obs, name, n, request) for name in _wanted(obs, own, request)}
+        columns = dict(enumerate(extra.values(), d))  # numbered after those of X
         weights = None if request.weights is None else _obs(obs, request.weights, n, request)
         if weights is not None and weights.dtype.kind not in "fiub":
             raise FileError(f"{request.path}: {request.weights!r} of obs is not numbers.")
         source = _rows(root, X, (n, d), features, request)
     tick(root.stat().st_size)
-    used = set(features)
     return make_table(
         request,
+        Roles((*names, *extra), tuple(features), extra=tuple(columns)),
         source,
-        [names[i] for i in features],
-        extra=extra,
+        columns=columns,
+        ids=() if own is None else [d + list(extra).index(own)],
         weights=weights,
-        dropped=[name for i, name in enumerate(names) if i not in used],
-        id=own,
     )
 
 

@@ -17,15 +17,16 @@ from mercer import progress
 from mercer.config import format_bytes
 from mercer.data.array import ArraySource
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import Request, import_format
-from mercer.data.files.storage import (
-    ArrayRows,
-    TemporaryFolder,
-    array_bytes,
+from mercer.data.files.storage import ArrayRows, TemporaryFolder, array_bytes, place_rows
+from mercer.data.files.table import (
+    Request,
+    Table,
+    check_file_memory,
+    import_format,
+    make_unnamed_table,
     memory_share,
-    place_rows,
+    select_columns,
 )
-from mercer.data.files.table import Table, check_file_memory, make_unnamed_table, select_columns
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.data.sparse import SparseSource, require_inside

@@ -21,11 +21,16 @@ from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
-from mercer.data.files.columns import Request
 from mercer.data.files.storage import TemporaryFolder
-from mercer.data.files.table import Table
-from mercer.data.files.text import read_text
-from mercer.data.files.text_files import Delimited, JSONLines, Spreadsheet, read_strings, unpack
+from mercer.data.files.table import Request, Table
+from mercer.data.files.text import (
+    Delimited,
+    JSONLines,
+    Spreadsheet,
+    read_strings,
+    read_text,
+    unpack,
+)
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
 from mercer.messages import format_parameter, warn
@@ -256,40 +261,21 @@ def _table(path: str | os.PathLike[str], request: Request, format: str | None) -
         raise FileError(download_advice(path))
     with progress.session():
         if os.fspath(path) == "-":
-            return _read_stream(sys.stdin.buffer, Path("-"), request, format)
+            return _read_copy(sys.stdin.buffer, request, format)
         if Path(path).is_fifo():
             with Path(path).open("rb") as stream:
-                return _read_stream(stream, Path(path), request, format)
+                return _read_copy(stream, request, format or _suffix(Path(path)))
         file, part = split_path(path)
         return _read(file, replace(request, part=part), format)
 
 
-def _read_stream(stream: Any, path: Path, request: Request, format: str | None) -> Table:
-    """Read what can be read only once by way of a temporary file: most formats need to seek."""
-    folder = TemporaryFolder()
-    copy = folder.path / "input"
-    with folder.writing(), copy.open("wb") as file:
-        shutil.copyfileobj(stream, file, 2**20)
-    table = _read(copy, request, format or _suffix(path) or _format_of(copy) or ".csv")
-    return _keep_folder(table, folder)
-
-
-def _read_packed(path: Path, request: Request, suffix: str) -> Table:
-    """Read a compressed file by way of a temporary one."""
+def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
+    """Read a stream by way of a temporary file, which lives as long as rows are read from it."""
     folder = TemporaryFolder()
     copy = folder.path / "rows"
-    with (
-        file_errors(request.path, "a compressed file"),
-        folder.writing(),
-        path.open("rb") as packed,
-        copy.open("wb") as file,
-    ):
-        shutil.copyfileobj(unpack(packed), file, 2**20)
-    return _keep_folder(_read(copy, request, suffix), folder)
-
-
-def _keep_folder(table: Table, folder: TemporaryFolder) -> Table:
-    """Let a temporary folder live as long as rows that are read from it."""
+    with folder.writing(), copy.open("wb") as file:
+        shutil.copyfileobj(stream, file, 2**20)
+    table = _read(copy, request, format or _format_of(copy) or ".csv")
     source = table.source
     while isinstance(source, Mapped):
         source = source.source
@@ -301,11 +287,13 @@ def _keep_folder(table: Table, folder: TemporaryFolder) -> Table:
 def _read(path: Path, request: Request, format: str | None) -> Table:
     """Find the files of a table and their format, and read them."""
     suffix = "" if format is None else "." + format.lower().removeprefix(".")
-    root, paths, packed = path, [path], path.is_file() and _is_packed(path)
-    if path.is_dir() and not suffix:
-        own = _suffix(path)
+    root, paths, packed = path, [path], False
+    if path.is_file():
+        with path.open("rb") as file:
+            packed = unpack(file) is not file
+    elif path.is_dir() and not suffix:
         zarr = any((path / mark).exists() for mark in _ZARR)
-        suffix = ".zarr" if zarr else own if own in _FOLDERS else ""
+        suffix = ".zarr" if zarr else _suffix(path) if _suffix(path) in _FOLDERS else ""
     if suffix != ".zarr" and (path.is_dir() or (not path.exists() and glob.has_magic(str(path)))):
         root, files = _find_files(path)
         suffix = _folder_suffix(path, files, suffix, request)
@@ -313,8 +301,8 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         paths = [file for file in files if _suffix(file) in alike]
     suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
-        named = format_parameter("format", format) if format else f"the suffix {suffix!r}"
-        what = f"{named} is not known"
+        what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
+        what += " not known"
         if not path.exists():
             what = "there is no file or folder of that name"
         elif format is None and suffix in _REMEDIES:
@@ -326,9 +314,15 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
             f"({', '.join(_PARTS)})."
         )
     if packed and suffix not in _TEXT:
-        return _read_packed(path, request, suffix)
-    if suffix in _TEXT and path.is_file():
-        _check_text(path, request)
+        with file_errors(request.path, "a compressed file"), path.open("rb") as file:
+            return _read_copy(unpack(file), request, suffix)
+    content = _format_of(path) if suffix in _TEXT and path.is_file() else None
+    if content not in (None, ".mtx"):
+        remedy = f"Read it with {request.option('format', content[1:])}."
+        raise FileError(
+            f"{request.path} is not text: it begins as a {content} file does. "
+            f"{_REMEDIES.get(content, remedy)}"
+        )
     if not paths:
         raise FileError(f"{request.path} is a folder without {suffix} files.")
     guard = FileGuard(paths)
@@ -344,11 +338,6 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
 
 def _suffix(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
-
-
-def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
-        return unpack(file) is not file
 
 
 def _find_files(path: Path) -> tuple[Path, list[Path]]:
@@ -394,20 +383,13 @@ def _folder_suffix(path: Path, files: list[Path], suffix: str, request: Request)
     return suffix
 
 
-def _check_text(path: Path, request: Request) -> None:
-    """Refuse binary files that are named like text."""
-    suffix = _format_of(path)
-    if suffix in (None, ".mtx"):
-        return
-    remedy = _REMEDIES.get(suffix) or f"Read it with {request.option('format', suffix[1:])}."
-    raise FileError(f"{request.path} is not text: it begins as a {suffix} file does. {remedy}")
-
-
 def _format_of(path: Path) -> str | None:
     """Return the format that the first bytes of a file tell; None if they say nothing."""
     with path.open("rb") as file:
         start = file.read(16)
-    suffix = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), None)
+    if not start.startswith(tuple(_MAGIC)):
+        return None
+    suffix = next(suffix for magic, suffix in _MAGIC.items() if start.startswith(magic))
     if suffix == ".npz" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -10,12 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.data.errors import format_names
-from mercer.data.files.columns import is_id_name
 from mercer.data.fold import Block, Fold
 from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
+ID_NAME = re.compile(
+    r"(?i:ids?|idx|index|rows?|row[ _.-]?(names?|numbers?|nr|no)|uuid|guid|barcodes?|accession|"
+    r"samples?|specimen|subject|patient|(samples?|subject|patient)[ _.-]?(names?|no|nr)|names?)"
+    r"|.*[ _.-](?i:id|uuid|barcode)|.*[a-z](Id|ID)|Unnamed: 0"
+)
+"""Names of identifiers: id, sample_id, PassengerId, the row names of R and pandas."""
 # Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
 _VALUES, _ROWS = 500_000, 500
 # With fewer rows, nothing is said about columns that may number them.
@@ -181,7 +187,7 @@ def feature_remarks(
     remarks, constant = [], set(profile.constant.tolist())
     numbering = [i for i in profile.numbering if i not in constant and profile.n >= _FEW]
     known = {names[i] for i in numbering} | set(chosen)
-    like_ids = [name for name in names if named and is_id_name(name) and name not in known]
+    like_ids = [name for name in names if named and ID_NAME.fullmatch(name) and name not in known]
     if like_ids:
         what, whose = "is named like an identifier", "its"
         if len(like_ids) > 1:

@@ -15,7 +15,7 @@ from mercer import progress
 from mercer.arrays import to_numpy
 from mercer.atomic_write import whole
 from mercer.data.errors import FileError, format_names
-from mercer.data.files.columns import Text, import_format, polars
+from mercer.data.files.table import Text, import_format, polars
 from mercer.data.npy import write_npy
 from mercer.data.source import Source
 
