@@ -86,6 +86,7 @@ _REMEDIES = {
     ".pkl": _PICKLE,
     ".pickle": _PICKLE,
 }
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _DOWNLOADS = {
     ("http", "https", "ftp", "ftps"): "curl -LO {}",
     ("s3",): "aws s3 cp {} .",
@@ -232,7 +233,7 @@ def read_source(
 
 def is_url(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is the URL of something on a network."""
-    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
+    return _URL.match(str(path)) is not None
 
 
 def download_advice(url: str | os.PathLike[str]) -> str:
@@ -257,7 +258,7 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("the path of the file is empty.")
-    if is_url(path):
+    if _URL.match(str(path)):
         raise FileError(download_advice(path))
     with progress.session():
         if os.fspath(path) == "-":

@@ -315,7 +315,7 @@ def count_ids(series: Any, na: Sequence[str] = (), *, whole: bool = False) -> in
 
 def rank_ids(counts: Mapping[int, int | None]) -> list[int]:
     """Return the columns that name rows, given how many each names: first the most."""
-    return sorted((i for i, count in counts.items() if count), key=lambda i: -(counts[i] or 0))
+    return sorted(filter(counts.get, counts), key=lambda i: -(counts[i] or 0))
 
 
 def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
@@ -437,7 +437,7 @@ def make_table(
     left out.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
-    used = [names[i] for i in features]
+    used = list(map(names.__getitem__, features))
     if weights is not None:
         unknown = int(np.isnan(weights).sum())
         if unknown:
@@ -455,24 +455,31 @@ def make_table(
         missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
     elif missing is None:
         missing = source.fold(Missing(len(used))).count
-    counts = {used[i]: int(missing[i]) for i in np.flatnonzero(missing).tolist()}
+    at = np.flatnonzero(missing).tolist()
+    counts = dict(zip(map(used.__getitem__, at), missing[at].tolist(), strict=True))
     if counts and request.refuse:
         raise MissingValues(request.path, counts)
     own = roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
     dropped = sorted({*range(len(names))} - {*features, *extra, *roles.weights})
-    why = dict(reasons or {})
-    why.update(dict.fromkeys({*ids} & {*roles.features}, "identifier"))
+    why = {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
     source.names = used if named else None
-    source.extra_columns = {names[i]: columns[i] for i in extra}
     source.id = None if own is None else names[own]
+    source.extra_columns = {}
+    values, left_out = dict[str, Values](), dict[str, str]()
+    for i in extra:
+        source.extra_columns[names[i]] = columns[i]
+        values[names[i]] = column_values(columns[i])
+    for i in dropped:
+        if why.get(i):
+            left_out[names[i]] = why[i]
     return Table(
         source,
-        {name: column_values(column) for name, column in source.extra_columns.items()},
-        tuple([names[i] for i in dropped]),
+        values,
+        tuple(map(names.__getitem__, dropped)),
         counts,
         source.id,
-        {names[i]: why[i] for i in dropped if why.get(i)},
+        left_out,
         tuple(remarks),
         dominant,
     )

@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,6 +61,7 @@ _NUMBER = re.compile(
 )
 # 1,234 may be a thousand or a decimal number; these are not thousands.
 _COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 _THOUSANDS_AND_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 # Bytes of a piece: little compared to the budget, and enough to keep a thread busy.
@@ -217,10 +218,9 @@ class Delimited(TextFile):
             self.size = max(self.size, min(get_config().budget // 32, _PIECE_ROWS * len(head)))
             self.take(end)
         self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
-        entries = [entry.strip() for row in rows or [fields] for entry in row]
-        points = any("." in entry and _NUMBER.fullmatch(entry) for entry in entries)
+        entries = list(map(str.strip, chain.from_iterable(rows or [fields])))
         commas = self.delimiter != "," and any(map(_COMMA.fullmatch, entries))
-        self.decimal = commas and not points
+        self.decimal = commas and not any(map(_POINT.fullmatch, entries))
 
     def blocks(self) -> Iterator[TextBlock]:
         """Yield all rows in order; threads convert the next ones meanwhile."""
@@ -341,7 +341,7 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
     pandas writes for columns without names. A field without text is named as in pandas.
     """
     texts = list(map(str.strip, fields))
-    known = [text for text in texts if text not in MISSING]
+    known = list(filterfalse(MISSING.__contains__, texts))
     if known and all(map(_NUMBER.fullmatch, known)):
         counting = len(known) > 1 and known == list(map(str, range(len(known))))
         if not counting or "" in texts[1:]:
@@ -358,7 +358,7 @@ def find_delimiter(text: str) -> str:
     """Return the delimiter that gives every line as many fields as the first; else a comma."""
     lines = list(filter(None, text[:_PIECE].split("\n")[: _SAMPLE + 1]))
     lines = lines[:-1] if len(lines) > _SAMPLE else lines
-    lines = [line for line in lines if not line.startswith("#")] or lines
+    lines = list(filterfalse(re.compile("#").match, lines)) or lines
     best, most = ",", 0.0
     for delimiter in _DELIMITERS:
         try:
@@ -477,7 +477,6 @@ def read_text(
                 file = opener(raw, request.path if path == root else str(path), request)
                 if columns is None:
                     columns = TextColumns(file, request, sum(map(os.path.getsize, paths)))
-                    stack.callback(columns.close)
                 elif file.names != list(columns.roles.names):
                     odd = sorted({*file.names} ^ {*columns.roles.names}) or file.names
                     raise FileError(
@@ -497,7 +496,7 @@ def read_text(
                 f"{request.path} is not UTF-8 (byte 0x{error.object[error.start]:02x}), and was "
                 f"read as Windows-1252. If names or labels look wrong, save the file as UTF-8."
             )
-            stack.close()
+            columns = None  # of the first try
             return read_text(opener, paths, root, replace(request, encoding="cp1252"), tick)
 
 
@@ -515,7 +514,7 @@ class TextColumns:
         self.types = dict.fromkeys([*roles.features, *roles.weights], "empty")
         self.reasons: dict[int, str] = {}
         # As text, identifiers keep every digit.
-        self.texts: dict[int, list[Any]] = {i: [] for i in (*roles.extra, *roles.candidates)}
+        self.texts: dict[int, tuple[Any, ...]] = dict.fromkeys(roles.extra + roles.candidates, ())
         self.weights: list[npt.NDArray[Any]] = []
         self.stored: list[int] = []
         """Columns that are stored: features that were not text in the first block."""
@@ -523,7 +522,6 @@ class TextColumns:
         self.rows: list[npt.NDArray[Any]] = []
         self.count = 0
         self.folder: TemporaryFolder | None = None
-        self.file: Any = None
 
     def add(self, block: TextBlock) -> None:
         """Append a block."""
@@ -545,23 +543,24 @@ class TextColumns:
             if np.isnan(rows.sum()):  # or infinities of both signs
                 self.missing += np.isnan(rows).sum(axis=0)
         self.rows.append(rows)
-        if self.file or max(expected, 8 * self.count * len(self.stored)) > memory_share():
+        if self.folder or max(expected, 8 * self.count * len(self.stored)) > memory_share():
             self._spill()
-        self.weights += [block.rows[:, i].copy() for i in self.roles.weights]
+        for i in self.roles.weights:
+            self.weights.append(block.rows[:, i].copy())
         for i, parts in list(self.texts.items()):
-            parts.append(block.text(i))
-            if i not in self.roles.extra and self._count_ids(i, parts[-1]) is None:
+            text = block.text(i)
+            self.texts[i] = (*parts, text)
+            if i not in self.roles.extra and self._count_ids(i, text) is None:
                 del self.texts[i]
 
     def _spill(self) -> None:
         """Write rows to a temporary file."""
         self.folder = self.folder or TemporaryFolder()
-        with self.folder.writing():
-            if self.file is None:
-                self.file = (self.folder.path / "rows.npy").open("wb")
-                write_header(self.file, (0, len(self.stored)), np.float64)
+        with self.folder.writing(), (self.folder.path / "rows.npy").open("ab") as file:
+            if not file.tell():
+                write_header(file, (0, len(self.stored)), np.float64)
             for rows in self.rows:
-                self.file.write(rows.data)
+                file.write(rows.data)
         self.rows.clear()
 
     def _count_ids(self, i: int, text: Any) -> int | None:
@@ -607,9 +606,12 @@ class TextColumns:
         roles, request, pl = self.roles, self.request, polars()
         if not self.count:
             raise FileError(f"{request.path} has a header, and no rows below it.")
-        texts = {i: pl.concat(parts) for i, parts in self.texts.items()}
-        named = {i: self._count_ids(i, texts[i]) for i in roles.candidates if i in texts}
-        ids, at = rank_ids(named), list[int]()
+        columns, counts, at = dict[int, Text](), dict[int, int | None](), list[int]()
+        for i, parts in self.texts.items():
+            columns[i] = Text(pl.concat(parts), request.na)
+            if i in roles.candidates:
+                counts[i] = self._count_ids(i, columns[i].series)
+        ids = rank_ids(counts)
         unnamed = "no name" if request.columns is None else ""
         reasons = {
             **self.reasons,
@@ -622,7 +624,7 @@ class TextColumns:
                 at.append(j)
         if not at:
             raise no_features(request, roles.names, ids, self.delimiter)
-        features = [self.stored[j] for j in at]
+        features = list(map(self.stored.__getitem__, at))
         return make_table(
             request,
             roles,
@@ -630,7 +632,7 @@ class TextColumns:
             self.missing[at],
             features=features,
             ids=ids,
-            columns={i: Text(text, request.na) for i, text in texts.items()},
+            columns=columns,
             weights=np.concatenate(self.weights) if self.weights else None,
             reasons=reasons,
             flags=[i for i in features if self.types[i] == "flag"],
@@ -649,9 +651,8 @@ class TextColumns:
             return ArraySource(out)
         path = self.folder.path / "rows.npy"
         with self.folder.writing(), progress.quiet():
-            self.file.seek(0)
-            write_header(self.file, (self.count, len(self.stored)), np.float64)
-            self.file.close()
+            with path.open("r+b") as file:
+                write_header(file, (self.count, len(self.stored)), np.float64)
             source = NpySource(path)
             if not every:
                 chosen = source.map(lambda block: block.rows[:, columns], len(columns))
@@ -659,12 +660,6 @@ class TextColumns:
                 path.unlink()
         source.folder = self.folder
         return source
-
-    def close(self) -> None:
-        """Release memory and file if reading ends early."""
-        self.rows.clear()
-        if self.file is not None:
-            self.file.close()
 
 
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
