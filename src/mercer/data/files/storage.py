@@ -90,18 +90,8 @@ def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order:
 class Banded(Source):
     """Rows of a file, decoded band by band; in a pass, each about once.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and columns.
-    stored : dtype
-        Of the entries in the file.
-    edges : ndarray or None
-        First row of every band and, last, the number of rows; None if any row can be read alone.
-    guard : FileGuard
-        Of the files, which must not change.
-    label : tuple of str
-        Path and format, for messages.
+    `edges` are the first row of every band and, last, the number of rows; None if any row can be
+    read alone. `label` has path and format, for messages.
     """
 
     waits = True
@@ -126,21 +116,10 @@ class Banded(Source):
     def open(self) -> AbstractContextManager[Decode]:
         """Open the file."""
 
-    def check(self, start: int, stop: int) -> None:
-        """Raise if a file has changed; many files are checked where a pass begins and ends."""
-        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
-            self.guard.check_all()
-
     @property
     def width(self) -> int:
         """Columns that are decoded."""
         return self.shape[1]
-
-    @property
-    def band_bytes(self) -> int:
-        """Bytes of the largest band, decoded."""
-        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
-        return longest * self.width * int(max(self.stored.itemsize, self.dtype.itemsize))
 
     @property
     def row_bytes(self) -> int:
@@ -149,11 +128,15 @@ class Banded(Source):
 
     @property
     def held_bytes(self) -> int:
-        return (_CACHED + _COPIES) * self.band_bytes
+        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
+        size = max(self.stored.itemsize, self.dtype.itemsize)
+        return (_CACHED + _COPIES) * longest * self.width * int(size)
 
     def read(self, start: int, stop: int) -> Rows:
         out = np.empty((stop - start, self.shape[1]), self.dtype, order=self.order)
-        self.check(start, stop)
+        # Many files are checked where a pass begins and ends.
+        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
+            self.guard.check_all()
         with file_errors(*self.label), self.open() as decode:
             if self.edges is None:
                 out[:] = decode(start, stop)
@@ -200,19 +183,7 @@ class Banded(Source):
 
 
 class ArrayRows(Banded):
-    """Rows of a two-dimensional array of HDF5 or Zarr.
-
-    Parameters
-    ----------
-    opener : callable
-        Returns a context manager of the array.
-    array : h5py.Dataset or zarr.Array
-        The array, open.
-    columns : sequence of int, optional
-        Columns to return, in this order.
-    guard, label
-        As in `Banded`.
-    """
+    """Some or all columns of a two-dimensional array of HDF5 or Zarr."""
 
     def __init__(
         self,
