@@ -59,8 +59,12 @@ def write_contents(path: str | os.PathLike[str], texts: Mapping[str, str], array
         mode = part.stat().st_mode
         try:
             save_file(packed, part, {"checksum": _ZEROS, **texts})
-        except SafetensorError as error:
-            raise _system_error(error, path) from error
+        except SafetensorError as error:  # of the operating system, as a text
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            code = int(number[1])
+            raise OSError(code, os.strerror(code), os.fspath(path)) from error
         part.chmod(mode)
         with part.open("r+b") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -79,14 +83,14 @@ def write_contents(path: str | os.PathLike[str], texts: Mapping[str, str], array
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the texts of a file; no array is read, and the checksum is not compared."""
-    with _opened(Path(path)) as (tensors, _):
+    with _open(Path(path)) as (tensors, _):
         return dict(tensors.metadata())
 
 
 def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]:
     """Return the texts and arrays of a file after comparing its checksum."""
     path, arrays = Path(path), {}
-    with _opened(path) as (tensors, head):
+    with _open(path) as (tensors, head):
         size, memory = path.stat().st_size, machine_memory()
         if size > memory:
             raise ModelFileError(
@@ -110,19 +114,8 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, bytes]]:
+def _open(path: Path) -> Iterator[tuple[Any, bytes]]:
     """Yield the opened file, and the bytes of its header with the length before it."""
-    head = _head(path)
-    try:
-        # Not mapped into memory: a file that shrinks while it is read would crash the process.
-        with safe_open(path, "np", backend="pread") as tensors:
-            yield tensors, head
-    except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
-        size = "file not fully covered" in str(error)
-        _damaged(path, "it is truncated, or continues after its arrays" if size else str(error))
-
-
-def _head(path: Path) -> bytes:
     mode = path.stat().st_mode  # a missing file raises FileNotFoundError
     if not stat.S_ISREG(mode):
         _refuse(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
@@ -138,7 +131,13 @@ def _head(path: Path) -> bytes:
         _damaged(path, f"it is truncated: its header has {length} bytes, {len(header)} are there")
     if not _CHECKSUM.search(header):
         _refuse(path, "it has no checksum")
-    return first + header
+    try:
+        # Not mapped into memory: a file that shrinks while it is read would crash the process.
+        with safe_open(path, "np", backend="pread") as tensors:
+            yield tensors, first + header
+    except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
+        size = "file not fully covered" in str(error)
+        _damaged(path, "it is truncated, or continues after its arrays" if size else str(error))
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
@@ -149,11 +148,3 @@ def _refuse(path: Path, reason: str) -> NoReturn:
 
 def _damaged(path: Path, reason: str) -> NoReturn:
     raise ModelFileError(f"{path} is damaged: {reason}. {_AGAIN}")
-
-
-def _system_error(error: SafetensorError, path: str | os.PathLike[str]) -> Exception:
-    """Return the error of the operating system that the library reports as a text."""
-    number = re.search(r"os error (\d+)", str(error))
-    if number is None:
-        return error
-    return OSError(int(number[1]), os.strerror(int(number[1])), os.fspath(path))

@@ -1,5 +1,6 @@
 """What a model file says about its model before any array is read."""
 
+import contextlib
 import datetime
 import importlib.metadata
 import json
@@ -70,14 +71,30 @@ class Header:
 
 def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
     """Return the header of a fitted model."""
+    for name, value in (origin or {}).items():
+        finite = not isinstance(value, float) or math.isfinite(value)
+        if not isinstance(name, str) or not finite or not _has_type({name: value}, Origin):
+            raise ModelFileError(
+                f"origin[{name!r}] is {value!r}; it may be text, a finite number, a list of texts "
+                f"or None. Nothing was written."
+            )
     steps = [step for _, step in getattr(model, "steps", [("model", model)])]  # of a pipeline
     first, last = steps[0], steps[-1]
-    inner, label = _inner(last)
+    inner, label = getattr(last, "estimator_", last), None
+    if hasattr(last, "estimators_"):  # one of every class
+        gaps = [float(each.certificate_.gap) for each in last.estimators_]
+        widest = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
+        inner = last.estimators_[widest]
+        label = f"class {last.classes_[widest]}, the widest gap of {len(gaps)} classes"
     certificate = getattr(inner, "certificate_", None)
     names = getattr(first, "feature_names_in_", None)
     n_features = getattr(first, "n_features_in_", None)
     plan, kernel = getattr(inner, "plan_", None), getattr(inner, "kernel_", None)
     precomputed = getattr(inner, "kernel", None) == "precomputed"
+    libraries = {}
+    for name in _LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            libraries[name] = importlib.metadata.version(name)
     return Header(
         format=FORMAT,
         estimator=type(last).__name__,
@@ -92,9 +109,9 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
             "eigenvalues": _values(inner, "explained_variance_"),
             "shares": _values(inner, "explained_variance_ratio_"),
         },
-        versions=_versions(),
+        versions={"mercer": __version__, "python": platform.python_version(), **libraries},
         fingerprint=getattr(last, "fingerprint_", None),
-        origin=_checked(origin or {}),
+        origin=dict(origin or {}),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 
@@ -120,16 +137,6 @@ def _has_type(value: Any, annotation: Any) -> bool:
     return annotation is Any or number or (not inner and isinstance(value, annotation))
 
 
-def _inner(model: Any) -> tuple[Any, str | None]:
-    """Return the PCA or KernelPCA of a model, and which of several it is."""
-    if not hasattr(model, "estimators_"):
-        return getattr(model, "estimator_", model), None
-    gaps = [float(each.certificate_.gap) for each in model.estimators_]
-    widest = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
-    label = f"class {model.classes_[widest]}, the widest gap of {len(gaps)} classes"
-    return model.estimators_[widest], label
-
-
 def _text(value: Any) -> str:
     """Return the repr, shortened where it would fill pages."""
     text = repr(value)
@@ -152,24 +159,3 @@ def _values(model: Any, attribute: str) -> list[float | None]:
 def _finite(x: Any) -> float | None:
     """Return a number, or None where JSON does not have it."""
     return float(x) if np.isfinite(x) else None
-
-
-def _versions() -> dict[str, str]:
-    versions = {"mercer": __version__, "python": platform.python_version()}
-    for name in _LIBRARIES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _checked(origin: dict[str, Any]) -> Origin:
-    for name, value in origin.items():
-        finite = not isinstance(value, float) or math.isfinite(value)
-        if not isinstance(name, str) or not finite or not _has_type({name: value}, Origin):
-            raise ModelFileError(
-                f"origin[{name!r}] is {value!r}; it may be text, a finite number, a list of texts "
-                f"or None. Nothing was written."
-            )
-    return dict(origin)
