@@ -71,11 +71,6 @@ class Profile(Missing):
 
     Numbers of rows are whole, all different, and either sorted or consecutive in any order.
     Most columns are ruled out by their first rows; arrays of column numbers hold the others.
-
-    Parameters
-    ----------
-    n, width : int
-        Number of rows and columns.
     """
 
     label = "columns"
@@ -108,8 +103,9 @@ class Profile(Missing):
         found = present.any(axis=0)
         self.first[unknown[found]] = rows[present.argmax(axis=0)[found], unknown[found]]
         self.constant = _keep(rows, self.constant, lambda r, at: r == self.first[at])
-        for name in ("long", "rising", "falling", "distinct"):
-            setattr(self, name, _keep(rows, getattr(self, name), lambda r, _: _whole(r)))
+        for name in ("long", "rising", "falling", "distinct"):  # whole numbers, or missing
+            whole = _keep(rows, getattr(self, name), lambda r, _: (r == np.floor(r)) | np.isnan(r))
+            setattr(self, name, whole)
         self.long = _keep(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) | np.isnan(r))
         self.rising = _keep(rows, self.rising, lambda r, at: _rises(r, self.high[at]))
         self.falling = _keep(rows, self.falling, lambda r, at: _rises(-r, -self.low[at]))
@@ -167,11 +163,6 @@ def _keep(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> V
         if len(at):
             at = at[holds(some[:, at], at).all(axis=0)]
     return at
-
-
-def _whole(rows: Values) -> Any:
-    """Tell which entries are whole numbers, or missing."""
-    return (rows == np.floor(rows)) | np.isnan(rows)
 
 
 def _rises(rows: Values, before: Values) -> Any:
