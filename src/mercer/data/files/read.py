@@ -296,10 +296,7 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         zarr = any((path / mark).exists() for mark in _ZARR)
         suffix = ".zarr" if zarr else _suffix(path) if _suffix(path) in _FOLDERS else ""
     if suffix != ".zarr" and (path.is_dir() or (not path.exists() and glob.has_magic(str(path)))):
-        root, files = _find_files(path)
-        suffix = _folder_suffix(path, files, suffix, request)
-        alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
-        paths = [file for file in files if _suffix(file) in alike]
+        root, suffix, paths = _find_files(path, suffix, request)
     suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
@@ -341,47 +338,40 @@ def _suffix(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
 
 
-def _find_files(path: Path) -> tuple[Path, list[Path]]:
-    """Return the folder of a folder or pattern and its files, in the order of their names.
+def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, list[Path]]:
+    """Return the folder of a folder or pattern, and the format and files of the table in it.
 
-    Names that begin with a dot or an underscore are notes of who wrote the folder.
+    Files are in the order of their names. Names that begin with a dot or an underscore are notes
+    of who wrote the folder.
     """
-    root, pattern = path, str(path)
-    if path.is_dir():
-        pattern = f"{glob.escape(str(path))}/**"
-    else:
+    root, pattern = path, f"{glob.escape(str(path))}/**"
+    if not path.is_dir():
+        pattern = str(path)
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
-    files = sorted(file for file in map(Path, glob.glob(pattern, recursive=True)) if file.is_file())
-    hidden = (".", "_")
-    return root, [
-        file
-        for file in files
-        if not any(part.startswith(hidden) for part in file.relative_to(root).parts)
-    ]
-
-
-def _folder_suffix(path: Path, files: list[Path], suffix: str, request: Request) -> str:
-    """Return the format of the files of a folder; refuse those that are not one table."""
-    kinds = sorted({_suffix(file) for file in files})
-    readable = [kind for kind in kinds if kind in _FOLDERS]
-    known = ", ".join(_FOLDERS)
+    files = []
+    for file in sorted(map(Path, glob.glob(pattern, recursive=True))):
+        hidden = any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+        files += [file] if file.is_file() and not hidden else []
+    known, suffixes = ", ".join(_FOLDERS), sorted(set(map(_suffix, files)))
     if not files:
         raise FileError(f"{path} has no files. Folders of these formats are read: {known}.")
-    if not suffix and len(kinds) > 1:
-        options = [request.option("format", kind[1:]) for kind in readable or [".parquet"]]
+    if not suffix and len(suffixes) > 1:
+        readable = [each for each in suffixes if each in _FOLDERS] or [".parquet"]
+        options = [request.option("format", each[1:]) for each in readable]
         choice = options[0] if request.direct else " or ".join(options)
         raise FileError(
-            f"{path} is a folder with files of {len(kinds)} formats ({', '.join(kinds)}), and the "
-            f"files of a table have one of: {known}. Name one file in it, or say which to read: "
-            f"{choice}."
+            f"{path} is a folder with files of {len(suffixes)} formats ({', '.join(suffixes)}), "
+            f"and the files of a table have one of: {known}. Name one file in it, or say which to "
+            f"read: {choice}."
         )
-    suffix = suffix or kinds[0]
+    suffix = suffix or suffixes[0]
     if suffix in READERS and suffix not in _FOLDERS:
         raise FileError(
             f"{request.path} is a folder. Folders of these formats are read as one table: {known}. "
             f"Name a file in it: {files[0]}."
         )
-    return suffix
+    alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
+    return root, suffix, [file for file in files if _suffix(file) in alike]
 
 
 def _format_of(path: Path) -> str | None:

@@ -351,7 +351,9 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
             )
             return None
         warn(f"{path}: the first line, 0 to {len(known) - 1}, was taken for names of columns.")
-    return [text or f"Unnamed: {i}" for i, text in enumerate(texts)]
+    for i, text in enumerate(texts):
+        texts[i] = text or f"Unnamed: {i}"
+    return texts
 
 
 def find_delimiter(text: str) -> str:
@@ -611,7 +613,7 @@ class TextColumns:
             columns[i] = Text(pl.concat(parts), request.na)
             if i in roles.candidates:
                 counts[i] = self._count_ids(i, columns[i].series)
-        ids = rank_ids(counts)
+        ids, flags = rank_ids(counts) if counts else [], list[int]()
         unnamed = "no name" if request.columns is None else ""
         reasons = {
             **self.reasons,
@@ -622,20 +624,20 @@ class TextColumns:
                 reasons[i] = "no values"
             elif i in self.types and i not in ids:
                 at.append(j)
+                flags += [i] if self.types[i] == "flag" else []
         if not at:
             raise no_features(request, roles.names, ids, self.delimiter)
-        features = list(map(self.stored.__getitem__, at))
         return make_table(
             request,
             roles,
             self._source(at),
             self.missing[at],
-            features=features,
+            features=list(map(self.stored.__getitem__, at)),
             ids=ids,
             columns=columns,
             weights=np.concatenate(self.weights) if self.weights else None,
             reasons=reasons,
-            flags=[i for i in features if self.types[i] == "flag"],
+            flags=flags,
             named=self.named,
         )
 
