@@ -7,8 +7,16 @@ import os
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from mercer.modelfile.container import ModelFileError, read_contents, read_texts, write_contents
-from mercer.modelfile.header import FORMAT, Header, from_json, make_header
+from mercer.modelfile.container import (
+    FORMAT,
+    Header,
+    ModelFileError,
+    from_json,
+    make_header,
+    read_contents,
+    read_texts,
+    write_contents,
+)
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 

@@ -228,10 +228,6 @@ def _sum_terms(kernel: Any) -> Parts:
     return {"terms": [kernel, *reversed(terms)]}
 
 
-def _figure_parts(figure: Figure) -> Parts:
-    return {"value": float(figure), "kind": figure.kind, "confidence": figure.confidence}
-
-
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
     missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
     if imputer.strategy != "mean" or not missing or imputer.add_indicator:
@@ -288,7 +284,12 @@ def _pipeline(parts: Parts) -> Pipeline:
 
 _SPECIAL = (
     Codec("kernels.Sum", Sum, _sum_terms, lambda parts: functools.reduce(Sum, parts["terms"])),
-    Codec("parts.Figure", Figure, _figure_parts, lambda parts: Figure(**parts)),
+    Codec(
+        "parts.Figure",
+        Figure,
+        lambda figure: {"value": float(figure), **_attributes(figure, ("kind", "confidence"))},
+        lambda parts: Figure(**parts),
+    ),
     _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
     _bare(Seen, "shape dtype names _reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),

@@ -73,7 +73,16 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
             source: Source = sparse_source(scipy.sparse.load_npz(path), request)
         elif len(entries) == 1:
-            source = _extract(archive, entries[0], collect=request.all_columns)
+            folder = TemporaryFolder()
+            copy = folder.path / "rows.npy"
+            with folder.writing(), archive.open(entries[0]) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file, 2**20)
+            source = NpySource(copy)
+            if request.all_columns and array_bytes(source) <= memory_share():
+                with progress.quiet():
+                    source = ArraySource(source.collect())
+            else:
+                source.folder = folder
         else:
             raise FileError(
                 f"{request.path} holds {len(names)} arrays ({format_names(names)}), and one is "
@@ -81,20 +90,6 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             )
         tick(size)
         return _numbered(request, source)
-
-
-def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, *, collect: bool) -> Source:
-    """Return the rows of a member: in memory if `collect` and they fit, else in a file."""
-    folder = TemporaryFolder()
-    path = folder.path / "rows.npy"
-    with folder.writing(), archive.open(entry) as packed, path.open("wb") as file:
-        shutil.copyfileobj(packed, file, 2**20)
-    source = NpySource(path)
-    if collect and array_bytes(source) <= memory_share():
-        with progress.quiet():
-            return ArraySource(source.collect())
-    source.folder = folder
-    return source
 
 
 def sparse_source(matrix: Any, request: Request) -> SparseSource:
@@ -152,8 +147,7 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                 f"{request.path}: {len(body)} entries of {body.shape[1]} fields, where {entries} "
                 f"of {width} were announced. Write it again."
             )
-        make = _dense_matrix if dense else _sparse_matrix
-        source = make(body, (rows, columns), mirrored, request)
+        source = _make_matrix(body, (rows, columns), mirrored, dense, request)
         tick(size)
         return _numbered(request, source)
 
@@ -171,18 +165,18 @@ def _mtx_header(file: Any) -> tuple[list[str], list[int]]:
     return words, sizes
 
 
-def _dense_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
-    values = body[:, 0]
-    if not mirrored:
-        return ArraySource(values.reshape(shape, order="F"))
-    X = np.zeros(shape)
-    # The lower triangle, column by column, is the upper one, row by row.
-    i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
-    X[j, i], X[i, j] = values, mirrored * values
-    return ArraySource(X)
-
-
-def _sparse_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
+def _make_matrix(
+    body: Any, shape: tuple[int, int], mirrored: int, dense: bool, request: Request
+) -> Source:
+    """Return the matrix of these entries: values, or places from 1 on and values."""
+    if dense and not mirrored:
+        return ArraySource(body[:, 0].reshape(shape, order="F"))
+    if dense:
+        X = np.zeros(shape)
+        # The lower triangle, column by column, is the upper one, row by row.
+        i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
+        X[j, i], X[i, j] = body[:, 0], mirrored * body[:, 0]
+        return ArraySource(X)
     places = body[:, :2]
     if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
         raise FileError(f"{request.path}: an entry lies outside {shape[0]} × {shape[1]}.")
