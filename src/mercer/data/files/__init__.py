@@ -13,7 +13,7 @@ from mercer.data.files.read import (
     split_path,
 )
 from mercer.data.files.table import Request, Table, id_names
-from mercer.data.files.text import table_advice
+from mercer.data.files.text_formats import table_advice
 from mercer.data.files.write import WRITERS, write_table
 
 __all__ = [

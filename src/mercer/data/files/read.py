@@ -23,14 +23,8 @@ from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, re
 from mercer.data.files.columnar import read_columnar
 from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import Request, Table
-from mercer.data.files.text import (
-    Delimited,
-    JSONLines,
-    Spreadsheet,
-    read_strings,
-    read_text,
-    unpack,
-)
+from mercer.data.files.text import Delimited, read_text, unpack
+from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
 from mercer.messages import format_parameter, warn

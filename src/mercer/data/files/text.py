@@ -1,4 +1,4 @@
-"""Tables of text: delimited text, NDJSON, spreadsheets; and lines of strings.
+"""Tables of text, and delimited text.
 
 A column is numbers if every entry of the file is a number, or true or false, or missing: how the
 file is cut into blocks makes no difference.
@@ -10,17 +10,13 @@ import codecs
 import csv
 import importlib.util
 import io
-import json
-import operator
 import os
 import re
-import zipfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -41,7 +37,6 @@ from mercer.data.files.table import (
     Table,
     Text,
     assign_roles,
-    check_file_memory,
     count_ids,
     import_format,
     make_table,
@@ -52,11 +47,10 @@ from mercer.data.files.table import (
 )
 from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Source
-from mercer.data.strings import StringSource
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"\s*[+-]?((\d+\.?\d*|\.\d+|\d+,\d+)([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*"
 )
 # 1,234 may be a thousand or a decimal number; these are not thousands.
@@ -342,7 +336,7 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
     """
     texts = list(map(str.strip, fields))
     known = list(filterfalse(MISSING.__contains__, texts))
-    if known and all(map(_NUMBER.fullmatch, known)):
+    if known and all(map(NUMBER.fullmatch, known)):
         counting = len(known) > 1 and known == list(map(str, range(len(known))))
         if not counting or "" in texts[1:]:
             warn(
@@ -391,76 +385,8 @@ def _comment_length(text: str) -> int:
     last = comments[0].rstrip().rfind("\n") + 1
     delimiter = find_delimiter(rest)
     names, row = comments[0][last:].split(delimiter), rest.split("\n", 1)[0].split(delimiter)
-    numbers = any(_NUMBER.fullmatch(field.strip('"')) for field in row)
+    numbers = any(NUMBER.fullmatch(field.strip('"')) for field in row)
     return last if numbers and len(names) == len(row) > 1 else comments.end()
-
-
-class JSONLines(TextFile):
-    """JSON objects, one a line; the keys in the first piece are the columns."""
-
-    def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
-        super().__init__(raw, name, request)
-        self.read(self.size)
-        self.names = self._parse(self._piece(), infer_schema_length=None).columns
-
-    def _piece(self) -> str:
-        while not (end := self.text.rfind("\n") + 1) and not self.ended:
-            self.read(self.size)
-        return self.text if self.ended else self.text[:end]
-
-    def _parse(self, text: str, **options: Any) -> Any:
-        pl = polars()
-        try:
-            return pl.read_ndjson(text.encode(), **options)
-        except pl.exceptions.PolarsError:
-            for number, line in enumerate(text.split("\n"), self.line):
-                try:
-                    if line.strip() and not isinstance(json.loads(line), dict):
-                        raise ValueError("not an object in braces")
-                except ValueError as error:
-                    raise FileError(f"{self.name}, line {number}: {error}.") from None
-            raise
-
-    def blocks(self) -> Iterator[TextBlock]:
-        schema = dict.fromkeys(self.names, polars().String)
-        while self.text or not self.ended:
-            frame = self._parse(piece := self._piece(), schema=schema)
-            line, end = partial(operator.add, self.line), self.raw.tell()
-            if len(frame):
-                yield TextBlock(frame, len(schema), line, end, self.request.na)
-            self.take(len(piece))
-            self.read(self.size)
-
-
-class Spreadsheet(TextFile):
-    """A sheet of an Excel or OpenDocument file: the first, or the one after ``::``."""
-
-    kind = "a spreadsheet"
-
-    def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
-        import_format("fastexcel", "Spreadsheet")
-        self.request, self.size = request, os.fstat(raw.fileno()).st_size
-        unpacked = 0
-        if zipfile.is_zipfile(raw):
-            with zipfile.ZipFile(raw) as archive:
-                unpacked = sum(member.file_size for member in archive.infolist())
-        check_file_memory(name, 4 * max(self.size, unpacked))
-        sheet = {"sheet_name": request.part} if request.part else {"sheet_id": 1}
-        rows = polars().read_excel(
-            raw.name, **sheet, has_header=False, infer_schema_length=0, raise_if_empty=False
-        )
-        if not len(rows):
-            raise FileError(f"{name} is empty: it has neither a header nor rows.")
-        fields = ["" if field is None else str(field) for field in rows.row(0)]
-        names = column_names(fields, name)
-        self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
-        self.index = [0] if self.named and not fields[0].strip() else []
-        self.rows = rows[1:] if self.named else rows
-
-    def blocks(self) -> Iterator[TextBlock]:
-        if len(self.rows):
-            line = partial(operator.add, 2 if self.named else 1)
-            yield TextBlock(self.rows, self.rows.width, line, self.size, self.request.na)
 
 
 def read_text(
@@ -662,41 +588,3 @@ class TextColumns:
                 path.unlink()
         source.folder = self.folder
         return source
-
-
-def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
-    """Read strings, one a line. A blank line is an empty string, except at the end."""
-    size = root.stat().st_size
-    check_file_memory(request.path, 2 * size)
-    with root.open("rb") as raw:
-        file = TextFile(raw, request.path, request)
-        try:
-            file.read(-1)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise FileError(
-                f"{request.path}: a line is not UTF-8 (byte 0x{byte:02x}); it may be latin-1 or "
-                f"windows-1252. Save the file as UTF-8, for example: iconv -f latin1 -t utf-8."
-            ) from None
-    # Not `splitlines`, which also splits at form feeds and the like.
-    strings = file.text.rstrip("\n").split("\n")
-    tick(size)
-    if strings == [""]:
-        raise FileError(f"{request.path} is empty: it holds no strings.")
-    if not replace(request, optional=()).all_columns:
-        raise FileError(
-            f"{request.path}: strings, one a line, have no columns to choose from. Leave columns, "
-            f"drop, id, label, weights and keep out.{table_advice(strings, request)}"
-        )
-    return Table(StringSource(strings))
-
-
-def table_advice(strings: Sequence[str], request: Request) -> str:
-    """Say how to read lines as a table if they look like one: numbers in most fields."""
-    rows = [re.split(r"[,;\t]| +", line.strip()) for line in strings[1:_SAMPLE]]
-    fields = [field for row in rows for field in row]
-    numbers = sum(_NUMBER.fullmatch(field) is not None for field in fields)
-    if not rows or min(map(len, rows)) < 2 or 2 * numbers < len(fields):
-        return ""
-    option = request.option("format", "csv")
-    return f" Its lines look like a table of numbers: read it with {option}."
