@@ -258,6 +258,10 @@ def test_other_encodings_of_unicode(read, encoding):
     assert (rows(table), table.extra["é"].tolist()) == ([[1.0]], ["ü"])
 
 
+def test_a_byte_order_mark_of_utf_32(read):
+    assert rows(read("\ufeffa,b\n1,2\n3,4\n".encode("utf-32-be"))) == PLAIN
+
+
 def test_text_that_is_not_unicode(read):
     text = "é,b\n1,€\n".encode("cp1252")
     with pytest.warns(UserWarning, match=r"not UTF-8 \(byte 0xe9\), and was read as Windows-1252"):
@@ -319,6 +323,13 @@ def test_the_pieces_make_no_difference(read, early, late):
 def _kind(early, late):
     kinds = {"number" if x == "5" else "flag" if x == "true" else x for x in (early, late)} - {""}
     return len(kinds) == 1 and "x" not in kinds
+
+
+def test_flags_in_one_file_and_padded_numbers_in_another(tmp_path):
+    (tmp_path / "0.csv").write_text("a,b\n1,true\n")
+    (tmp_path / "1.csv").write_text("a,b\n1, 5\n")
+    table = read_table(tmp_path)
+    assert (table.source.names, table.dropped) == (["a"], ("b",))
 
 
 def test_lines_across_pieces(read, small_pieces):
