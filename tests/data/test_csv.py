@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from mercer import config_context
+from mercer import config_context, progress
 from mercer.data.files import FileError, MissingValues, read_table
-from mercer.data.files.storage import RowBuffer as Gather
 
 
 @pytest.fixture
@@ -30,27 +29,40 @@ def rows(table):
     return np.asarray(table.source.collect()).tolist()
 
 
+class AtFirst(progress.Listener):
+    """Does something when the first part of a file has been read."""
+
+    def __init__(self, action):
+        self.actions = [action]
+
+    def begin(self, label, total):
+        return label
+
+    def advance(self, handle, steps):
+        if handle == "read" and self.actions:
+            self.actions.pop()()
+
+    def end(self, handle):
+        pass
+
+
 @pytest.mark.parametrize("change", ["shorter", "other digits", "gone"])
-def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, change):
+def test_a_file_that_changes_while_it_is_read(tmp_path, change):
     """It is read in chunks, into memory or a temporary file: what is seen of it may be two."""
     path = tmp_path / "x.csv"
     path.write_text("a,b\n" + "1.25,2.5\n" * 900)
-    add, text, calls = Gather.add, path.read_text(), []
-
-    def adding(self, *parts, **options):
-        calls.append(1)
-        if len(calls) == 1:
-            {
-                "shorter": lambda: path.write_text(text[: len(text) // 9 * 3]),
-                "other digits": lambda: path.write_text(text.replace("2.5", "9.5")),
-                "gone": path.unlink,
-            }[change]()
-        return add(self, *parts, **options)
-
-    monkeypatch.setattr(Gather, "add", adding)
-    with pytest.raises(FileError, match=r"x\.csv (changed|was removed) while it was being read"):
+    text = path.read_text()
+    listener = AtFirst(
+        {
+            "shorter": lambda: path.write_text(text[: len(text) // 9 * 3]),
+            "other digits": lambda: path.write_text(text.replace("2.5", "9.5")),
+            "gone": path.unlink,
+        }[change]
+    )
+    message = r"x\.csv (changed|was removed) while it was being read"
+    with progress.session(listener), pytest.raises(FileError, match=message):
         read_table(path)
-    assert calls
+    assert not listener.actions
 
 
 PLAIN = [[1.0, 2.0], [3.0, 4.0]]
@@ -246,6 +258,10 @@ def test_other_encodings_of_unicode(read, encoding):
     assert (rows(table), table.extra["é"].tolist()) == ([[1.0]], ["ü"])
 
 
+def test_a_byte_order_mark_of_utf_32(read):
+    assert rows(read("\ufeffa,b\n1,2\n3,4\n".encode("utf-32-be"))) == PLAIN
+
+
 def test_text_that_is_not_unicode(read):
     text = "é,b\n1,€\n".encode("cp1252")
     with pytest.warns(UserWarning, match=r"not UTF-8 \(byte 0xe9\), and was read as Windows-1252"):
@@ -307,6 +323,13 @@ def test_the_pieces_make_no_difference(read, early, late):
 def _kind(early, late):
     kinds = {"number" if x == "5" else "flag" if x == "true" else x for x in (early, late)} - {""}
     return len(kinds) == 1 and "x" not in kinds
+
+
+def test_flags_in_one_file_and_padded_numbers_in_another(tmp_path):
+    (tmp_path / "0.csv").write_text("a,b\n1,true\n")
+    (tmp_path / "1.csv").write_text("a,b\n1, 5\n")
+    table = read_table(tmp_path)
+    assert (table.source.names, table.dropped) == (["a"], ("b",))
 
 
 def test_lines_across_pieces(read, small_pieces):

@@ -13,7 +13,6 @@ from numpy.testing import assert_array_equal
 from mercer import PCA, config_context
 from mercer.data import as_source
 from mercer.data.files import FileError, read_table, write_table
-from mercer.data.files.columns import is_id_name
 
 pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -185,8 +184,9 @@ def test_markers_are_gaps_of_identifiers(tmp_path):
         *((name, False) for name in ("width", "grid", "valid", "arid", "index of refraction", "x")),
     ],
 )
-def test_names_of_identifiers(name, expected):
-    assert is_id_name(name) is expected
+def test_names_of_identifiers(tmp_path, name, expected):
+    (tmp_path / "x.csv").write_text(f"a,{name}\n0.5,7\n1.5,9\n")
+    assert read_table(tmp_path / "x.csv").id == (name if expected else None)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

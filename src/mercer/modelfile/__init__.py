@@ -7,8 +7,16 @@ import os
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from mercer.modelfile.container import ModelFileError, read_contents, read_texts, write_contents
-from mercer.modelfile.header import FORMAT, Header, from_json, make_header
+from mercer.modelfile.container import (
+    FORMAT,
+    Header,
+    ModelFileError,
+    from_json,
+    make_header,
+    read_contents,
+    read_texts,
+    write_contents,
+)
 
 __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
@@ -49,13 +57,10 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     _require_model(model)
     check_is_fitted(model)
     encoder = Encoder()
-    tree = encoder.node(model, "")
-    texts = {
-        "format": "mercer",
-        "version": str(FORMAT),
-        "header": _json(asdict(make_header(model, origin))),
-        "tree": _json(tree),
-    }
+    texts = {"format": "mercer", "version": str(FORMAT)}
+    parts = {"tree": encoder.node(model, ""), "header": asdict(make_header(model, origin))}
+    for name, part in parts.items():
+        texts[name] = json.dumps(part, allow_nan=False, separators=(",", ":"))
     write_contents(path, texts, encoder.arrays)
 
 
@@ -123,10 +128,6 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         return from_json(texts["header"], texts["checksum"])
     except Exception as error:  # whatever a file can say
         _refuse(path, error)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:

@@ -4,6 +4,11 @@ A file can only build objects of these classes, from plain values, arrays and ea
 names no module and no function. Classes of parameters, fitted maps, matrices of sketches and
 estimators are found among the subclasses that Mercer itself defines, so a new one needs no entry
 here as long as its state is plain.
+
+Compiled code trusts indices, shapes and finite numbers, and sizes decide how much memory is
+taken: those are checked. A file that passes may still describe a model that makes no sense.
+Using it raises an ordinary error or gives meaningless numbers; it runs no code of the file's,
+crashes nothing and allocates no more than a model of its size.
 """
 
 from __future__ import annotations
@@ -11,8 +16,10 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Iterable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +30,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import estimators
-from mercer.arrays import on_accelerator
+from mercer.arrays import numpy_dtype, on_accelerator, to_numpy
 from mercer.certificate import Certificate, Figure
+from mercer.config import get_config, machine_memory
 from mercer.data import Seen
-from mercer.kernels import Fisher, Frequencies, FromFunction, Separable, Sum
+from mercer.kernels import Fisher, Frequencies, FromFunction, Kernel, Separable, Sum
+from mercer.kernels.strings import StringKernel
 from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
 from mercer.linalg.solvers import Randomized
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.methods import Cost, Size
 from mercer.methods.literature.hebbian import HebbianFold
-from mercer.modelfile import checks
 from mercer.params import Params
 from mercer.planning import Candidate, Plan
 from mercer.preimage.closed_form import Learnt
@@ -55,6 +63,10 @@ _ON_DEVICE = (
 # Attributes that scikit-learn sets while callbacks run.
 _TRANSIENT = ("_callback_", "_skl_callbacks")
 
+_MOST_JOBS, _NAME_BYTES = 1024, 64
+# Loops count letters with 32-bit numbers.
+_LONGEST_WORD = 2**31 - 1
+
 Parts = dict[str, Any]
 
 
@@ -76,7 +88,7 @@ def build(name: str, parts: Parts) -> Any:
     if name not in _codecs():
         raise ValueError(f"{name[:80]!r} is not a class that this version knows")
     obj = _codecs()[name].make(parts)
-    checks.check(obj)
+    _check(obj)
     return obj
 
 
@@ -95,7 +107,7 @@ def models() -> tuple[type, ...]:
 def _codecs() -> dict[str, Codec]:
     codecs = [_plain(_name(cls), cls, state=True) for cls in (*models(), *_family(Params))]
     codecs += [_plain(f"parts.{cls.__name__}", cls) for cls in (*_RECORDS, *_family(Projection))]
-    codecs += [_plain(_name(cls), cls, checks.check_map) for cls in _family(SketchMatrix)]
+    codecs += [_plain(_name(cls), cls, _check_map) for cls in _family(SketchMatrix)]
     codecs += [*map(_fold, _FOLDS), *_SPECIAL]
     return {codec.name: codec for codec in codecs}
 
@@ -185,7 +197,7 @@ def _fold(cls: type) -> Codec:
 
     def make(parts: Parts) -> Any:
         arrays = parts.pop("arrays")
-        checks.check_sums(parts, arrays)
+        _check_sums(parts, arrays)
         fold = cls(**parts)
         fold.restore(arrays)
         return fold
@@ -214,10 +226,6 @@ def _sum_terms(kernel: Any) -> Parts:
         terms.append(kernel.k2)
         kernel = kernel.k1
     return {"terms": [kernel, *reversed(terms)]}
-
-
-def _figure_parts(figure: Figure) -> Parts:
-    return {"value": float(figure), "kind": figure.kind, "confidence": figure.confidence}
 
 
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
@@ -276,7 +284,12 @@ def _pipeline(parts: Parts) -> Pipeline:
 
 _SPECIAL = (
     Codec("kernels.Sum", Sum, _sum_terms, lambda parts: functools.reduce(Sum, parts["terms"])),
-    Codec("parts.Figure", Figure, _figure_parts, lambda parts: Figure(**parts)),
+    Codec(
+        "parts.Figure",
+        Figure,
+        lambda figure: {"value": float(figure), **_attributes(figure, ("kind", "confidence"))},
+        lambda parts: Figure(**parts),
+    ),
     _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
     _bare(Seen, "shape dtype names _reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),
@@ -284,3 +297,74 @@ _SPECIAL = (
     Codec("scikit-learn.KNeighborsClassifier", KNeighborsClassifier, _neighbors_parts, _neighbors),
     Codec("scikit-learn.Pipeline", Pipeline, _pipeline_parts, _pipeline),
 )
+
+
+# Checks of what a file describes.
+
+
+def ensure(holds: bool, problem: str) -> None:
+    """Refuse the file unless something holds."""
+    if not holds:
+        raise ValueError(problem)
+
+
+def _check(obj: Any) -> None:
+    """Refuse an object that compiled code could not cope with."""
+    if isinstance(obj, Kernel):
+        obj.check()
+        short = not isinstance(obj, StringKernel) or obj.length <= _LONGEST_WORD
+        ensure(short, f"length={getattr(obj, 'length', None)} is more letters than a string has")
+    elif isinstance(obj, BaseEstimator):
+        # Counts decide how many threads and names are made.
+        model: Any = obj
+        model._validate_params()
+        jobs = getattr(obj, "n_jobs", None)
+        ensure(jobs is None or abs(jobs) <= _MOST_JOBS, f"n_jobs={jobs} is more than machines have")
+        for name in ("n_components_", "n_features_in_"):
+            count = vars(obj).get(name, 0)
+            fits = isinstance(count, Integral) and 0 <= int(count) * _NAME_BYTES <= machine_memory()
+            ensure(fits, f"{name}={str(count)[:80]}")
+    elif isinstance(obj, (Projection, Span)):
+        for name, value in vars(obj).items():  # LAPACK may not end on those that are not finite
+            if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
+                ensure(bool(np.isfinite(value).all()), f"{name} is not finite")
+    elif isinstance(obj, HebbianFold) and obj.state is not None:
+        # Shapes that the compiled loops of the Hebbian algorithm rely on.
+        state, shape = obj.state, (len(obj.state.A), obj.span.rank)
+        fits = state.A.shape == state.B.shape == shape
+        fits = fits and state.rho.shape == state.travel.shape == shape[:1]
+        ensure(fits, "the arrays of Hebbian components do not fit together")
+
+
+def _check_sums(parts: Parts, arrays: Any) -> None:
+    """Check the arrays of a fold before it allocates some as large."""
+    ensure(isinstance(arrays, dict), "sums are not arrays")
+    for name, array in arrays.items():
+        ensure(numpy_dtype(array) == np.float64, "sums are not float64")
+        # "own" holds bounds on rounding, which may be infinite.
+        ensure(name == "own" or bool(np.isfinite(to_numpy(array)).all()), "sums are not finite")
+    if "inner" not in parts:  # a fold around another allocates nothing
+        width = parts["span"].size if "span" in parts else parts["d"]
+        ensure(arrays["offset"].shape == (width,), "sums are not as wide as the rows")
+
+
+def _check_map(parts: Parts) -> None:
+    """Check the sizes and indices of the matrix of a sketch before it is built."""
+    if "sample" in parts:  # coordinates that loops of the Hadamard transform read
+        up, sample = parts["up"], parts["sample"]
+        signs = isinstance(up, np.ndarray) and up.dtype == bool and up.ndim == 1 and len(up) > 0
+        places = isinstance(sample, np.ndarray) and sample.dtype == np.int64 and sample.ndim == 1
+        ensure(signs and places and 0 < len(sample) <= 2 * len(up), "a map has no signs or sample")
+        size = 1 << (len(up) - 1).bit_length()
+        inside = bool(((sample >= 0) & (sample < size)).all())
+        ensure(inside, "a map samples columns it does not have")
+        room = len(sample) * 4 * math.isqrt(2 * size)
+        ensure(room <= get_config().budget, "a map takes more than the memory budget")
+        return
+    sizes: dict[str, Any] = {name: parts[name] for name in ("d", "q", "each") if name in parts}
+    if "matrix" in parts:
+        sizes["q"] = parts["matrix"].shape[1]
+    for name, size in sizes.items():
+        whole = isinstance(size, Integral) and not isinstance(size, bool)
+        ensure(whole and 0 < 8 * int(size) <= get_config().budget, f"{name}={size!r} of a map")
+    ensure(sizes.get("each", 0) <= sizes.get("q", math.inf), "a map has more entries than columns")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,10 +27,9 @@ import scipy.sparse as sp
 from mercer.arrays import is_dask, is_foreign, to_numpy, torch_tensor
 from mercer.data.in_memory import require_inside
 from mercer.linalg.solvers import SOLVERS, arpack
-from mercer.modelfile.checks import ensure
 from mercer.modelfile.container import Arrays, ModelFileError, storable
 from mercer.modelfile.format1 import build_format_1
-from mercer.modelfile.registry import UnsavableError, build, codecs_by_class
+from mercer.modelfile.registry import UnsavableError, build, codecs_by_class, ensure
 from mercer.params import Params
 
 # Objects within objects, and numbers of a range.
@@ -82,12 +82,6 @@ class Encoder:
             return {"range": [value.start, value.stop, value.step]}
         if cls in (np.ndarray, np.memmap):
             return self._array(np.asarray(value), path, depth)
-        return self._numeric(value, path, depth)
-
-    def _items(self, values: Any, path: str, depth: int) -> list[Any]:
-        return [self.node(x, f"{path}[{i}]", depth + 1) for i, x in enumerate(values)]
-
-    def _numeric(self, value: Any, path: str, depth: int) -> Any:
         if isinstance(value, np.dtype):
             return {"dtype": _code(value, path)}
         if isinstance(value, np.generic):
@@ -97,12 +91,15 @@ class Encoder:
             return self._sparse(value, path)
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
             return self._random(value, path, depth)
-        if type(value) is functools.partial and value.func is arpack:
+        if cls is functools.partial and value.func is arpack:
             return {"arpack": int(value.keywords["max_iter"])}
         for name, solver in SOLVERS.items():
             if value is solver:
                 return {"solver": name}
         return self._foreign(value, path) if is_foreign(value) else self._object(value, path, depth)
+
+    def _items(self, values: Any, path: str, depth: int) -> list[Any]:
+        return [self.node(x, f"{path}[{i}]", depth + 1) for i, x in enumerate(values)]
 
     def _array(self, value: np.ndarray[Any, Any], path: str, depth: int) -> Any:
         shape = list(value.shape)
@@ -173,7 +170,20 @@ class Encoder:
         if codec is None:
             if isinstance(value, Params):  # a kernel of a function: refuse the function
                 self._parts(value.get_params(deep=False), path, depth)
-            refuse(path, _reason(value))
+            cls = type(value)
+            reason = f"is a {cls.__name__}, which a model file cannot hold"
+            known = [base.__name__ for base in cls.__mro__ if base in codecs_by_class()]
+            if known:
+                reason = (
+                    f"is a {cls.__name__}, a class derived from {known[0]} that readers of the "
+                    f"file may not have. Use {known[0]} itself"
+                )
+            elif callable(value):
+                reason = (
+                    f"is a function, {getattr(value, '__name__', cls.__name__)}, and a model file "
+                    f"holds no code. Use a kernel by name, such as 'rbf', or one of mercer.kernels"
+                )
+            refuse(path, f"{reason}. {_OTHERWISE}")
         try:
             parts = codec.take(value)
         except UnsavableError as error:
@@ -194,24 +204,6 @@ def _code(dtype: np.dtype[Any], path: str) -> str:
     if not storable(dtype):
         refuse(path, f"has dtype {dtype}, which a model file cannot hold")
     return dtype.newbyteorder("<").str
-
-
-def _reason(value: Any) -> str:
-    """Say why a value cannot be saved, and what to do instead."""
-    cls = type(value)
-    reason = f"is a {cls.__name__}, which a model file cannot hold"
-    known = [base.__name__ for base in cls.__mro__ if base in codecs_by_class()]
-    if known:
-        reason = (
-            f"is a {cls.__name__}, a class derived from {known[0]} that readers of the file may "
-            f"not have. Use {known[0]} itself"
-        )
-    elif callable(value):
-        reason = (
-            f"is a function, {getattr(value, '__name__', cls.__name__)}, and a model file holds "
-            f"no code. Use a kernel by name, such as 'rbf', or one of mercer.kernels"
-        )
-    return f"{reason}. {_OTHERWISE}"
 
 
 def refuse(path: str, reason: str) -> NoReturn:
@@ -245,7 +237,10 @@ class Decoder:
         if isinstance(node, list):
             node = [self.value(item) for item in node]
         elif isinstance(node, dict) and "class" in node:
-            node = self._object(node["class"], node["parts"])
+            values, nbytes = self._values, self._bytes
+            parts = {part: self.value(inner) for part, inner in node["parts"].items()}
+            node = self._build(node["class"], parts)
+            self._objects.append((node, self._values - values, self._bytes - nbytes))
         elif isinstance(node, dict):
             ((kind, content),) = node.items()
             node = _KINDS[kind](self, content)
@@ -261,13 +256,7 @@ class Decoder:
         most = _MOST_SHARED * self._stored + _FEW_BYTES
         ensure(self._bytes <= most, "the same arrays are repeated too often")
 
-    def _object(self, name: str, parts: dict[str, Any]) -> Any:
-        values, nbytes = self._values, self._bytes
-        obj = self._build(name, {part: self.value(node) for part, node in parts.items()})
-        self._objects.append((obj, self._values - values, self._bytes - nbytes))
-        return obj
-
-    # The kinds of values, by their names in a file.
+    # The kinds of values, by their names in a file; those of one line are in `_KINDS`.
 
     def as_same(self, number: int) -> Any:
         ensure(number >= 0, "objects are numbered from 0")
@@ -275,22 +264,10 @@ class Decoder:
         self._count(values, nbytes)
         return obj
 
-    def as_float(self, content: str) -> float:
-        return _FLOATS[content]
-
-    def as_tuple(self, content: Any) -> tuple[Any, ...]:
-        return tuple(self.value(content))
-
-    def as_dict(self, content: Any) -> dict[Any, Any]:
-        return dict(self.value(content))
-
     def as_range(self, content: Any) -> range:
         values = range(*content)
         ensure(len(values) <= _LONGEST_RANGE, "a range is too long")
         return values
-
-    def as_dtype(self, content: str) -> np.dtype[Any]:
-        return _DTYPES[content]
 
     def as_scalar(self, content: Any) -> Any:
         code, node = content
@@ -302,12 +279,6 @@ class Decoder:
         self._unused.discard(name)
         self._count(0, self.arrays[name].nbytes)
         return self.arrays[name]
-
-    def as_columns(self, name: str) -> np.ndarray[Any, Any]:
-        return self.as_array(name).T
-
-    def as_torch(self, content: Any) -> Any:
-        return torch_tensor(self.value(content))
 
     def as_strings(self, content: Any) -> list[str]:
         letters, ends = map(self.as_array, content)
@@ -355,16 +326,18 @@ class Decoder:
         legacy.set_state(state)
         return legacy
 
-    def as_solver(self, content: str) -> Any:
-        return SOLVERS[content]
-
     def as_arpack(self, max_iter: int) -> Any:
         ensure(0 < max_iter < 2**31, "max_iter of arpack is not a count")
         return functools.partial(arpack, max_iter=max_iter)
 
 
-_KINDS = {
-    name.removeprefix("as_"): method
-    for name, method in vars(Decoder).items()
-    if name.startswith("as_")
+_KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
+    "float": lambda decoder, content: _FLOATS[content],
+    "tuple": lambda decoder, content: tuple(decoder.value(content)),
+    "dict": lambda decoder, content: dict(decoder.value(content)),
+    "dtype": lambda decoder, content: _DTYPES[content],
+    "columns": lambda decoder, name: decoder.as_array(name).T,
+    "torch": lambda decoder, content: torch_tensor(decoder.value(content)),
+    "solver": lambda decoder, content: SOLVERS[content],
+    **{name[3:]: method for name, method in vars(Decoder).items() if name.startswith("as_")},
 }

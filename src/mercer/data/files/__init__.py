@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mercer.data.errors import FileError, MissingValues
-from mercer.data.files.columns import Request, id_names
 from mercer.data.files.read import (
     NAMELESS,
     READERS,
@@ -13,8 +12,8 @@ from mercer.data.files.read import (
     read_table,
     split_path,
 )
-from mercer.data.files.table import Table
-from mercer.data.files.text_files import table_advice
+from mercer.data.files.table import Request, Table, id_names
+from mercer.data.files.text_formats import table_advice
 from mercer.data.files.write import WRITERS, write_table
 
 __all__ = [

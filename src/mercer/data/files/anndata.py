@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from mercer.arrays import working_dtype
 from mercer.config import get_config
@@ -24,8 +25,16 @@ from mercer.data.files.arrays import (
     read_hdf5,
     sparse_source,
 )
-from mercer.data.files.columns import Request, assign_roles, find_column
-from mercer.data.files.table import Table, check_file_memory, make_table, select_columns
+from mercer.data.files.table import (
+    Request,
+    Roles,
+    Table,
+    assign_roles,
+    check_file_memory,
+    find_column,
+    make_table,
+    select_columns,
+)
 from mercer.data.in_memory import require_inside
 from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
@@ -41,7 +50,10 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         return read_hdf5(paths, root, request, tick)
     with file_errors(request.path, "AnnData"), open_hdf5(root) as file:
         X = _matrix(file, part, request)
-        n, d = _shape(X, request)
+        shape = tuple(X.shape if hasattr(X, "shape") else map(int, X.attrs.get("shape", ())))
+        if len(shape) != 2 or min(shape) < 1:
+            raise FileError(f"{request.path}: X has shape {shape}, not rows and columns.")
+        n, d = int(shape[0]), int(shape[1])
         names = _names(file["raw"] if part == "raw/X" else file, d, request)
         features: Sequence[int] = range(d)
         if request.columns is not None or request.drop:
@@ -50,21 +62,25 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         obs = _member(file, "obs", request) if "obs" in file else {}
         index = _text(getattr(obs, "attrs", {}).get("_index", "_index"))
         own = request.id if request.id is not None else index if index in obs else None
-        extra = {name: _obs(obs, name, n, request) for name in _wanted(obs, own, request)}
+        wanted = [name for name in (own, request.label) if name is not None]
+        for name in request.keep:
+            matches = [other for other in obs if fnmatchcase(other, name)]
+            wanted += [name] if name in obs or not matches else matches
+        wanted += [name for name in request.optional if name in obs]
+        extra = {name: _obs(obs, name, n, request) for name in wanted}
+        columns = dict(enumerate(extra.values(), d))  # numbered after those of X
         weights = None if request.weights is None else _obs(obs, request.weights, n, request)
         if weights is not None and weights.dtype.kind not in "fiub":
             raise FileError(f"{request.path}: {request.weights!r} of obs is not numbers.")
         source = _rows(root, X, (n, d), features, request)
     tick(root.stat().st_size)
-    used = set(features)
     return make_table(
         request,
+        Roles((*names, *extra), tuple(features), extra=tuple(columns)),
         source,
-        [names[i] for i in features],
-        extra=extra,
+        columns=columns,
+        ids=() if own is None else [d + list(extra).index(own)],
         weights=weights,
-        dropped=[name for i, name in enumerate(names) if i not in used],
-        id=own,
     )
 
 
@@ -101,19 +117,10 @@ def _matrix(file: Any, part: str, request: Request) -> Any:
     return _member(file, part, request)
 
 
-def _shape(X: Any, request: Request) -> tuple[int, int]:
-    shape = tuple(X.shape if hasattr(X, "shape") else map(int, X.attrs.get("shape", ())))
-    if len(shape) != 2 or min(shape) < 1:
-        raise FileError(f"{request.path}: X has shape {shape}, not rows and columns.")
-    return int(shape[0]), int(shape[1])
-
-
 def _rows(
     path: Path, X: Any, shape: tuple[int, int], features: Sequence[int], request: Request
 ) -> Source:
     """Return rows of X: in memory if they fit, else in the file if that goes by rows."""
-    import scipy.sparse
-
     if hasattr(X, "shape"):
         return hdf5_rows(path, X, request, features)
     kind = _text(X.attrs.get("encoding-type", "")).removesuffix("_matrix")
@@ -178,8 +185,6 @@ class CSRRows(Source):
         return int(self.indptr.nbytes)
 
     def read(self, start: int, stop: int) -> Any:
-        import scipy.sparse
-
         self.guard.check(self.path)
         pointers = self.indptr[start : stop + 1]
         part = slice(int(pointers[0]), int(pointers[-1]))
@@ -228,16 +233,6 @@ def _names(file: Any, count: int, request: Request) -> list[str]:
         taken.add(own)
         names[i] = own
     return names
-
-
-def _wanted(obs: Any, own: str | None, request: Request) -> list[str]:
-    """Return the columns of obs that are wanted: row names, labels, those to keep."""
-    wanted = [name for name in (own, request.label) if name is not None]
-    for name in request.keep:
-        matches = [other for other in obs if fnmatchcase(other, name)]
-        wanted += [name] if name in obs or not matches else matches
-    wanted += [name for name in request.optional if name in obs]
-    return list(dict.fromkeys(wanted))
 
 
 def _obs(obs: Any, name: str, n: int, request: Request) -> Values:

@@ -12,19 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from mercer import progress
 from mercer.config import format_bytes
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import Request, import_format
-from mercer.data.files.storage import (
-    ArrayRows,
-    TemporaryFolder,
-    array_bytes,
+from mercer.data.files.storage import ArrayRows, TemporaryFolder, array_bytes, place_rows
+from mercer.data.files.table import (
+    Request,
+    Table,
+    check_file_memory,
+    import_format,
+    make_unnamed_table,
     memory_share,
-    place_rows,
+    select_columns,
 )
-from mercer.data.files.table import Table, check_file_memory, make_unnamed_table, select_columns
 from mercer.data.in_memory import ArraySource, SparseSource, require_inside
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
@@ -58,57 +60,35 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
     with file_errors(request.path, "a .npz file"), zipfile.ZipFile(path) as archive:
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         names = [entry.filename.removesuffix(".npy") for entry in entries]
+        size = path.stat().st_size
         for entry in entries:
-            _check_size(request, path, entry)
+            most = DEFLATE_RATIO * min(entry.compress_size, size) + 1024
+            if entry.compress_size > size or entry.file_size > most:
+                raise FileError(
+                    f"{request.path} says that {entry.filename!r} unpacks to "
+                    f"{format_bytes(entry.file_size)}, which its {format_bytes(size)} cannot hold."
+                )
         if set(names) >= _SPARSE:
             check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
-            source: Source = _sparse_npz(path, request)
+            source: Source = sparse_source(scipy.sparse.load_npz(path), request)
         elif len(entries) == 1:
-            source = _extract(archive, entries[0], collect=request.all_columns)
+            folder = TemporaryFolder()
+            copy = folder.path / "rows.npy"
+            with folder.writing(), archive.open(entries[0]) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file, 2**20)
+            source = NpySource(copy)
+            if request.all_columns and array_bytes(source) <= memory_share():
+                with progress.quiet():
+                    source = ArraySource(source.collect())
+            else:
+                source.folder = folder
         else:
             raise FileError(
                 f"{request.path} holds {len(names)} arrays ({format_names(names)}), and one is "
                 f"wanted. Save the rows alone: numpy.savez(path, X)."
             )
-        tick(path.stat().st_size)
+        tick(size)
         return _numbered(request, source)
-
-
-def _check_size(request: Request, path: Path, entry: zipfile.ZipInfo) -> None:
-    size = path.stat().st_size
-    most = DEFLATE_RATIO * min(entry.compress_size, size) + 1024
-    if entry.compress_size > size or entry.file_size > most:
-        raise FileError(
-            f"{request.path} says that {entry.filename!r} unpacks to "
-            f"{format_bytes(entry.file_size)}, which its {format_bytes(size)} cannot hold."
-        )
-
-
-def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, *, collect: bool) -> Source:
-    """Return the rows of a member: in memory if `collect` and they fit, else in a file."""
-    folder = TemporaryFolder()
-    path = folder.path / "rows.npy"
-    with folder.writing(), archive.open(entry) as packed, path.open("wb") as file:
-        shutil.copyfileobj(packed, file, 2**20)
-    source = NpySource(path)
-    if collect and array_bytes(source) <= memory_share():
-        with progress.quiet():
-            return ArraySource(source.collect())
-    source.folder = folder
-    return source
-
-
-def _sparse_npz(path: Path, request: Request) -> Source:
-    import scipy.sparse
-
-    with file_errors(request.path, "a sparse matrix"):
-        matrix = scipy.sparse.load_npz(path)
-        if matrix.format not in ("csr", "csc", "bsr", "coo"):
-            raise FileError(
-                f"{request.path} holds a sparse matrix in the format {matrix.format!r}. Save it as "
-                f"X.tocsr()."
-            )
-        return sparse_source(matrix, request)
 
 
 def sparse_source(matrix: Any, request: Request) -> SparseSource:
@@ -117,6 +97,11 @@ def sparse_source(matrix: Any, request: Request) -> SparseSource:
         raise FileError(f"{request.path}: shape {matrix.shape} is not rows and columns.")
     if matrix.dtype.kind not in "fiub":
         raise FileError(f"{request.path} holds dtype {matrix.dtype}, not real numbers.")
+    if matrix.format not in ("csr", "csc", "bsr", "coo"):
+        raise FileError(
+            f"{request.path} holds a sparse matrix in the format {matrix.format!r}. Save it as "
+            f"X.tocsr()."
+        )
     check_file_memory(request.path, 8 * max(matrix.shape))
     if matrix.format != "coo":  # whose constructor has checked
         sizes = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
@@ -142,9 +127,8 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                 f"{request.path}: a {symmetry} matrix of {rows} rows and {columns} columns."
             )
         if dense:
-            entries = rows * columns if not mirrored else rows * (rows + mirrored) // 2
-        else:
-            (entries,) = count
+            count = [rows * columns if not mirrored else rows * (rows + mirrored) // 2]
+        (entries,) = count
         # An entry takes a digit and a space at least; with coordinates, two more of each.
         if entries * (2 if dense else 4) > size + 4:
             raise FileError(
@@ -152,9 +136,17 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                 f"was cut short: write it again."
             )
         check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
-        body = _entries(file, entries, 1 if dense else 2 if field == "pattern" else 3)
-        make = _dense_matrix if dense else _sparse_matrix
-        source = make(body, (rows, columns), mirrored, request)
+        width = 1 if dense else 2 if field == "pattern" else 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # no entries at all
+            body = np.loadtxt(file, np.float64, comments="%", ndmin=2)
+        body = body if body.size else np.empty((0, width))
+        if body.shape != (entries, width):
+            raise FileError(
+                f"{request.path}: {len(body)} entries of {body.shape[1]} fields, where {entries} "
+                f"of {width} were announced. Write it again."
+            )
+        source = _make_matrix(body, (rows, columns), mirrored, dense, request)
         tick(size)
         return _numbered(request, source)
 
@@ -172,33 +164,18 @@ def _mtx_header(file: Any) -> tuple[list[str], list[int]]:
     return words, sizes
 
 
-def _entries(file: Any, count: int, width: int) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no entries at all
-        entries = np.loadtxt(file, np.float64, comments="%", ndmin=2)
-    entries = entries if entries.size else np.empty((0, width))
-    if entries.shape != (count, width):
-        raise FileError(
-            f"{len(entries)} entries of {entries.shape[1]} fields, where {count} of {width} were "
-            f"announced"
-        )
-    return entries
-
-
-def _dense_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
-    values = body[:, 0]
-    if not mirrored:
-        return ArraySource(values.reshape(shape, order="F"))
-    X = np.zeros(shape)
-    # The lower triangle, column by column, is the upper one, row by row.
-    i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
-    X[j, i], X[i, j] = values, mirrored * values
-    return ArraySource(X)
-
-
-def _sparse_matrix(body: Any, shape: tuple[int, int], mirrored: int, request: Request) -> Source:
-    import scipy.sparse
-
+def _make_matrix(
+    body: Any, shape: tuple[int, int], mirrored: int, dense: bool, request: Request
+) -> Source:
+    """Return the matrix of these entries: values, or places from 1 on and values."""
+    if dense and not mirrored:
+        return ArraySource(body[:, 0].reshape(shape, order="F"))
+    if dense:
+        X = np.zeros(shape)
+        # The lower triangle, column by column, is the upper one, row by row.
+        i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
+        X[j, i], X[i, j] = body[:, 0], mirrored * body[:, 0]
+        return ArraySource(X)
     places = body[:, :2]
     if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
         raise FileError(f"{request.path}: an entry lies outside {shape[0]} × {shape[1]}.")

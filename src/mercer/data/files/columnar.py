@@ -13,28 +13,21 @@ import numpy as np
 
 from mercer.config import get_config
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.columns import (
+from mercer.data.files.storage import Banded, Decode, Rows, copy_rows, stays_in_file
+from mercer.data.files.table import (
     Request,
-    Roles,
+    Table,
     assign_roles,
-    can_identify,
+    check_file_memory,
     count_ids,
     is_numeric,
+    make_table,
+    memory_share,
     no_features,
     polars,
     rank_ids,
 )
-from mercer.data.files.storage import (
-    Banded,
-    Decode,
-    Rows,
-    TemporaryFolder,
-    memory_share,
-    stays_in_file,
-)
-from mercer.data.files.table import Table, check_file_memory, make_named_table
 from mercer.data.in_memory import ArraySource
-from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.progress import Tick
 
@@ -119,38 +112,45 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
     with file_errors(request.path, "a table"):
         parts = [Part(path, root, request) for path in paths]
         types = _common_types(parts, request)
-        names = list(types)
+        names, numeric = list(types), list(map(is_numeric, types.values()))
         if not names:
             raise FileError(f"{request.path} has no columns.")
         roles = assign_roles(names, request, index=_pandas_index(parts[0], names))
-        for name in (names[i] for i in (*roles.exact, *roles.weights)):
-            if not is_numeric(types[name]):
+        for i in (*roles.exact, *roles.weights):
+            if not numeric[i]:
                 raise FileError(
-                    f"{request.path}: column {name!r} is of type {types[name]}, not numbers."
+                    f"{request.path}: column {names[i]!r} is of type {types[names[i]]}, not "
+                    f"numbers."
                 )
         if not any(part.length for part in parts):
             raise FileError(f"{request.path} has columns, and no rows.")
-        candidates = [i for i in roles.candidates if can_identify(types[names[i]])]
+        text = [dtype in (pl.String, pl.Categorical, pl.Enum) for dtype in types.values()]
+        candidates = [i for i in roles.candidates if text[i] or types[names[i]].is_numeric()]
         extra = dict.fromkeys([*candidates, *roles.extra, *roles.weights])
         frame = _collect(parts, [names[i] for i in extra])
         columns = {i: frame[names[i]] for i in extra}
         ids = rank_ids({i: count_ids(columns[i]) for i in candidates})
-        features = [i for i in roles.features if is_numeric(types[names[i]]) and i not in ids]
+        features = [i for i in roles.features if numeric[i] and i not in ids]
         if not features:
             raise no_features(request, names, ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
         source, missing = _rows(parts, [names[i] for i in features], dtype, request, tick)
-    return make_named_table(
+    unnamed = "an index" if request.columns is None else ""
+    reasons = dict.fromkeys({*roles.candidates} - {*roles.features}, unnamed)
+    for i in roles.features:
+        other = "dates" if types[names[i]].is_temporal() else str(types[names[i]])
+        reasons[i] = "text" if text[i] else other
+    return make_table(
         request,
         roles,
-        features,
-        ids,
         source,
         missing,
+        features=features,
+        ids=ids,
         columns=columns,
         weights=next((_floats(columns[i], np.float64) for i in roles.weights), None),
-        reasons={i: _reason(i, roles, types, request) for i in range(len(names))},
+        reasons=reasons,
         flags=[i for i in features if types[names[i]] == pl.Boolean],
     )
 
@@ -186,47 +186,36 @@ def _rows(
     """Return rows in memory, in the files or in a temporary file, and their missing entries."""
     n, d = sum(part.length for part in parts), len(names)
     size = sum(part.path.stat().st_size for part in parts)
+    missing = np.zeros(d, np.int64)
+
+    def columns() -> Iterator[Rows]:
+        """Yield the columns; as many are decoded at a time as the budget allows."""
+        step = max(1, get_config().budget // (8 * 16 * n))
+        for first in range(0, d, step):
+            frame = _collect(parts, names[first : first + step])
+            for j, series in enumerate(frame.iter_columns(), first):
+                values = _floats(series, dtype)
+                missing[j] = np.isnan(values).sum()
+                yield values
+            tick(size * frame.width // d)
+
     if n * d * dtype.itemsize <= memory_share():
-        rows, missing = np.empty((n, d), dtype), np.zeros(d, np.int64)
-        for j, values in _columns(parts, names, dtype, size, tick):
+        rows = np.empty((n, d), dtype)
+        for j, values in enumerate(columns()):
             rows[:, j] = values
-            missing[j] = np.isnan(values).sum()
         return ArraySource(rows), missing
     source = Grouped(parts, names, dtype, request.path)
     if stays_in_file(source):
         tick(size)
         return source, None
-    folder, missing = TemporaryFolder(), np.zeros(d, np.int64)
-    path = folder.path / "rows.npy"
-    header = {"descr": dtype.str, "fortran_order": True, "shape": (n, d)}
-    with folder.writing(), path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for j, values in _columns(parts, names, dtype, size, tick):
-            file.write(values.data)
-            missing[j] = np.isnan(values).sum()
-    copy = NpySource(path)
-    copy.folder = folder
-    return copy, missing
-
-
-def _columns(
-    parts: Sequence[Part], names: list[str], dtype: Any, size: int, tick: Tick
-) -> Iterator[tuple[int, Rows]]:
-    """Yield numbers and values of columns, as many at a time as the budget allows."""
-    n, d = sum(part.length for part in parts), len(names)
-    step = max(1, get_config().budget // (8 * 16 * n))
-    for first in range(0, d, step):
-        frame = _collect(parts, names[first : first + step])
-        for j, series in enumerate(frame.iter_columns(), first):
-            yield j, _floats(series, dtype)
-        tick(size * frame.width // d)
+    return copy_rows(columns(), (n, d), dtype, "F"), missing
 
 
 def _floats(values: Any, dtype: Any) -> Rows:
     """Return numbers as floats, NaN where they are missing."""
     pl = polars()
-    kind = pl.Float32 if np.dtype(dtype) == np.float32 else pl.Float64
-    return np.asarray(values.cast(kind).to_numpy(), dtype)
+    floats = pl.Float32 if np.dtype(dtype) == np.float32 else pl.Float64
+    return np.asarray(values.cast(floats).to_numpy(), dtype)
 
 
 def _pandas_index(part: Part, names: Sequence[str]) -> list[int]:
@@ -238,13 +227,3 @@ def _pandas_index(part: Part, names: Sequence[str]) -> list[int]:
     except (ValueError, KeyError, TypeError):
         pass
     return [i for i, name in enumerate(names) if name in index]
-
-
-def _reason(i: int, roles: Roles, types: dict[str, Any], request: Request) -> str:
-    """Say why a column is left out; nothing if the user left it out."""
-    pl, dtype = polars(), types[roles.names[i]]
-    if i not in roles.features:
-        return "an index" if i in roles.candidates and request.columns is None else ""
-    if dtype in (pl.String, pl.Categorical, pl.Enum):
-        return "text"
-    return "dates" if dtype.is_temporal() else str(dtype)

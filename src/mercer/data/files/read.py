@@ -21,11 +21,10 @@ from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
-from mercer.data.files.columns import Request
 from mercer.data.files.storage import TemporaryFolder
-from mercer.data.files.table import Table
-from mercer.data.files.text import read_text
-from mercer.data.files.text_files import Delimited, JSONLines, Spreadsheet, read_strings, unpack
+from mercer.data.files.table import Request, Table
+from mercer.data.files.text import Delimited, read_text, unpack
+from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
 from mercer.data.npy import NpySource
 from mercer.data.source import Mapped, Source
 from mercer.messages import format_parameter, warn
@@ -81,6 +80,7 @@ _REMEDIES = {
     ".pkl": _PICKLE,
     ".pickle": _PICKLE,
 }
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _DOWNLOADS = {
     ("http", "https", "ftp", "ftps"): "curl -LO {}",
     ("s3",): "aws s3 cp {} .",
@@ -227,7 +227,7 @@ def read_source(
 
 def is_url(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is the URL of something on a network."""
-    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", str(path)) is not None
+    return _URL.match(str(path)) is not None
 
 
 def download_advice(url: str | os.PathLike[str]) -> str:
@@ -252,44 +252,25 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("the path of the file is empty.")
-    if is_url(path):
+    if _URL.match(str(path)):
         raise FileError(download_advice(path))
     with progress.session():
         if os.fspath(path) == "-":
-            return _read_stream(sys.stdin.buffer, Path("-"), request, format)
+            return _read_copy(sys.stdin.buffer, request, format)
         if Path(path).is_fifo():
             with Path(path).open("rb") as stream:
-                return _read_stream(stream, Path(path), request, format)
+                return _read_copy(stream, request, format or _suffix(Path(path)))
         file, part = split_path(path)
         return _read(file, replace(request, part=part), format)
 
 
-def _read_stream(stream: Any, path: Path, request: Request, format: str | None) -> Table:
-    """Read what can be read only once by way of a temporary file: most formats need to seek."""
-    folder = TemporaryFolder()
-    copy = folder.path / "input"
-    with folder.writing(), copy.open("wb") as file:
-        shutil.copyfileobj(stream, file, 2**20)
-    table = _read(copy, request, format or _suffix(path) or _format_of(copy) or ".csv")
-    return _keep_folder(table, folder)
-
-
-def _read_packed(path: Path, request: Request, suffix: str) -> Table:
-    """Read a compressed file by way of a temporary one."""
+def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
+    """Read a stream by way of a temporary file, which lives as long as rows are read from it."""
     folder = TemporaryFolder()
     copy = folder.path / "rows"
-    with (
-        file_errors(request.path, "a compressed file"),
-        folder.writing(),
-        path.open("rb") as packed,
-        copy.open("wb") as file,
-    ):
-        shutil.copyfileobj(unpack(packed), file, 2**20)
-    return _keep_folder(_read(copy, request, suffix), folder)
-
-
-def _keep_folder(table: Table, folder: TemporaryFolder) -> Table:
-    """Let a temporary folder live as long as rows that are read from it."""
+    with folder.writing(), copy.open("wb") as file:
+        shutil.copyfileobj(stream, file, 2**20)
+    table = _read(copy, request, format or _format_of(copy) or ".csv")
     source = table.source
     while isinstance(source, Mapped):
         source = source.source
@@ -301,20 +282,19 @@ def _keep_folder(table: Table, folder: TemporaryFolder) -> Table:
 def _read(path: Path, request: Request, format: str | None) -> Table:
     """Find the files of a table and their format, and read them."""
     suffix = "" if format is None else "." + format.lower().removeprefix(".")
-    root, paths, packed = path, [path], path.is_file() and _is_packed(path)
-    if path.is_dir() and not suffix:
-        own = _suffix(path)
+    root, paths, packed = path, [path], False
+    if path.is_file():
+        with path.open("rb") as file:
+            packed = unpack(file) is not file
+    elif path.is_dir() and not suffix:
         zarr = any((path / mark).exists() for mark in _ZARR)
-        suffix = ".zarr" if zarr else own if own in _FOLDERS else ""
+        suffix = ".zarr" if zarr else _suffix(path) if _suffix(path) in _FOLDERS else ""
     if suffix != ".zarr" and (path.is_dir() or (not path.exists() and glob.has_magic(str(path)))):
-        root, files = _find_files(path)
-        suffix = _folder_suffix(path, files, suffix, request)
-        alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
-        paths = [file for file in files if _suffix(file) in alike]
+        root, suffix, paths = _find_files(path, suffix, request)
     suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
-        named = format_parameter("format", format) if format else f"the suffix {suffix!r}"
-        what = f"{named} is not known"
+        what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
+        what += " not known"
         if not path.exists():
             what = "there is no file or folder of that name"
         elif format is None and suffix in _REMEDIES:
@@ -326,9 +306,15 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
             f"({', '.join(_PARTS)})."
         )
     if packed and suffix not in _TEXT:
-        return _read_packed(path, request, suffix)
-    if suffix in _TEXT and path.is_file():
-        _check_text(path, request)
+        with file_errors(request.path, "a compressed file"), path.open("rb") as file:
+            return _read_copy(unpack(file), request, suffix)
+    content = _format_of(path) if suffix in _TEXT and path.is_file() else None
+    if content not in (None, ".mtx"):
+        remedy = f"Read it with {request.option('format', content[1:])}."
+        raise FileError(
+            f"{request.path} is not text: it begins as a {content} file does. "
+            f"{_REMEDIES.get(content, remedy)}"
+        )
     if not paths:
         raise FileError(f"{request.path} is a folder without {suffix} files.")
     guard = FileGuard(paths)
@@ -346,68 +332,49 @@ def _suffix(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
 
 
-def _is_packed(path: Path) -> bool:
-    with path.open("rb") as file:
-        return unpack(file) is not file
+def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, list[Path]]:
+    """Return the folder of a folder or pattern, and the format and files of the table in it.
 
-
-def _find_files(path: Path) -> tuple[Path, list[Path]]:
-    """Return the folder of a folder or pattern and its files, in the order of their names.
-
-    Names that begin with a dot or an underscore are notes of who wrote the folder.
+    Files are in the order of their names. Names that begin with a dot or an underscore are notes
+    of who wrote the folder.
     """
-    root, pattern = path, str(path)
-    if path.is_dir():
-        pattern = f"{glob.escape(str(path))}/**"
-    else:
+    root, pattern = path, f"{glob.escape(str(path))}/**"
+    if not path.is_dir():
+        pattern = str(path)
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
-    files = sorted(file for file in map(Path, glob.glob(pattern, recursive=True)) if file.is_file())
-    hidden = (".", "_")
-    return root, [
-        file
-        for file in files
-        if not any(part.startswith(hidden) for part in file.relative_to(root).parts)
-    ]
-
-
-def _folder_suffix(path: Path, files: list[Path], suffix: str, request: Request) -> str:
-    """Return the format of the files of a folder; refuse those that are not one table."""
-    kinds = sorted({_suffix(file) for file in files})
-    readable = [kind for kind in kinds if kind in _FOLDERS]
-    known = ", ".join(_FOLDERS)
+    files = []
+    for file in sorted(map(Path, glob.glob(pattern, recursive=True))):
+        hidden = any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
+        files += [file] if file.is_file() and not hidden else []
+    known, suffixes = ", ".join(_FOLDERS), sorted(set(map(_suffix, files)))
     if not files:
         raise FileError(f"{path} has no files. Folders of these formats are read: {known}.")
-    if not suffix and len(kinds) > 1:
-        options = [request.option("format", kind[1:]) for kind in readable or [".parquet"]]
+    if not suffix and len(suffixes) > 1:
+        readable = [each for each in suffixes if each in _FOLDERS] or [".parquet"]
+        options = [request.option("format", each[1:]) for each in readable]
         choice = options[0] if request.direct else " or ".join(options)
         raise FileError(
-            f"{path} is a folder with files of {len(kinds)} formats ({', '.join(kinds)}), and the "
-            f"files of a table have one of: {known}. Name one file in it, or say which to read: "
-            f"{choice}."
+            f"{path} is a folder with files of {len(suffixes)} formats ({', '.join(suffixes)}), "
+            f"and the files of a table have one of: {known}. Name one file in it, or say which to "
+            f"read: {choice}."
         )
-    suffix = suffix or kinds[0]
+    suffix = suffix or suffixes[0]
     if suffix in READERS and suffix not in _FOLDERS:
         raise FileError(
             f"{request.path} is a folder. Folders of these formats are read as one table: {known}. "
             f"Name a file in it: {files[0]}."
         )
-    return suffix
-
-
-def _check_text(path: Path, request: Request) -> None:
-    """Refuse binary files that are named like text."""
-    suffix = _format_of(path)
-    if suffix in (None, ".mtx"):
-        return
-    remedy = _REMEDIES.get(suffix) or f"Read it with {request.option('format', suffix[1:])}."
-    raise FileError(f"{request.path} is not text: it begins as a {suffix} file does. {remedy}")
+    alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
+    return root, suffix, [file for file in files if _suffix(file) in alike]
 
 
 def _format_of(path: Path) -> str | None:
     """Return the format that the first bytes of a file tell; None if they say nothing."""
     with path.open("rb") as file:
         start = file.read(16)
-    suffix = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), None)
+    if not start.startswith(tuple(_MAGIC)):
+        return None
+    suffix = next(suffix for magic, suffix in _MAGIC.items() if start.startswith(magic))
     if suffix == ".npz" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -10,12 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.data.errors import format_names
-from mercer.data.files.columns import is_id_name
 from mercer.data.fold import Block, Fold
 from mercer.messages import format_parameter
 
 Values = npt.NDArray[Any]
 
+ID_NAME = re.compile(
+    r"(?i:ids?|idx|index|rows?|row[ _.-]?(names?|numbers?|nr|no)|uuid|guid|barcodes?|accession|"
+    r"samples?|specimen|subject|patient|(samples?|subject|patient)[ _.-]?(names?|no|nr)|names?)"
+    r"|.*[ _.-](?i:id|uuid|barcode)|.*[a-z](Id|ID)|Unnamed: 0"
+)
+"""Names of identifiers: id, sample_id, PassengerId, the row names of R and pandas."""
 # Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
 _VALUES, _ROWS = 500_000, 500
 # With fewer rows, nothing is said about columns that may number them.
@@ -65,11 +71,6 @@ class Profile(Missing):
 
     Numbers of rows are whole, all different, and either sorted or consecutive in any order.
     Most columns are ruled out by their first rows; arrays of column numbers hold the others.
-
-    Parameters
-    ----------
-    n, width : int
-        Number of rows and columns.
     """
 
     label = "columns"
@@ -102,8 +103,9 @@ class Profile(Missing):
         found = present.any(axis=0)
         self.first[unknown[found]] = rows[present.argmax(axis=0)[found], unknown[found]]
         self.constant = _keep(rows, self.constant, lambda r, at: r == self.first[at])
-        for name in ("long", "rising", "falling", "distinct"):
-            setattr(self, name, _keep(rows, getattr(self, name), lambda r, _: _whole(r)))
+        for name in ("long", "rising", "falling", "distinct"):  # whole numbers, or missing
+            whole = _keep(rows, getattr(self, name), lambda r, _: (r == np.floor(r)) | np.isnan(r))
+            setattr(self, name, whole)
         self.long = _keep(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) | np.isnan(r))
         self.rising = _keep(rows, self.rising, lambda r, at: _rises(r, self.high[at]))
         self.falling = _keep(rows, self.falling, lambda r, at: _rises(-r, -self.low[at]))
@@ -163,11 +165,6 @@ def _keep(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> V
     return at
 
 
-def _whole(rows: Values) -> Any:
-    """Tell which entries are whole numbers, or missing."""
-    return (rows == np.floor(rows)) | np.isnan(rows)
-
-
 def _rises(rows: Values, before: Values) -> Any:
     """Tell which entries are larger than all above them, or missing."""
     above = np.fmax.accumulate(np.vstack([before, rows]), axis=0)[:-1]
@@ -181,7 +178,7 @@ def feature_remarks(
     remarks, constant = [], set(profile.constant.tolist())
     numbering = [i for i in profile.numbering if i not in constant and profile.n >= _FEW]
     known = {names[i] for i in numbering} | set(chosen)
-    like_ids = [name for name in names if named and is_id_name(name) and name not in known]
+    like_ids = [name for name in names if named and ID_NAME.fullmatch(name) and name not in known]
     if like_ids:
         what, whose = "is named like an identifier", "its"
         if len(like_ids) > 1:

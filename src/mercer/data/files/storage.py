@@ -9,11 +9,11 @@ import tempfile
 import threading
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,9 @@ from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileGuard, file_errors
+from mercer.data.files.table import memory_share
 from mercer.data.in_memory import ArraySource
-from mercer.data.npy import NpySource, write_npy
+from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.messages import format_parameter
 
@@ -36,11 +37,6 @@ Decode = Callable[[int, int], Rows]
 _CACHED = 2
 # Copies of a band in memory while it is decoded: encoded, decoded, as rows.
 _COPIES = 3
-
-
-def memory_share() -> int:
-    """Return how many bytes of rows are kept in memory; beyond, they stay on the disk."""
-    return get_config().budget // 4
 
 
 class TemporaryFolder:
@@ -72,105 +68,30 @@ def _remove(path: Path, process: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-class RowBuffer:
-    """Collects blocks of rows, counts missing entries, and becomes a source.
+def write_header(file: BinaryIO, shape: tuple[int, int], dtype: Any, order: str = "C") -> None:
+    """Write the header of a `.npy` file, whose length does not depend on the number of rows."""
+    header = {"descr": np.dtype(dtype).str, "fortran_order": order == "F", "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
 
-    Parameters
-    ----------
-    width : int
-        Number of columns.
-    dtype : dtype
-        Of the rows.
-    expected : int
-        Bytes of all rows, as far as known: if they are too many, no block stays in memory.
-    """
 
-    def __init__(self, width: int, dtype: Any = np.float64, expected: int = 0) -> None:
-        self.width, self.dtype, self.count = width, np.dtype(dtype), 0
-        self.missing = np.zeros(width, np.int64)
-        self.blocks: list[Rows] = []
-        self.folder: TemporaryFolder | None = None
-        self.file: Any = None
-        if expected > memory_share():
-            self._spill()
-
-    def add(self, rows: Rows) -> None:
-        """Append rows."""
-        rows = np.ascontiguousarray(rows, self.dtype)
-        self.count += len(rows)
-        with np.errstate(invalid="ignore", over="ignore"):
-            if np.isnan(rows.sum()):  # or infinities of both signs
-                self.missing += np.isnan(rows).sum(axis=0)
-        if self.folder is not None:
-            with self.folder.writing():
-                self.file.write(rows.data)
-            return
-        self.blocks.append(rows)
-        if self.count * self.width * self.dtype.itemsize > memory_share():
-            self._spill()
-
-    def _spill(self) -> None:
-        self.folder = TemporaryFolder()
-        with self.folder.writing():
-            self.file = (self.folder.path / "rows.npy").open("wb")
-            self._write_header()
-            for block in self.blocks:
-                self.file.write(block.data)
-        self.blocks.clear()
-
-    def _write_header(self) -> None:
-        """Write the header, whose length does not depend on the number of rows."""
-        self.file.seek(0)
-        shape = (self.count, self.width)
-        header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self.file, header)
-
-    def finish(self, columns: Sequence[int]) -> Source:
-        """Return these columns of all rows as a source."""
-        every = list(columns) == list(range(self.width))
-        if self.folder is None:
-            rows = np.empty((self.count, len(columns)), self.dtype)
-            start = 0
-            for i, block in enumerate(self.blocks):
-                rows[start : start + len(block)] = block if every else block[:, columns]
-                start += len(block)
-                self.blocks[i] = block[:0]
-            return ArraySource(rows)
-        with self.folder.writing():
-            self._write_header()
-            self.file.close()
-        path = self.folder.path / "rows.npy"
-        source = NpySource(path)
-        if not every:
-            chosen = source.map(lambda block: block.rows[:, list(columns)], len(columns))
-            with self.folder.writing(), progress.quiet():
-                source = write_npy(chosen, self.folder.path / "chosen.npy")
-            path.unlink()
-        source.folder = self.folder
-        return source
-
-    def close(self) -> None:
-        """Release memory and file if reading ends early."""
-        self.blocks.clear()
-        if self.file is not None:
-            self.file.close()
+def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order: str) -> NpySource:
+    """Write some rows at a time, or some columns (order F), to a temporary file."""
+    folder = TemporaryFolder()
+    path = folder.path / "rows.npy"
+    with folder.writing(), path.open("wb") as file:
+        write_header(file, shape, dtype, order)
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, dtype).data)
+    source = NpySource(path)
+    source.folder = folder
+    return source
 
 
 class Banded(Source):
     """Rows of a file, decoded band by band; in a pass, each about once.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and columns.
-    stored : dtype
-        Of the entries in the file.
-    edges : ndarray or None
-        First row of every band and, last, the number of rows; None if any row can be read alone.
-    guard : FileGuard
-        Of the files, which must not change.
-    label : tuple of str
-        Path and format, for messages.
+    `edges` are the first row of every band and, last, the number of rows; None if any row can be
+    read alone. `label` has path and format, for messages.
     """
 
     waits = True
@@ -195,21 +116,10 @@ class Banded(Source):
     def open(self) -> AbstractContextManager[Decode]:
         """Open the file."""
 
-    def check(self, start: int, stop: int) -> None:
-        """Raise if a file has changed; many files are checked where a pass begins and ends."""
-        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
-            self.guard.check_all()
-
     @property
     def width(self) -> int:
         """Columns that are decoded."""
         return self.shape[1]
-
-    @property
-    def band_bytes(self) -> int:
-        """Bytes of the largest band, decoded."""
-        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
-        return longest * self.width * int(max(self.stored.itemsize, self.dtype.itemsize))
 
     @property
     def row_bytes(self) -> int:
@@ -218,11 +128,15 @@ class Banded(Source):
 
     @property
     def held_bytes(self) -> int:
-        return (_CACHED + _COPIES) * self.band_bytes
+        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
+        size = max(self.stored.itemsize, self.dtype.itemsize)
+        return (_CACHED + _COPIES) * longest * self.width * int(size)
 
     def read(self, start: int, stop: int) -> Rows:
         out = np.empty((stop - start, self.shape[1]), self.dtype, order=self.order)
-        self.check(start, stop)
+        # Many files are checked where a pass begins and ends.
+        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
+            self.guard.check_all()
         with file_errors(*self.label), self.open() as decode:
             if self.edges is None:
                 out[:] = decode(start, stop)
@@ -269,19 +183,7 @@ class Banded(Source):
 
 
 class ArrayRows(Banded):
-    """Rows of a two-dimensional array of HDF5 or Zarr.
-
-    Parameters
-    ----------
-    opener : callable
-        Returns a context manager of the array.
-    array : h5py.Dataset or zarr.Array
-        The array, open.
-    columns : sequence of int, optional
-        Columns to return, in this order.
-    guard, label
-        As in `Banded`.
-    """
+    """Some or all columns of a two-dimensional array of HDF5 or Zarr."""
 
     def __init__(
         self,
@@ -325,7 +227,13 @@ def place_rows(source: Banded) -> Source:
     if array_bytes(source) <= memory_share():
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
-    return source if stays_in_file(source) else copy_rows(source)
+    if stays_in_file(source) or source.edges is None:
+        return source
+    with file_errors(*source.label), source.open() as decode:
+        bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))
+        copy = copy_rows(bands, source.shape, source.dtype, "C")
+    source.guard.check_all()
+    return copy
 
 
 def array_bytes(source: Source) -> int:
@@ -345,17 +253,3 @@ def stays_in_file(source: Banded) -> bool:
     return (
         not source.slow or 2 * array_bytes(source) > shutil.disk_usage(tempfile.gettempdir()).free
     )
-
-
-def copy_rows(source: Banded) -> Source:
-    """Copy rows to memory or a temporary file, one band at a time."""
-    assert source.edges is not None
-    buffer = RowBuffer(source.shape[1], source.dtype, array_bytes(source))
-    try:
-        with file_errors(*source.label), source.open() as decode:
-            for low, high in pairwise(source.edges.tolist()):
-                buffer.add(decode(low, high))
-        source.guard.check_all()
-        return buffer.finish(range(buffer.width))
-    finally:
-        buffer.close()

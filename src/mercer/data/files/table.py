@@ -1,33 +1,348 @@
-"""The table that reading a file returns."""
+"""Columns of a file: their roles and values; and the table that reading a file returns."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer import progress
+from mercer import extras, progress
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.columns import (
-    Request,
-    Roles,
-    assign_roles,
-    column_values,
-    id_names,
-    missing_entries,
-)
-from mercer.data.files.remarks import Missing, Profile, dominant_feature, feature_remarks
+from mercer.data.files.remarks import ID_NAME, Missing, Profile, dominant_feature, feature_remarks
 from mercer.data.in_memory import SparseSource
 from mercer.data.source import Source
-from mercer.messages import format_parameter
+from mercer.messages import as_python, format_parameter
 
 Values = npt.NDArray[Any]
 
+MISSING = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
+    *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+"""Texts that stand for a missing value, as in pandas."""
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+# 007 is a name, and would lose its zeros as a number.
+_PADDED = r"^[+-]?0\d|^\+"
+# Floats would confuse whole numbers of so many digits: identifiers.
+_LONG = r"^-?\d{16,}$"
+_DAY = r"^\d{4}-\d{2}-\d{2}$"
+# Columns named like identifiers whose values are examined; any further ones are ordinary columns.
+_CANDIDATES = 8
 _MOST_COLUMNS = 2**24
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user wants from a file: the arguments of `read_table`."""
+
+    path: str
+    columns: tuple[str, ...] | None = None
+    label: str | None = None
+    weights: str | None = None
+    id: str | None = None
+    keep: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    refuse: bool = True
+    """Whether missing values are an error."""
+    remarks: bool = False
+    direct: bool = False
+    """Whether a path was passed instead of rows: then there are no options, and missing values
+    are counted only where that takes no extra pass over a file."""
+    encoding: str = "utf-8"
+    """Of text that is not marked as another Unicode encoding."""
+    part: str = ""
+    """Name of the array or sheet in the file: what follows ``::`` in a path."""
+
+    @property
+    def all_columns(self) -> bool:
+        """Whether no column has a role of its own."""
+        roles = (self.columns, self.label, self.weights, self.id)
+        return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
+
+    def option(self, name: str, value: Any, **others: Any) -> str:
+        """Format an option of `read_table`; if the user has not called it, the whole call.
+
+        The whole call has the `others` too.
+        """
+        if not self.direct:
+            return format_parameter(name, value)
+        arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
+        call = f"read_table({self.path!r}, {arguments}).source"
+        return f"{call}, with: from mercer.data.files import read_table"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Numbers of columns by role; a column may have several."""
+
+    names: tuple[str, ...]
+    """Of all columns."""
+    features: tuple[int, ...]
+    exact: tuple[int, ...] = ()
+    """Features requested by their full name: they must be numbers."""
+    extra: tuple[int, ...] = ()
+    """Columns returned next to the rows: id, label and those to keep."""
+    weights: tuple[int, ...] = ()
+    """The column of weights, or none."""
+    id: int | None = None
+    candidates: tuple[int, ...] = ()
+    """Possible identifiers. Those that identify rows are not features."""
+
+
+def assign_roles(
+    names: Sequence[str], request: Request, *, named: bool = True, index: Sequence[int] = ()
+) -> Roles:
+    """Give every column its role, or say which name does not exist.
+
+    Without names (`named` false), columns go by their numbers. Columns of the `index`, with row
+    names or row numbers, are features only if the user names them.
+    """
+    path, place = request.path, dict(zip(names, range(len(names)), strict=True))
+    if len(place) < len(names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        what = "1 column name occurs" if len(twice) == 1 else f"{len(twice)} column names occur"
+        raise FileError(
+            f"{path}: {what} more than once: {format_names(twice)}. Give every column a name of "
+            f"its own."
+        )
+    single: dict[str, list[int]] = {}
+    for role in ("id", "label", "weights"):
+        name = getattr(request, role)
+        single[role] = [] if name is None else [find_column(name, place, path, named)]
+    optional = map(place.__getitem__, filter(place.__contains__, request.optional))
+    kept = _match(request.keep, place, path, named)[0]
+    extra = dict.fromkeys([*single["id"], *single["label"], *kept, *optional])
+    other = {*extra, *single["weights"]}
+    dropped = set(_match(request.drop, place, path, named)[0]) - other
+    features, exact = [i for i in range(len(names)) if i not in index], list[int]()
+    if request.columns is not None:
+        features, exact = _match(request.columns, place, path, named)
+        for role in ("label", "weights"):
+            if not {*single[role]}.isdisjoint(exact):
+                name = getattr(request, role)
+                raise FileError(f"{path}: {name!r} is both in columns and the {role} column.")
+    # A pattern does not match columns that have another role.
+    features = [i for i in features if i not in dropped and (i in exact or i not in other)]
+    if not features:
+        raise FileError(f"{path}: no column is left for the rows; there are {format_names(names)}.")
+    used = {*other, *exact, *dropped}
+    candidates = [i for i in index if i not in used]
+    if named:
+        similar = [i for name, i in place.items() if ID_NAME.fullmatch(name)]
+        candidates += [i for i in similar if i not in used and i not in index]
+    return Roles(
+        tuple(names),
+        tuple(features),
+        tuple([i for i in exact if i not in dropped]),
+        tuple(extra),
+        tuple(single["weights"]),
+        next(iter(single["id"]), None),
+        tuple(candidates[:_CANDIDATES]),
+    )
+
+
+def no_features(
+    request: Request, names: Sequence[str], ids: Sequence[int], delimiter: str = ""
+) -> FileError:
+    """Return the error that no column can be a feature; `ids` identify rows."""
+    text = f"{request.path} has no column of numbers"
+    text += f", read with {delimiter!r} between fields" if delimiter else ""
+    text += f". Its columns are {format_names(names)}."
+    if ids:
+        option = request.option("columns", [names[ids[0]]])
+        which = format_names(names[i] for i in ids)
+        text += f" Identifiers are not features: {which}. To use one, pass {option}."
+    if delimiter == "\t" and len(names) == 1:
+        option = request.option("format", "csv")
+        text += f" If fields are separated otherwise, read it with {option}."
+    return FileError(text)
+
+
+def find_column(name: str, place: Mapping[str, int], path: str, named: bool = True) -> int:
+    """Return the number of a column, or suggest the most similar names."""
+    if name in place:
+        return place[name]
+    if not named:
+        raise FileError(
+            f"{path} has no column names: {name!r} must be a number from 0 to {len(place) - 1}."
+        )
+    near = difflib.get_close_matches(name, list(place)[:10_000], n=3, cutoff=0.5)
+    near += [other for other in place if other.lower() == name.lower() and other not in near]
+    hint = f"did you mean {format_names(near)}?" if near else f"there are {format_names(place)}."
+    raise FileError(f"{path} has no column {name!r}: {hint}")
+
+
+def _match(
+    wanted: Sequence[str], place: dict[str, int], path: str, named: bool
+) -> tuple[list[int], list[int]]:
+    """Return the columns that match names and patterns, and those named in full.
+
+    Without names, "3-7" is a range of columns.
+    """
+    columns, exact, unknown = list[int](), list[int](), list[str]()
+    for name in wanted:
+        ends = None if named else re.fullmatch(r"(\d{1,9})-(\d{1,9})", name)
+        if ends and int(ends[2]) - int(ends[1]) < _MOST_COLUMNS:
+            each = map(str, range(int(ends[1]), int(ends[2]) + 1))
+            numbers = [find_column(number, place, path, named) for number in each]
+            exact += numbers
+            columns += numbers
+        elif name in place:
+            exact.append(place[name])
+            columns.append(place[name])
+        elif set("*?[").isdisjoint(name):
+            unknown.append(name)
+        else:
+            matches = [i for other, i in place.items() if fnmatchcase(other, name)]
+            if not matches:
+                there = format_names(place)
+                raise FileError(f"{path}: no column matches {name!r}; there are {there}.")
+            columns += matches
+    if named and len(unknown) > 1:
+        raise FileError(
+            f"{path} has no columns {format_names(unknown)}: there are {format_names(place)}."
+        )
+    for name in unknown:
+        find_column(name, place, path, named)
+    return list(dict.fromkeys(columns)), list(dict.fromkeys(exact))
+
+
+def import_format(module: str, format: str) -> Any:
+    """Import a package of the extra `files`, or say how to install it."""
+    return extras.extra(module, "files", f"{format} files are read and written with")
+
+
+def polars() -> Any:
+    """Import Polars."""
+    return extras.extra("polars", "files", "Table files are read and written with")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of a text file: written to text files as it is, to others with a type."""
+
+    series: Any
+    na: tuple[str, ...] = ()
+
+    def typed(self) -> Any:
+        """Return integers, dates, floats or Booleans if that loses nothing, else the text."""
+        pl, known = polars(), self.known()
+        nulls = known.null_count()
+        if nulls == len(known) or known.str.contains(_PADDED).any():
+            return self.series
+        if known.str.contains(_DAY).all():
+            types = [known.str.to_date("%Y-%m-%d", strict=False)]
+        else:
+            types = [known.cast(pl.Int64, strict=False)]
+            if not known.str.contains(_LONG).any():
+                types.append(known.cast(pl.Float64, strict=False))
+            if not nulls and known.is_in([*TRUE, *FALSE]).all():
+                types = [known.is_in(TRUE)]
+        return next((values for values in types if values.null_count() == nulls), self.series)
+
+    def as_text(self) -> Any:
+        """Return what is written to a text file: the text, whole numbers and dates unquoted."""
+        typed = self.typed()
+        exact = typed.dtype.is_integer() or typed.dtype == polars().Date
+        return typed if exact else self.series
+
+    def known(self) -> Any:
+        """Return the texts, null where they stand for a missing value."""
+        return self.series.set(self.series.is_in([*MISSING, *self.na]), None)
+
+
+def column_values(column: Any) -> Values:
+    """Return a column next to the rows as an array: numbers, else texts ("" where missing).
+
+    Whole numbers with gaps are floats, or texts if floats would lose digits.
+    """
+    typed = column.typed() if isinstance(column, Text) else column
+    if not hasattr(typed, "null_count"):
+        return np.asarray(typed)
+    pl, dtype = polars(), typed.dtype
+    if is_numeric(dtype):
+        whole, floats = dtype.is_integer() or dtype == pl.Boolean, typed.cast(pl.Float64)
+        if whole and not typed.null_count():
+            return np.asarray(typed.to_numpy())
+        if not whole or (floats.abs() < 2**53).all():
+            return np.asarray(floats.to_numpy())
+    series = getattr(column, "series", column)
+    try:
+        texts = series.cast(pl.String).fill_null("").to_list()
+    except pl.exceptions.PolarsError:  # nested values
+        texts = ["" if value is None else str(value) for value in series.to_list()]
+    return np.array([*texts, None], dtype=object)[:-1]  # never an array of equal-sized parts
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Tell whether a type of Polars is numbers, or true and false."""
+    return bool(dtype.is_numeric() or dtype == polars().Boolean)
+
+
+def count_ids(series: Any, na: Sequence[str] = (), *, whole: bool = False) -> int | None:
+    """Return how many rows a column names; None if its entries are not all different.
+
+    Entries are texts or whole numbers; with `whole`, texts must be whole numbers.
+    """
+    pl = polars()
+    if series.dtype in (pl.Categorical, pl.Enum):
+        series = series.cast(pl.String)
+    text = series.dtype == pl.String
+    if text:
+        known = Text(series, tuple(na)).known().drop_nulls()
+        known = known.str.strip_chars() if whole else known
+    else:
+        known = series.drop_nulls()
+        known = known.drop_nans() if known.dtype.is_float() else known
+    if whole or not (text or known.dtype.is_integer()):
+        numbers = known.cast(pl.Float64, strict=False)
+        if not (numbers.is_finite() & (numbers == numbers.floor())).fill_null(False).all():
+            return None
+        if text:  # pandas adds a point to whole numbers if one of their column is missing
+            known = known.str.replace(r"\.0*$", "")
+    return len(known) if known.n_unique() == len(known) else None
+
+
+def rank_ids(counts: Mapping[int, int | None]) -> list[int]:
+    """Return the columns that name rows, given how many each names: first the most."""
+    return sorted(filter(counts.get, counts), key=lambda i: -(counts[i] or 0))
+
+
+def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
+    """Tell which entries of a column next to the rows are missing."""
+    values = column_values(column)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(len(values), bool)
+    marks = {*MISSING, *(column.na if isinstance(column, Text) else ())}
+    return np.array([isinstance(value, str) and value in marks for value in values], bool)
+
+
+def id_names(column: Any) -> Values:
+    """Return the row names in a column next to the rows.
+
+    A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
+    """
+    values, missing = column_values(column), missing_entries(column)
+    if values.dtype.kind == "f":
+        known = values[~missing]
+        if ((np.abs(known) < 2**63) & (known == np.floor(known))).all():
+            values = np.where(missing, 0, values).astype(np.int64)
+    if missing.any():
+        values = values.astype(object)
+        values[missing] = [f"#{i}" for i in np.flatnonzero(missing)]
+    return values
 
 
 @dataclass(frozen=True)
@@ -71,14 +386,14 @@ class Table:
     @property
     def unnamed(self) -> str:
         """How many rows have no id, and how they are named; for a message."""
-        without = [] if self._ids is None else np.flatnonzero(missing_entries(self._ids)).tolist()
-        if not without:
+        rows = [] if self._ids is None else np.flatnonzero(missing_entries(self._ids)).tolist()
+        if not rows:
             return ""
-        if len(without) == 1:
-            rows = f"1 row has no {self.id!r} and is named by its row number"
-        else:
-            rows = f"{len(without)} rows have no {self.id!r} and are named by their row numbers"
-        return f"{rows}, counted from 0: {format_names(f'#{i}' for i in without)}."
+        what = "1 row has no {} and is named by its row number"
+        if len(rows) > 1:
+            what = f"{len(rows)} rows have no {{}} and are named by their row numbers"
+        names = format_names(f"#{i}" for i in rows)
+        return f"{what.format(repr(self.id))}, counted from 0: {names}."
 
     @property
     def _ids(self) -> Any:
@@ -102,21 +417,27 @@ class Table:
 
 def make_table(
     request: Request,
+    roles: Roles,
     source: Source,
-    names: Sequence[str] | None,
     missing: Values | None = None,
     *,
-    extra: Mapping[str, Any] | None = None,
+    features: Sequence[int] | None = None,
+    ids: Sequence[int] = (),
+    columns: Mapping[int, Any] | None = None,
     weights: Values | None = None,
-    dropped: Sequence[str] = (),
-    reasons: Mapping[str, str] | None = None,
-    id: str | None = None,
-    flags: Sequence[str] = (),
+    reasons: Mapping[int, str] | None = None,
+    flags: Sequence[int] = (),
+    named: bool = True,
 ) -> Table:
-    """Make the table of a source; refuse missing values if the user wants that.
+    """Make the table of a file; refuse missing values if the user wants that.
 
-    `names` are None if the file has none; `missing` is None if nobody has counted.
+    `features` are the columns of the source, and `flags` those that are true and false; `missing`
+    counts their missing entries, and is None if nobody has counted. The best of `ids` names the
+    rows; `columns` has the values of columns next to the rows, and `reasons` say why others are
+    left out.
     """
+    names, columns, features = roles.names, columns or {}, features or roles.features
+    used = list(map(names.__getitem__, features))
     if weights is not None:
         unknown = int(np.isnan(weights).sum())
         if unknown:
@@ -124,67 +445,43 @@ def make_table(
                 f"{request.path}: {unknown} weights of column {request.weights!r} are missing."
             )
         source = source.weighted(np.asarray(weights, np.float64))
-    known = names or [str(i) for i in range(source.shape[1])]
-    remarks: list[str] = []
-    dominant = ""
+    remarks, dominant = list[str](), ""
     if request.remarks:
         profile = source.fold(Profile(*source.shape))
-        missing = profile.count
-        remarks = feature_remarks(profile, known, flags, request.columns or (), bool(names))
-        dominant = dominant_feature(profile, known)
+        flagged = [names[i] for i in flags]
+        remarks = feature_remarks(profile, used, flagged, request.columns or (), named)
+        missing, dominant = profile.count, dominant_feature(profile, used)
     elif missing is None and source.waits and request.direct:
-        missing = np.zeros(source.shape[1], np.int64)  # the fit finds them, in its first pass
+        missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
     elif missing is None:
-        missing = source.fold(Missing(source.shape[1])).count
-    counts = {known[i]: int(missing[i]) for i in np.flatnonzero(missing).tolist()}
+        missing = source.fold(Missing(len(used))).count
+    at = np.flatnonzero(missing).tolist()
+    counts = dict(zip(map(used.__getitem__, at), missing[at].tolist(), strict=True))
     if counts and request.refuse:
         raise MissingValues(request.path, counts)
-    if names is not None:
-        source.names = list(names)
-    source.extra_columns, source.id = dict(extra or {}), id
-    values = {name: column_values(column) for name, column in source.extra_columns.items()}
-    return Table(
-        source, values, tuple(dropped), counts, id, dict(reasons or {}), tuple(remarks), dominant
-    )
-
-
-def make_named_table(
-    request: Request,
-    roles: Roles,
-    features: Sequence[int],
-    ids: Sequence[int],
-    source: Source,
-    missing: Values | None,
-    *,
-    columns: Mapping[int, Any],
-    weights: Values | None,
-    reasons: Mapping[int, str],
-    flags: Sequence[int],
-    named: bool = True,
-) -> Table:
-    """Make the table of a file with columns of several types.
-
-    `features` are the columns of the source, and `flags` those that are true and false; the best
-    of `ids` names the rows; `columns` has the values of columns next to the rows, and `reasons`
-    say why others are left out.
-    """
-    names, own = roles.names, roles.id if roles.id is not None else next(iter(ids), None)
+    own = roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
-    used = {*features, *extra, *roles.weights}
-    dropped = [i for i in range(len(names)) if i not in used]
-    identifiers = {i: "identifier" for i in ids if i in roles.features}
-    why = {i: text for i, text in {**reasons, **identifiers}.items() if text and i not in used}
-    return make_table(
-        request,
+    dropped = sorted({*range(len(names))} - {*features, *extra, *roles.weights})
+    why = {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
+    source.names = used if named else None
+    source.id = None if own is None else names[own]
+    source.extra_columns = {}
+    values, left_out = dict[str, Values](), dict[str, str]()
+    for i in extra:
+        source.extra_columns[names[i]] = columns[i]
+        values[names[i]] = column_values(columns[i])
+    for i in dropped:
+        if why.get(i):
+            left_out[names[i]] = why[i]
+    return Table(
         source,
-        [names[i] for i in features] if named else None,
-        missing,
-        extra={names[i]: columns[i] for i in extra},
-        weights=weights,
-        dropped=[names[i] for i in dropped],
-        reasons={names[i]: why[i] for i in dropped if i in why},
-        id=None if own is None else names[own],
-        flags=[names[i] for i in flags],
+        values,
+        tuple(map(names.__getitem__, dropped)),
+        counts,
+        source.id,
+        left_out,
+        tuple(remarks),
+        dominant,
     )
 
 
@@ -200,22 +497,19 @@ def make_unnamed_table(
     """
     if width >= _MOST_COLUMNS:
         raise FileError(f"{request.path} has {width} columns, and {_MOST_COLUMNS} are too many.")
-    names = [str(i) for i in range(width)]
-    roles = assign_roles(names, request, named=False)
+    roles = assign_roles([str(i) for i in range(width)], request, named=False)
 
     def floats(i: int) -> Values:
         with progress.quiet():
             return np.ascontiguousarray(rows([i]).collect()[:, 0])
 
-    used = {*roles.features, *roles.extra, *roles.weights}
     return make_table(
         request,
+        roles,
         rows(roles.features),
-        None,
-        extra={names[i]: (column or floats)(i) for i in roles.extra},
+        columns={i: (column or floats)(i) for i in roles.extra},
         weights=floats(roles.weights[0]) if roles.weights else None,
-        dropped=[name for i, name in enumerate(names) if i not in used],
-        id=None if roles.id is None else names[roles.id],
+        named=False,
     )
 
 
@@ -227,6 +521,11 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
     if isinstance(source, SparseSource):
         return SparseSource(source.csr[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
+
+
+def memory_share() -> int:
+    """Return how many bytes of rows are kept in memory; beyond, they stay on the disk."""
+    return get_config().budget // 4
 
 
 def check_file_memory(path: str, needed: int) -> None:

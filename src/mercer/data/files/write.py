@@ -15,7 +15,7 @@ from mercer import progress
 from mercer.arrays import to_numpy
 from mercer.atomic_write import whole
 from mercer.data.errors import FileError, format_names
-from mercer.data.files.columns import Text, import_format, polars
+from mercer.data.files.table import Text, import_format, polars
 from mercer.data.npy import write_npy
 from mercer.data.source import Source
 
@@ -23,19 +23,17 @@ from mercer.data.source import Source
 _BATCH, _GROUP = 2**18, 2**22
 
 
-def _sink_arrow(frame: Any, path: Path, width: int) -> None:
-    frame.sink_ipc(path, record_batch_size=max(1, _BATCH // width))
-
-
 WRITERS: dict[str, Callable[[Any, Path, int], None]] = {
-    ".csv": lambda frame, path, width: frame.sink_csv(path),
-    ".tsv": lambda frame, path, width: frame.sink_csv(path, separator="\t"),
+    ".csv": lambda frame, path, _: frame.sink_csv(path),
+    ".tsv": lambda frame, path, _: frame.sink_csv(path, separator="\t"),
     ".parquet": lambda frame, path, width: frame.sink_parquet(
         path, row_group_size=max(1, _GROUP // width)
     ),
-    ".arrow": _sink_arrow,
-    ".feather": _sink_arrow,
+    ".arrow": lambda frame, path, width: frame.sink_ipc(
+        path, record_batch_size=max(1, _BATCH // width)
+    ),
 }
+WRITERS[".feather"] = WRITERS[".arrow"]
 
 
 def write_table(
@@ -83,13 +81,17 @@ def write_table(
         raise FileNotFoundError(f"{path}: the folder {path.parent} is not there. Make it first.")
     if len(source.shape) != 2:
         raise FileError(f"{path}: strings are not written; there are rows of numbers to expect.")
+    if suffix == ".npy" and extra:
+        raise FileError(f"{path}: a .npy file holds numbers alone, not {format_names(extra)}.")
+    width, names = source.shape[1], names if names is not None else source.names
+    names = names if names is not None else [f"component{i + 1}" for i in range(width)]
+    if len(names) != width:
+        raise FileError(f"{len(names)} names were given for {width} columns.")
     with progress.session():
-        if suffix != ".npy":
-            _write(source, path, _column_names(source, names), dict(extra or {}))
-            return
-        if extra:
-            raise FileError(f"{path}: a .npy file holds numbers alone, not {format_names(extra)}.")
-        write_npy(source, path)
+        if suffix == ".npy":
+            write_npy(source, path)
+        else:
+            _write(source, path, list(map(str, names)), dict(extra or {}))
 
 
 def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) -> None:
@@ -116,11 +118,7 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
             rows = np.asfortranarray(to_numpy(block.dense(source.dtype)))
             frame = pl.DataFrame(rows, schema=dict.fromkeys(names, number))
             context.run(tick, block.length)
-            yield (
-                pl.concat([beside[block.start : block.stop], frame], how="horizontal")
-                if extra
-                else frame
-            )
+            yield beside[block.start : block.stop].hstack(frame) if extra else frame
 
     with whole(path) as part, progress.task("write", source.shape[0]) as tick:
         register = import_format("polars.io.plugins", "Table").register_io_source
@@ -143,8 +141,9 @@ def _series(name: str, values: Any, n: int, text: bool) -> Any:
         series = pl.Series(values)
     else:
         values = values if isinstance(values, (list, tuple)) else to_numpy(values)
+        objects = getattr(values, "dtype", np.dtype(float)).kind == "O"
         try:
-            series = pl.Series(np.asarray(values).tolist() if _is_object(values) else values)
+            series = pl.Series(values.tolist() if objects else values)
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
             series = pl.Series([None if value is None else str(value) for value in values])
     if len(series) != n:
@@ -154,16 +153,3 @@ def _series(name: str, values: Any, n: int, text: bool) -> Any:
             [None if value is None else str(value) for value in series], dtype=pl.String
         )
     return series.alias(name)
-
-
-def _is_object(values: Any) -> bool:
-    return getattr(values, "dtype", None) is not None and values.dtype.kind == "O"
-
-
-def _column_names(source: Source, names: Sequence[str] | None) -> list[str]:
-    width = source.shape[1]
-    names = names if names is not None else source.names
-    names = [f"component{i + 1}" for i in range(width)] if names is None else names
-    if len(names) != width:
-        raise FileError(f"{len(names)} names were given for {width} columns.")
-    return [str(name) for name in names]

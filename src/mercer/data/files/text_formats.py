@@ -1,0 +1,129 @@
+"""Other formats of text: NDJSON, spreadsheets, and strings, one a line."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mercer.data.errors import FileError
+from mercer.data.files.table import Request, Table, check_file_memory, import_format, polars
+from mercer.data.files.text import NUMBER, TextBlock, TextFile, column_names
+from mercer.data.in_memory import StringSource
+from mercer.progress import Tick
+
+# Lines that show whether strings are a table.
+_SAMPLE = 20
+
+
+class JSONLines(TextFile):
+    """JSON objects, one a line; the keys in the first piece are the columns."""
+
+    def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
+        super().__init__(raw, name, request)
+        self.read(self.size)
+        self.names = self._parse(self._piece(), infer_schema_length=None).columns
+
+    def _piece(self) -> str:
+        while not (end := self.text.rfind("\n") + 1) and not self.ended:
+            self.read(self.size)
+        return self.text if self.ended else self.text[:end]
+
+    def _parse(self, text: str, **options: Any) -> Any:
+        pl = polars()
+        try:
+            return pl.read_ndjson(text.encode(), **options)
+        except pl.exceptions.PolarsError:
+            for number, line in enumerate(text.split("\n"), self.line):
+                try:
+                    if line.strip() and not isinstance(json.loads(line), dict):
+                        raise ValueError("not an object in braces")
+                except ValueError as error:
+                    raise FileError(f"{self.name}, line {number}: {error}.") from None
+            raise
+
+    def blocks(self) -> Iterator[TextBlock]:
+        schema = dict.fromkeys(self.names, polars().String)
+        while self.text or not self.ended:
+            frame = self._parse(piece := self._piece(), schema=schema)
+            line, end = partial(operator.add, self.line), self.raw.tell()
+            if len(frame):
+                yield TextBlock(frame, len(schema), line, end, self.request.na)
+            self.take(len(piece))
+            self.read(self.size)
+
+
+class Spreadsheet(TextFile):
+    """A sheet of an Excel or OpenDocument file: the first, or the one after ``::``."""
+
+    kind = "a spreadsheet"
+
+    def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
+        import_format("fastexcel", "Spreadsheet")
+        self.request, self.size = request, os.fstat(raw.fileno()).st_size
+        unpacked = 0
+        if zipfile.is_zipfile(raw):
+            with zipfile.ZipFile(raw) as archive:
+                unpacked = sum(member.file_size for member in archive.infolist())
+        check_file_memory(name, 4 * max(self.size, unpacked))
+        sheet = {"sheet_name": request.part} if request.part else {"sheet_id": 1}
+        rows = polars().read_excel(
+            raw.name, **sheet, has_header=False, infer_schema_length=0, raise_if_empty=False
+        )
+        if not len(rows):
+            raise FileError(f"{name} is empty: it has neither a header nor rows.")
+        fields = ["" if field is None else str(field) for field in rows.row(0)]
+        names = column_names(fields, name)
+        self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
+        self.index = [0] if self.named and not fields[0].strip() else []
+        self.rows = rows[1:] if self.named else rows
+
+    def blocks(self) -> Iterator[TextBlock]:
+        if len(self.rows):
+            line = partial(operator.add, 2 if self.named else 1)
+            yield TextBlock(self.rows, self.rows.width, line, self.size, self.request.na)
+
+
+def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
+    """Read strings, one a line. A blank line is an empty string, except at the end."""
+    size = root.stat().st_size
+    check_file_memory(request.path, 2 * size)
+    with root.open("rb") as raw:
+        file = TextFile(raw, request.path, request)
+        try:
+            file.read(-1)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise FileError(
+                f"{request.path}: a line is not UTF-8 (byte 0x{byte:02x}); it may be latin-1 or "
+                f"windows-1252. Save the file as UTF-8, for example: iconv -f latin1 -t utf-8."
+            ) from None
+    # Not `splitlines`, which also splits at form feeds and the like.
+    strings = file.text.rstrip("\n").split("\n")
+    tick(size)
+    if strings == [""]:
+        raise FileError(f"{request.path} is empty: it holds no strings.")
+    if not replace(request, optional=()).all_columns:
+        raise FileError(
+            f"{request.path}: strings, one a line, have no columns to choose from. Leave columns, "
+            f"drop, id, label, weights and keep out.{table_advice(strings, request)}"
+        )
+    return Table(StringSource(strings))
+
+
+def table_advice(strings: Sequence[str], request: Request) -> str:
+    """Say how to read lines as a table if they look like one: numbers in most fields."""
+    rows = [re.split(r"[,;\t]| +", line.strip()) for line in strings[1:_SAMPLE]]
+    fields = [field for row in rows for field in row]
+    numbers = sum(NUMBER.fullmatch(field) is not None for field in fields)
+    if not rows or min(map(len, rows)) < 2 or 2 * numbers < len(fields):
+        return ""
+    option = request.option("format", "csv")
+    return f" Its lines look like a table of numbers: read it with {option}."
