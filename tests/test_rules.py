@@ -23,7 +23,7 @@ from mercer.rules import (
     Threshold,
     as_rule,
 )
-from mercer.rules.noise import hard_threshold, marchenko_pastur_median, noise_shares
+from mercer.rules import hard_threshold, marchenko_pastur_median, noise_shares
 
 RULES = [
     Count(2),
