@@ -417,7 +417,7 @@ NAMED: dict[str, type[Rule]] = {
 
 
 def _is_positive_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def noise_shares(n: int, d: int, ranks: int, trials: int, rng: np.random.Generator) -> Values:

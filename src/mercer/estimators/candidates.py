@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.data import Source
-from mercer.estimators.axes import LinearModel
 from mercer.estimators.kernel_parameters import has_gamma
+from mercer.estimators.linear_model import LinearModel
 from mercer.kernels import Kernel
 
 Index = np.ndarray[Any, np.dtype[np.intp]]

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +19,7 @@ from mercer.arrays import Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
 from mercer.data import Source, check_weights, fingerprint, lazily, require_finite_entries
+from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.candidates import (
     as_candidates,
     candidate_errors,
@@ -27,13 +28,17 @@ from mercer.estimators.candidates import (
     split_rows,
     with_parameters,
 )
-from mercer.estimators.images import array_shape, check_image_shape, flatten_images
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import Risk, make_risk
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, load_rows
-from mercer.estimators.wrapper import Wrapper, draw_seed
+from mercer.estimators.validation import (
+    array_shape,
+    check_image_shape,
+    check_rows,
+    flatten_images,
+    load_rows,
+)
+from mercer.estimators.wrapper import Wrapper
 from mercer.rules import GavishDonoho
 
 
@@ -160,7 +165,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         self.image_shape = image_shape
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the components; with several candidates, choose one.
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, like, moved, to_numpy
-from mercer.data import Source, at_home
+from mercer.arrays import Array, Matrix, like, moved, numpy_dtype, to_numpy
+from mercer.data import ArraySource, Source
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
@@ -59,6 +58,7 @@ class KernelModel(Projecting):
     projection_: KernelProjection
     kernel_: Kernel | None
     gamma_: float | None
+    explained_variance_: Array
     eigenvalues_: Array
     eigenvectors_: Array
     X_fit_: Any
@@ -90,7 +90,7 @@ class KernelModel(Projecting):
         >>> kpca.inverse_transform(kpca.transform(X[:1])).round(2)
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         if hasattr(self, "preimage_"):
             return like(self.preimages(X).rows, self._check_scores(X).home)
         if not self._is_invertible:  # the parameters were set after the fit
@@ -100,7 +100,7 @@ class KernelModel(Projecting):
         basis = moved(self.X_transformed_fit_, scores.reference)
         dual = moved(self.dual_coef_, scores.reference)
         rows = scores.map(lambda block: kernel(block.rows, basis) @ dual, int(dual.shape[1]))
-        return self._handed(X, rows)
+        return self._output(X, rows)
 
     def preimages(self, scores: Any) -> Found:
         """Return pre-images of scores, and how well each one converged.
@@ -114,7 +114,7 @@ class KernelModel(Projecting):
         >>> int(kpca.preimages(kpca.transform(X)).converged.sum())
         150
         """
-        check_is_fitted(self)
+        self._require_fitted()
         if not hasattr(self, "preimage_"):
             raise ValueError(
                 'preimage=None. Set preimage="auto", "fixed_point", "gradient", "ridge" or '
@@ -146,24 +146,25 @@ class KernelModel(Projecting):
         """
         return self.inverse_transform(self.transform(X))
 
-    def reconstruction_error(self, X: Any) -> Any:
-        """Return the squared distance of each sample to the components, in feature space.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0074])
-        """
-        check_is_fitted(self)
-        residuals = self._residuals(self._rows(X, reset=False))
-        with progress.session():
-            return at_home(residuals).collect(label="residuals")[:, 0]
+    def _scores(self, source: Source) -> Source:
+        dtype = np.result_type(source.dtype, numpy_dtype(self.eigenvalues_))
+        return self.projection_.scores(source, dtype)
 
     def _residuals(self, source: Source) -> Source:
         return self.projection_.residuals(source)
+
+    def _training_scores(self, source: Source) -> Source:
+        """Return the scores of the training samples, √λ v/√w if there are eigenvectors."""
+        weights = source.weights
+        inexact = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
+        zero_weights = weights is not None and not np.all(weights > 0)
+        if not hasattr(self, "eigenvectors_") or inexact or zero_weights:
+            return self._scores(source)
+        # In float64: eigenvalues of float32 rows may be too large or too small for float32.
+        norms = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
+        scores = to_numpy(self.eigenvectors_) * norms
+        scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
+        return ArraySource(like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_)))
 
     @property
     def _is_invertible(self) -> bool:
@@ -181,7 +182,7 @@ class KernelModel(Projecting):
                 f"{format_parameter('method', 'subset')}.",
             )
 
-    def _fit_inverse(self, problem: KernelProblem) -> None:
+    def _fit_inverse(self, problem: KernelProblem, home: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""
         for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
@@ -193,7 +194,7 @@ class KernelModel(Projecting):
         if preimage is None and not ridge:
             return
         source = problem.source
-        scores = self._own_scores(source).whole()
+        scores = self._training_scores(source).whole()
         if preimage is not None:
             exact = isinstance(self.plan_.method, Exact)
             self.preimage_ = clone(as_preimage(preimage))
@@ -205,9 +206,9 @@ class KernelModel(Projecting):
                 weights=source.weights,
             )
         if ridge:
-            self._fit_ridge(source, scores)
+            self._fit_ridge(source, scores, home)
 
-    def _fit_ridge(self, source: Source, scores: Array) -> None:
+    def _fit_ridge(self, source: Source, scores: Array, home: Array) -> None:
         """Regress the samples on their scores with the kernel itself, as scikit-learn does."""
         rows, kernel = source.whole(), self.kernel_
         if isinstance(rows, list):
@@ -216,10 +217,10 @@ class KernelModel(Projecting):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         assert kernel is not None
         require_gram_fits("fit_inverse_transform", source.shape[0])
-        self.X_transformed_fit_ = scores
+        self.X_transformed_fit_ = moved(scores, home)
         K = to_numpy(kernel(scores)).astype(np.float64)
         dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
-        self.dual_coef_ = like(dual, source.reference, source.dtype)
+        self.dual_coef_ = like(dual, home, source.dtype)
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:

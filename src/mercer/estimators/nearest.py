@@ -6,14 +6,15 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Array, to_numpy
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import typed
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
+from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
 
 
@@ -90,7 +91,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         self.metric = metric
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the estimator, and store the scores of the training samples.
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
@@ -17,9 +17,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.checkpoint import check_same
 from mercer.data import Source, check_weights
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import typed
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.session import fit_context
+from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper
 from mercer.messages import warn
 from mercer.projection import LinearProjection
@@ -93,7 +93,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         self.contamination = contamination
         self.cv = cv
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator and compute the threshold.
 

@@ -7,11 +7,11 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, is_dask, like, namespace, to_numpy
+from mercer.arrays import Array, is_dask, like, namespace, numpy_dtype, to_numpy
 from mercer.checkpoint import CheckpointError, check_same, identify
 from mercer.data import (
     Block,
@@ -22,13 +22,18 @@ from mercer.data import (
     fingerprint,
     require_finite_entries,
 )
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, check_strings, load_rows, select_rows
-from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper, draw_seed
+from mercer.estimators.validation import (
+    check_rows,
+    check_strings,
+    load_rows,
+    refuse_images,
+    select_rows,
+)
+from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.messages import counted, warn
@@ -120,7 +125,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     def __init__(self, estimator: Model | None = None) -> None:
         self.estimator = estimator
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the subspace of every class.
 
@@ -361,14 +366,13 @@ def _as_counts(weights: Numbers | None) -> Numbers | None:
 
 def _drop_null_components(model: PCA) -> None:
     """Remove components without variance: they are arbitrary, and so would be distances."""
-    values = to_numpy(model.explained_variance_).astype(np.float64)
-    dtype = to_numpy(model.components_[:0, :]).dtype
-    eps = float(np.finfo(dtype).eps) * max(model.n_samples_, model.n_features_in_)
+    values = model.projection_.eigenvalues
+    eps = np.finfo(numpy_dtype(model.components_)).eps
+    eps *= max(model.n_samples_, model.n_features_in_)
     k = int((values > eps**2 * np.max(values, initial=0.0)).sum())
-    model.components_ = model.components_[:k, :]
-    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
-        setattr(model, name, getattr(model, name)[:k])
-    model.n_components_ = k
+    model.components_, model.n_components_ = model.components_[:k, :], k
+    model.explained_variance_ratio_ = model.explained_variance_ratio_[:k]
+    model.singular_values_ = model.singular_values_[:k]
 
 
 def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list[Source]]:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from mercer import session
 from mercer.arrays import Array, to_numpy
 from mercer.data import require_present
-from mercer.estimators.session import Sessions
+from mercer.estimators.base import Sessions
 
 
 class Wrapper(Sessions, BaseEstimator):
@@ -120,11 +119,6 @@ class KnownLabelsMixin(ClassifierMixin):
         labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=self))
         check_classification_targets(labels)
         return labels
-
-
-def draw_seed(random_state: Any) -> int:
-    """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    return session.seed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def _join(labels: set[Any]) -> str:

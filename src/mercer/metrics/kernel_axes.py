@@ -10,8 +10,7 @@ from mercer import progress
 from mercer.arrays import Array, Matrix, cast, like, orthonormalize
 from mercer.data import ArraySource, Source, as_source, check_weights
 from mercer.linalg import Gram
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import best_in_span, row_expansion
+from mercer.projection import KernelProjection, best_in_span, row_expansion
 from mercer.projection.fourier import FourierProjection
 
 

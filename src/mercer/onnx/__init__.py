@@ -90,7 +90,7 @@ def _preprocessed(step: Any, rows: Tensor) -> Tensor:
 
 
 def _pca(model: PCA, rows: Tensor) -> Tensor:
-    projection, divisor = model._map, model._whitening()
+    projection, divisor = model.projection_, model._whitening()
     V = to_numpy(projection.components).astype(np.float64) / projection.deviation[:, None]
     return _projected(rows, projection.mean, V if divisor is None else V / divisor)
 

@@ -29,8 +29,7 @@ from mercer.methods.base import Cost, Size
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit
 from mercer.methods.kernel.landmark_method import LandmarkMethod
 from mercer.problem import Problem
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import span_variance
+from mercer.projection import KernelProjection, span_variance
 
 # Random directions that show what components learned from all rows leave out.
 _PROBES = 4

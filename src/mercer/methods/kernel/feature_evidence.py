@@ -20,7 +20,7 @@ from mercer.methods.kernel.landmark_fit import AFFORDABLE
 from mercer.methods.kernel.products import EXTRA
 from mercer.metrics.kernel_axes import scores_over
 from mercer.problem import KernelProblem
-from mercer.projection.expansion import best_in_span
+from mercer.projection import best_in_span
 from mercer.projection.fourier import FourierProjection
 
 # A kernel value costs as much as the products of so many columns.
