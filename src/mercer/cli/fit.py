@@ -250,7 +250,7 @@ def save_model(model: Any, options: Any, origin: dict[str, Any]) -> None:
 def fit_result(options: Any, model: Any, table: Any, seconds: float) -> Result:
     """Return what was read, fitted and written."""
     from mercer.cli import rows
-    from mercer.estimators.pipeline import parts
+    from mercer.estimators.inspection import parts
 
     steps, last = parts(model)
     estimator = rows.component_estimator(model)

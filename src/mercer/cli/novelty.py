@@ -100,8 +100,8 @@ def score(options: NoveltyScoreOptions, reporter: Reporter) -> Result:
     from mercer.cli import outputs, rows
     from mercer.cli.errors import WorkError
     from mercer.data import ArraySource
+    from mercer.estimators.inspection import parts, through
     from mercer.estimators.novelty import NoveltyDetector
-    from mercer.estimators.pipeline import parts, through
 
     start = time.perf_counter()
     if options.output is not None:

@@ -17,8 +17,8 @@ from mercer.cli.rows import component_estimator, feature_names, score_names
 from mercer.data import Source
 from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
+from mercer.estimators.inspection import mapped, parts, through
 from mercer.estimators.pca import PCA
-from mercer.estimators.pipeline import mapped, parts, through
 
 STDOUT = "-"
 PAGES = (".html", ".htm")

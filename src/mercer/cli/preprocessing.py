@@ -13,7 +13,7 @@ from mercer.arrays import Array
 from mercer.cli.errors import WorkError
 from mercer.data import Block, Fold, Source
 from mercer.data.errors import format_names
-from mercer.estimators.pipeline import mapped, through
+from mercer.estimators.inspection import mapped, through
 from mercer.linalg import Moments
 from mercer.methods.preparation import column_deviation, require_finite_sums
 from mercer.problem import Problem

@@ -20,16 +20,17 @@ from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
 from mercer.data import Source, check_weights, fingerprint, lazily, require_finite_entries
 from mercer.estimators.base import draw_seed, typed
-from mercer.estimators.candidates import (
+from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.noise import (
+    Risk,
     as_candidates,
     candidate_errors,
     dense_rows,
     gamma_name,
+    make_risk,
     split_rows,
     with_parameters,
 )
-from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.noise import Risk, make_risk
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import (
     array_shape,

@@ -184,15 +184,11 @@ class KernelModel(Projecting):
 
     def _fit_inverse(self, problem: KernelProblem, home: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""
-        for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
-            self.__dict__.pop(name, None)
         preimage, ridge = self.preimage, self.fit_inverse_transform
         if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
             preimage, ridge = None, True  # there are no components in the kernel's space
         elif preimage == "auto":
             preimage = suited_to(self.kernel_)
-        if preimage is None and not ridge:
-            return
         source = problem.source
         scores = self._training_scores(source).whole()
         if preimage is not None:

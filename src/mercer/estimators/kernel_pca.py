@@ -375,7 +375,10 @@ class KernelPCA(KernelModel):
             if projection.basis is not None and projection.shift is not None:
                 points = cast(points + like(projection.shift, points), dtype)
         self.X_fit_ = points
-        self._fit_inverse(problem, home)
+        for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(name, None)
+        if self.preimage is not None or self.fit_inverse_transform:
+            self._fit_inverse(problem, home)
         if not together(source.reference, home):
             self.projection_ = projection.moved(home)
             self.X_fit_ = None if points is None else moved(points, home)

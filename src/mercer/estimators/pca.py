@@ -177,8 +177,9 @@ class PCA(LinearModel):
         self.scale = scale
 
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
-        problem, solver = self._problem(source), self.svd_solver
-        return problem, make_plan(source, problem.rule, solver, self._randomized(), self.gap)
+        problem, normalizer = self._problem(source), self.power_iteration_normalizer
+        randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
+        return problem, make_plan(source, problem.rule, self.svd_solver, randomized, self.gap)
 
     def _load(self, problem: Problem, plan: Plan) -> Problem:
         return rescale_rows(problem)
@@ -215,9 +216,6 @@ class PCA(LinearModel):
             rng=np.random.default_rng(draw_seed(self.random_state)),
         )
 
-    def _randomized(self) -> Randomized:
-        return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
-
     def _constant_parameters(self) -> tuple[str, ...]:
         return ("center", "scale", "svd_solver")
 
@@ -229,7 +227,7 @@ class PCA(LinearModel):
 
     def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
         problem = self._problem(rows)
-        return problem, make_plan(rows, problem.rule, self._stream, self._randomized())
+        return problem, make_plan(rows, problem.rule, self._stream, Randomized())
 
     def _min_samples(self, d: int) -> int:
         if isinstance(self.n_components, Integral):
