@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -128,6 +129,12 @@ class PassCallbacks(progress.Listener):
 
 class Sessions:
     """Base of estimators whose fits run in a session."""
+
+    @classmethod
+    @functools.cache  # a tenth of the time of a small fit
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()  # type: ignore[misc]
+        return names
 
     @contextlib.contextmanager
     def _session(self, X: Any = None, *, resumable: bool = True) -> Iterator[None]:

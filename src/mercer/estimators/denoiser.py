@@ -197,7 +197,27 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         1
         """
         with self._session():
-            self._fit(X, y, sample_weight)
+            for name in ("validation_error_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            self._check_parameters()
+            source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
+            weights = check_weights(sample_weight, source)
+            self.fingerprint_ = fingerprint(source)
+            check_same(self, rows=identify(source, self.fingerprint_))
+            clean = self._clean_rows(y, source)
+            counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
+            model, several = self._inner(), len(counts) * len(gammas) > 1
+            if gammas[0] is not None:
+                gamma_name(model)
+            if clean is not None or several:
+                require_finite_entries(source, "X")  # the error names rows of X, not of a subset
+            k, gamma = counts[0], gammas[0]
+            if several:
+                k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
+            training = source if clean is None else clean
+            self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
+            self.n_components_ = self.estimator_.n_components_
+            self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -258,31 +278,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         clean = self._clean_rows(y, source)
         if clean is None and self.noise is None:
             clean = source
-        risk = self._risk(source, clean, weights, self._rng())
+        risk = self._risk(
+            source, clean, weights, np.random.default_rng(draw_seed(self.random_state))
+        )
         return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        for name in ("validation_error_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self._check_parameters()
-        source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
-        weights = check_weights(sample_weight, source)
-        self.fingerprint_ = fingerprint(source)
-        check_same(self, rows=identify(source, self.fingerprint_))
-        clean = self._clean_rows(y, source)
-        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
-        model, several = self._inner(), len(counts) * len(gammas) > 1
-        if gammas[0] is not None:
-            gamma_name(model)
-        if clean is not None or several:
-            require_finite_entries(source, "X")  # the error names rows of X, not of a subset
-        k, gamma = counts[0], gammas[0]
-        if several:
-            k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
-        training = source if clean is None else clean
-        self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
-        self.n_components_ = self.estimator_.n_components_
-        self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
 
     def _choose(
         self,
@@ -292,7 +291,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     ) -> tuple[int | None, float | None]:
         """Return the candidate of least error on validation rows."""
         source, clean, weights = data
-        rng = self._rng()
+        rng = np.random.default_rng(draw_seed(self.random_state))
         out, rest = split_rows(self.validation, weights, source.shape[0], rng)
         risk = self._risk(
             load_rows(source, out),
@@ -321,9 +320,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     ) -> Risk:
         truth = None if clean is None else dense_rows(clean)
         return make_risk(dense_rows(source), truth, self.noise, self.noisy, weights, rng)
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(draw_seed(self.random_state))
 
     def _default(self) -> Any:
         if self.gamma is None:

@@ -123,9 +123,10 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             check_same(self)
             model = self._inner("reconstruction_error")
             self.estimator_ = model.fit(refuse_images(self, X), sample_weight=sample_weight)
-            distances = (
-                _distances(model, X) if self.cv is None else self._cv_distances(X, sample_weight)
-            )
+            if self.cv is None:
+                distances = to_numpy(model.reconstruction_error(X))
+            else:
+                distances = self._cv_distances(X, sample_weight)
             weights = _sample_counts(sample_weight, X, len(distances))
             distances, weights = distances[weights > 0], weights[weights > 0]
             rounding = _rounding(model, distances)
@@ -202,10 +203,17 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         n = _num_samples(X)
         weights = None if sample_weight is None else _sample_counts(sample_weight, X, n)
         distances = np.full(n, np.nan)
-        for train, test in self._folds(n):
+        try:
+            folds = list(check_cv(self.cv).split(np.zeros(n)))
+        except TypeError as error:  # stratified splitters need labels
+            raise TypeError(
+                f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
+                f"splitter such as KFold."
+            ) from error
+        for train, test in folds:
             train_weights = None if weights is None else weights[train]
             model = self._inner().fit(_select(X, train), sample_weight=train_weights)
-            distances[test] = _distances(model, _select(X, test))
+            distances[test] = to_numpy(model.reconstruction_error(_select(X, test)))
         missing = np.isnan(distances)
         if missing.any():
             raise ValueError(
@@ -215,24 +223,10 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             )
         return distances
 
-    def _folds(self, n: int) -> list[tuple[Any, Any]]:
-        try:
-            return list(check_cv(self.cv).split(np.zeros(n)))
-        except TypeError as error:  # stratified splitters need labels
-            raise TypeError(
-                f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
-                f"splitter such as KFold."
-            ) from error
-
 
 def default_components() -> Rule:
     """Return the default rule for the number of components: few enough for a fast fit."""
     return Fraction(0.95, most=100)
-
-
-def _distances(model: Any, X: Any) -> Array:
-    """Return squared distances to the components of a model, on the host."""
-    return to_numpy(model.reconstruction_error(X))
 
 
 def _select(X: Any, indices: Any) -> Any:
