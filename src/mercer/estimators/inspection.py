@@ -113,10 +113,8 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
         raise ValueError("The model has no components to draw.")
     if components is None:
         return list(range(min(count, most)))
-    if isinstance(components, Integral):
-        selected = list(range(int(components)))
-    else:
-        selected = [int(j) for j in components]
+    first = range(int(components)) if isinstance(components, Integral) else components
+    selected = [int(j) for j in first]
     if not selected or not all(0 <= j < count for j in selected):
         raise ValueError(
             f"components={components!r}, but there are {count} components: pass how many of the "
@@ -271,8 +269,7 @@ def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
         model._rows(treated, reset=False)
     else:
         raw = treated = LastBlock(model._rows(X, reset=False))
-    known = getattr(model, "kernel_", True) is not None
-    errors = model._residuals(treated) if known else None
+    errors = None if getattr(model, "kernel_", True) is None else model._residuals(treated)
     return EvaluatedRows(raw, treated, model._scores(treated), errors)
 
 
@@ -314,7 +311,7 @@ class FittedSpectrum:
 
     @property
     def shares(self) -> Values | None:
-        """Share of each component in the total variance, where that is known."""
+        """Share of each component in the total variance, if that is known."""
         return variance_shares(self.values, self.total)
 
     def _size(self, estimator: Any) -> tuple[int | None, int | None]:

@@ -65,26 +65,12 @@ class SaltAndPepper(Params):
 
 @dataclass(frozen=True)
 class Risk:
-    """Rows by which denoisers are compared.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (q, d)
-        Noisy rows.
-    clean : ndarray of shape (q, d) or None
-        The same rows without noise. None: unknown, and Stein's estimate takes their place.
-    sigma : float
-        Standard deviation of the noise, if the clean rows are unknown.
-    signs : ndarray of shape (q, d) or None
-        Random signs for the estimate of the divergence.
-    weights : ndarray of shape (q,) or None
-        Weight of each row.
-    """
+    """Noisy rows by which denoisers are compared, with the clean rows or Stein's estimate."""
 
     rows: Matrix
     clean: Matrix | None
-    sigma: float = 0.0
-    signs: Matrix | None = None
+    sigma: float = 0.0  # standard deviation of the noise, if the clean rows are unknown
+    signs: Matrix | None = None  # random signs for the estimate of the divergence
     weights: Vector | None = None
 
     def error(self, denoise: Callable[[Matrix], Matrix]) -> float:

@@ -251,11 +251,18 @@ def _split_classes(y: Numbers, source: Source) -> tuple[Numbers, list[Numbers]]:
     """Return the classes, and the row numbers of each; rows of weight zero are left out."""
     rows = np.arange(len(y)) if source.weights is None else np.flatnonzero(source.weights > 0)
     classes, codes = np.unique(y[rows], return_inverse=True)
+    members = [rows[codes == i] for i in range(len(classes))]
     if len(classes) < 2:
         raise ValueError(
             f"2 classes or more are needed, and y holds 1 class with weight, {_name(classes[0])}."
         )
-    return classes, [rows[codes == i] for i in range(len(classes))]
+    for label, own in zip(classes, members, strict=True):
+        if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
+            raise ValueError(
+                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
+                f"that class, or leave it out."
+            )
+    return classes, members
 
 
 def _shared_model(model: Model, source: Source) -> Model:
@@ -277,7 +284,9 @@ def _shared_model(model: Model, source: Source) -> Model:
             "subspace needs. Use the kernel itself."
         )
     rule = model.method.rule if isinstance(model.method, OnBasis) else None
-    if isinstance(rule, Given) and _are_indices(rule.points):
+    points = rule.points if isinstance(rule, Given) else None
+    strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
+    if points is not None and not strings and len(getattr(points, "shape", np.shape(points))) == 1:
         raise ValueError(
             f"method={model.method!r} selects rows by number, and every class has rows of its own. "
             f"Pass the points themselves, or a rule to select them."
@@ -288,20 +297,8 @@ def _shared_model(model: Model, source: Source) -> Model:
     return model
 
 
-def _are_indices(points: Any) -> bool:
-    """Return whether the points of a basis are given by row numbers."""
-    strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
-    return not strings and len(getattr(points, "shape", np.shape(points))) == 1
-
-
 def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbers]) -> list[Model]:
     """Fit a copy of the model to each class; warn if classes have too few rows for it."""
-    for label, own in zip(classes, rows, strict=True):
-        if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
-            raise ValueError(
-                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
-                f"that class, or leave it out."
-            )
     models: list[Model] = []
     small: list[str] = []
     for label, own in zip(classes, rows, strict=True):

@@ -99,8 +99,10 @@ def row_names(X: Any) -> dict[str, Any]:
         return {}
     if len(index.names) == 1:
         return {str(index.names[0] or "index"): index.to_numpy()}
-    levels = enumerate(index.names)
-    return {str(name or f"level{i}"): index.get_level_values(i).to_numpy() for i, name in levels}
+    return {
+        str(name or f"level{i}"): index.get_level_values(i).to_numpy()
+        for i, name in enumerate(index.names)
+    }
 
 
 def default_ids(X: Any) -> Any:

@@ -50,31 +50,25 @@ class Wrapper(Sessions, BaseEstimator):
         return tags
 
 
-class DelegatingWrapper(Wrapper):
-    """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
+def _delegate(name: str, text: str) -> Any:
+    """Return a property that shows an attribute of `estimator_`."""
 
-    estimator_: Any
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of the training data."""
-        return int(self._attribute("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the features, if the training data has names."""
-        return self._attribute("feature_names_in_")
-
-    @property
-    def fingerprint_(self) -> str:
-        """Fingerprint of the training data."""
-        return str(self._attribute("fingerprint_"))
-
-    def _attribute(self, name: str) -> Any:
+    def get(self: Any) -> Any:
         try:
             return getattr(vars(self)["estimator_"], name)
         except (KeyError, AttributeError):
             raise AttributeError(f"{type(self).__name__} has no {name}.") from None
+
+    return property(get, doc=text)
+
+
+class DelegatingWrapper(Wrapper):
+    """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
+
+    estimator_: Any
+    n_features_in_ = _delegate("n_features_in_", "Number of features of the training data.")
+    feature_names_in_ = _delegate("feature_names_in_", "Names of the features, if they have any.")
+    fingerprint_ = _delegate("fingerprint_", "Fingerprint of the training data.")
 
 
 class KnownLabelsMixin(ClassifierMixin):

@@ -179,10 +179,7 @@ class FourierProjection(Projection):
 
 
 class FeatureFold(Fold):
-    """Adds float64 Fourier features of rows of d columns to a fold.
-
-    Holds no rows, and can be stored between batches.
-    """
+    """Adds float64 Fourier features of rows of d columns to a fold; keeps no rows."""
 
     def __init__(self, features: FourierMap, inner: Any, d: int) -> None:
         self.features, self.inner, self.d = features, inner, d
