@@ -9,7 +9,7 @@ import sklearn.decomposition as sk
 from sklearn.datasets import load_iris
 
 import mercer
-from mercer import PCA
+from mercer import PCA, KernelPCA
 
 X = load_iris().data
 CHANGES = {
@@ -46,6 +46,38 @@ def test_whitening_and_the_noise_model_use_new_variances():
     ours.whiten = theirs.whiten = False  # scikit-learn's model has the variances twice with it
     np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), atol=1e-12)
     np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
+
+
+KERNEL_CHANGES = {
+    "eigenvalues": {"eigenvalues_": lambda values, V: values * np.array([4.0, 0.25, 1.0])},
+    "zero eigenvalue": {"eigenvalues_": lambda values, V: values * np.array([1.0, 1.0, 0.0])},
+    "eigenvectors": {"eigenvectors_": lambda values, V: -V[:, ::-1]},
+    "fewer": {
+        "eigenvectors_": lambda values, V: V[:, :2],
+        "eigenvalues_": lambda values, V: values[:2],
+    },
+}
+
+
+@pytest.mark.parametrize("change", KERNEL_CHANGES)
+def test_kernel_pca_uses_new_eigenvalues_and_eigenvectors(change):
+    ours, theirs = (model(3, kernel="rbf", gamma=0.1).fit(X) for model in (KernelPCA, sk.KernelPCA))
+    for kpca in (ours, theirs):
+        for name, new in KERNEL_CHANGES[change].items():
+            setattr(kpca, name, new(kpca.eigenvalues_, kpca.eigenvectors_))
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=1e-10)
+    ours.fit(X)  # a fit forgets the change
+    np.testing.assert_array_equal(
+        ours.eigenvalues_, KernelPCA(3, kernel="rbf", gamma=0.1).fit(X).eigenvalues_
+    )
+
+
+def test_eigenvectors_of_a_weighted_fit():
+    weights = np.arange(len(X)) % 3 + 1.0
+    kpca = KernelPCA(3, kernel="rbf", gamma=0.1).fit(X, sample_weight=weights)
+    before = kpca.transform(X)
+    kpca.eigenvectors_ = -kpca.eigenvectors_
+    np.testing.assert_allclose(kpca.transform(X), -before, atol=1e-12)
 
 
 def test_other_models_keep_theirs():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
@@ -53,18 +54,65 @@ def _not_invertible() -> NotFittedError:
 
 
 class KernelModel(Projecting):
-    """Base of estimators whose fit ends in a kernel projection."""
+    """Base of estimators whose fit ends in a kernel projection.
+
+    Its components are α = √w v/√λ, with eigenvalues λ and eigenvectors v of the kernel matrix and
+    weights w: a user may replace λ and v.
+    """
 
     projection_: KernelProjection
     kernel_: Kernel | None
     gamma_: float | None
     explained_variance_: Array
-    eigenvalues_: Array
-    eigenvectors_: Array
     X_fit_: Any
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Eigenvalues of the centered kernel matrix."""
+        return self._fitted("eigenvalues_")
+
+    @eigenvalues_.setter
+    def eigenvalues_(self, value: Any) -> None:
+        old = vars(self).get("eigenvalues_")
+        self.__dict__["eigenvalues_"] = value
+        if old is not None:  # else the fit, or a file, sets it
+            k = min(len(value), len(old))
+            new, old = (to_numpy(x)[:k].astype(np.float64) for x in (value, old))
+            ratio = np.divide(old, new, where=new != 0, out=np.zeros(k))
+            A, variances = self.projection_.components, self.projection_.eigenvalues[:k]
+            variances = variances * np.divide(new, old, where=old != 0, out=np.zeros(k))
+            A = A[:, :k] * like(np.sqrt(ratio), A)
+            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
+
+    @property
+    def eigenvectors_(self) -> Array:
+        """Eigenvectors of the centered kernel matrix; only if the method is exact."""
+        return self._fitted("eigenvectors_")
+
+    @eigenvectors_.setter
+    def eigenvectors_(self, value: Any) -> None:
+        old = vars(self).get("eigenvectors_")
+        self.__dict__["eigenvectors_"] = value
+        if old is not None:
+            k = min(value.shape[1], old.shape[1])
+            new, V = (to_numpy(x).astype(np.float64) for x in (value, old))
+            values = to_numpy(self.eigenvalues_)[: V.shape[1]].astype(np.float64)
+            A = to_numpy(self.projection_.components)
+            norms = np.linalg.norm(V, axis=1)
+            roots = np.linalg.norm(A * np.sqrt(values), axis=1)
+            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))  # √w
+            scale = np.divide(1.0, np.sqrt(values[:k]), where=values[:k] > 0, out=np.zeros(k))
+            A = like(roots[:, None] * new[:, :k] * scale, self.projection_.components)
+            variances = self.projection_.eigenvalues[:k]
+            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
+
+    def _fitted(self, name: str) -> Array:
+        if name not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name}.")
+        return vars(self)[name]
 
     @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:

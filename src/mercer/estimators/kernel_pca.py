@@ -361,10 +361,11 @@ class KernelPCA(KernelModel):
         ratio = values / total if total > 0 else 0.0 * values
         self.certificate_ = certify(problem, axes).rounded(dtype)
         self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
+        for name in ("eigenvalues_", "eigenvectors_"):
+            self.__dict__.pop(name, None)
         self.eigenvalues_ = fitted_array(values * problem.divisor, dtype, home)
         self.explained_variance_ = fitted_array(values, dtype, home)
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
-        self.__dict__.pop("eigenvectors_", None)
         if isinstance(plan.method, Exact):
             self.eigenvectors_ = fitted_array(_eigenvectors(problem, projection), dtype, home)
         points: Any = None  # random features have none

@@ -39,10 +39,10 @@ SOLVERS = NAMES
 class PCA(LinearModel):
     r"""Principal component analysis, exact and certified.
 
-    The components :math:`v_1, …, v_k` that hold the most variance of the centred rows:
+    The components :math:`v_1, …, v_k` that explain the most variance of the centered samples:
     eigenvectors of the covariance matrix :math:`C = \frac{1}{n-1}\sum_i (x_i-\mu)(x_i-\mu)^T`.
     A superset of `sklearn.decomposition.PCA`: the same parameters, attributes, dtypes and
-    signs, and what stands below them.
+    signs, and the additions below.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class PCA(LinearModel):
         "dot", "krylov", "jacobi", "power", "sketch"; or a method of `mercer.methods`, such as
         `Sketch(Gaussian(500))`.
     tol : float
-        Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
-        precision.
+        Tolerance of an iterative solver for the residual relative to the eigenvalue; 0 is
+        machine precision.
     iterated_power, n_oversamples, power_iteration_normalizer
         For "randomized" only, as in scikit-learn.
     random_state : int, RandomState or None
-        Where the iterative solvers start.
+        Seed of the iterative solvers' starting vectors.
     gap : float, optional
         How far below the optimum the captured variance may be: an iterative solver stops as
         soon as the certificate says so; where it cannot, a warning says how far it came.
@@ -101,13 +101,14 @@ class PCA(LinearModel):
         Components times standard deviations: covariance of each column with each whitened score;
         with `scale` their correlation.
     certificate_ : Certificate
-        What the components hold, and what no others can exceed.
+        Explained variance, a bound on the optimum, and residuals.
     plan_ : Plan
-        What was done, what else could have been.
+        The method used, its cost and the alternatives.
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : LinearProjection
-        The fitted map.
+        The fitted projection, of which components_, explained_variance_, mean_ and scale_ are
+        views: transform uses the values that a user sets.
 
     References
     ----------
