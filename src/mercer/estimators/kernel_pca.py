@@ -361,13 +361,14 @@ class KernelPCA(KernelModel):
         ratio = values / total if total > 0 else 0.0 * values
         self.certificate_ = certify(problem, axes).rounded(dtype)
         self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
-        for name in ("eigenvalues_", "eigenvectors_"):
-            self.__dict__.pop(name, None)
-        self.eigenvalues_ = fitted_array(values * problem.divisor, dtype, home)
+        # Past the setters, by which a user changes the projection.
+        self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, home)
+        self.__dict__.pop("eigenvectors_", None)
         self.explained_variance_ = fitted_array(values, dtype, home)
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
         if isinstance(plan.method, Exact):
-            self.eigenvectors_ = fitted_array(_eigenvectors(problem, projection), dtype, home)
+            vectors = _eigenvectors(problem, projection)
+            self.__dict__["eigenvectors_"] = fitted_array(vectors, dtype, home)
         points: Any = None  # random features have none
         if isinstance(plan.method, (Exact, Sketch)):
             points = points_of(source)
