@@ -14,8 +14,7 @@ from scipy.ndimage import median_filter
 from scipy.signal import wiener
 
 from mercer import PCA, KernelPCA, SaltAndPepper
-from mercer.estimators.candidates import first_components
-from mercer.estimators.noise import add_noise
+from mercer.estimators.noise import add_noise, first_components
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans
 from mercer.methods import Reduced, Subset

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer import PCA
-from mercer.estimators.candidates import first_components
+from mercer.estimators.noise import first_components
 from mercer.methods import Covariance
 from papers.data import Array, load
 from papers.panels import NOTHING

@@ -22,8 +22,10 @@ from mercer.rules import (
     Rule,
     Threshold,
     as_rule,
+    hard_threshold,
+    marchenko_pastur_median,
+    noise_shares,
 )
-from mercer.rules.noise import hard_threshold, marchenko_pastur_median, noise_shares
 
 RULES = [
     Count(2),

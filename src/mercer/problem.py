@@ -35,6 +35,17 @@ class Problem:
         underflowing.
     shift : ndarray of shape (d,) or None
         What was subtracted from the user's rows.
+    shape : tuple of int
+        Number of rows and of features.
+    limit : int
+        The largest possible number of components.
+    n_components : int or None
+        The number of components, where it is known before the eigenvalues are.
+    divisor : float
+        The divisor of variances: the number of rows minus one.
+    counts : tuple of int
+        Number of rows, each as often as its weight says, and of features, as rules count them.
+        Weights below one are not counts: then the rows are counted.
     """
 
     source: Source
@@ -46,40 +57,29 @@ class Problem:
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     exponent: int = 0
     shift: Vector | None = None
+    shape: tuple[int, int] = field(init=False)
+    limit: int = field(init=False)
+    n_components: int | None = field(init=False)
+    divisor: float = field(init=False)
+    counts: tuple[int, int] = field(init=False)
 
-    @property
-    def divisor(self) -> float:
-        """The divisor of variances: the number of rows minus one."""
-        return self.source.count - 1.0
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
-        return self.source.shape
-
-    @property
-    def limit(self) -> int:
-        """The largest possible number of components."""
-        return min(self.shape)
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Number of rows, each as often as its weight says, and of features, as rules count them.
-
-        Weights below one are not counts: then the rows are counted.
-        """
-        return max(round(self.source.count), self.shape[0]), self.shape[1]
-
-    @property
-    def n_components(self) -> int | None:
-        """The number of components, where it is known before the eigenvalues are."""
-        return self.rule.first_guess(*self.shape)
+    def __post_init__(self) -> None:
+        n, count = self.source.shape[0], self.source.count
+        kernel = isinstance(self, KernelProblem)  # n rows span n dimensions of feature space
+        d, rows = n if kernel else self.source.shape[1], max(round(count), n)
+        vars(self).update(
+            shape=(n, d),
+            limit=min(n, d),
+            n_components=self.rule.first_guess(n, d),
+            divisor=count - 1.0,
+            counts=(rows, rows if kernel else d),
+        )
 
     def choose(self, values: Vector, total: float) -> int | None:
         """Apply the rule to eigenvalues; None where it needs more of them."""
         n, d = self.counts
         values = np.maximum(values, 0.0)
-        if self.scale and self.rule.first_guess(n, d) is None:
+        if self.scale and self.n_components is None:
             # The total of scaled columns is their number: constant columns do not count.
             d = min(d, max(1, round(total)))
             values = values[: min(n, d)]
@@ -96,25 +96,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class KernelProblem(Problem):
-    """Rows and a kernel: components in feature space.
-
-    Attributes
-    ----------
-    kernel : Kernel or None
-        The kernel; None where the rows are the kernel matrix itself.
-    """
+    """Rows and a kernel, None where the rows are the kernel matrix: components in feature space."""
 
     kernel: Kernel | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, twice: they span as many dimensions of feature space."""
-        return self.source.shape[0], self.source.shape[0]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        n, _ = super().counts
-        return n, n
 
     @property
     def n_leading(self) -> int | None:

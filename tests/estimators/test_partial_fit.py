@@ -141,7 +141,7 @@ def test_rows_that_were_seen_are_counted():
 @pytest.mark.parametrize("model", [PCA(2), KernelPCA(2, kernel="rbf", method=Subset(select=X[:9]))])
 def test_a_stream_begins_without_the_rows_of_an_earlier_fit(model):
     fitted = clone(model).fit(X[:40])
-    with pytest.warns(UserWarning, match="rows of the earlier fit are not among those seen"):
+    with pytest.warns(UserWarning, match="samples of the earlier fit do not count"):
         fitted.partial_fit(X[20:])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -92,7 +92,7 @@ def test_all_rows_given_by_their_numbers_count_by_their_weights(method):
 @pytest.mark.parametrize("method", [Cholesky, Greedy])
 def test_on_pivots_they_are_subset(kernel, method):
     at, _ = plain.pivots(kernel(X), 15)
-    problem, _ = KernelPCA(3, kernel=kernel)._prepared(KernelPCA()._rows(X, reset=True))
+    problem, _ = KernelPCA(3, kernel=kernel)._plan_fit(KernelPCA()._rows(X, reset=True))
     assert list(landmarks.PivotedCholesky().select(problem, 15).at) == list(at)
     for w, center in ((None, True), (WEIGHTS, False)):
         found = fit(3, method(15), weights=w, kernel=kernel, center=center)

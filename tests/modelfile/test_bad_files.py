@@ -65,7 +65,9 @@ def test_the_file_is_one_of_safetensors(path):
     model = mercer.load(path)
     with safe_open(path, "np") as file:
         assert file.metadata()["format"] == "mercer"
-        np.testing.assert_array_equal(file.get_tensor("components_"), model.components_)
+        mean = file.get_tensor("projection_.mean")
+        np.testing.assert_array_equal(mean, model.projection_.mean)
+        assert file.get_tensor("projection_.components").size == model.components_.size
         assert json.loads(file.metadata()["header"])["estimator"] == "PCA"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import Vector
 from mercer.linalg.bounds import Figure, least_certain
-from mercer.projection.base import Projection
+from mercer.projection import Projection
 
 
 @dataclass(frozen=True, eq=False)

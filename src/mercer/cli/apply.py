@@ -22,9 +22,9 @@ from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
 from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
+from mercer.estimators.inspection import mapped, parts, through
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
-from mercer.estimators.pipeline import mapped, parts, through
 from mercer.messages import percent
 
 STDOUT = "-"

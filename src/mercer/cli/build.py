@@ -15,10 +15,10 @@ from mercer.cli.errors import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
 from mercer.data import Block, Fold, Source
 from mercer.data.errors import format_names
+from mercer.estimators.inspection import mapped, through
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.pipeline import mapped, through
 from mercer.kernels import parse
 from mercer.kernels.base import KERNELS
 from mercer.landmarks import RULES

@@ -20,8 +20,8 @@ from mercer.cli.errors import UsageError
 from mercer.cli.options import Options
 from mercer.data import fingerprint
 from mercer.data.files import Table
+from mercer.estimators.inspection import parts
 from mercer.estimators.novelty import NoveltyDetector, default_components
-from mercer.estimators.pipeline import parts
 from mercer.messages import counted
 from mercer.planning.base import measured
 

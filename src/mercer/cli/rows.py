@@ -24,7 +24,7 @@ from mercer.data.files import (
     read_table,
     split_path,
 )
-from mercer.estimators.pipeline import parts
+from mercer.estimators.inspection import parts
 from mercer.messages import counted
 
 

@@ -1,29 +1,36 @@
-"""What estimators share whose fit ends in a projection."""
+"""Base class of estimators whose fit ends in a projection, and the session of a fit."""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import functools
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    _fit_context,
+    clone,
+    is_classifier,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import progress, session
-from mercer.arrays import Array, is_dask, is_foreign
-from mercer.certificate import Certificate
+from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator, products
+from mercer.certificate import Axes, Certificate
 from mercer.checkpoint import check_same, checkpointed, identify
 from mercer.data import (
     ArraySource,
@@ -31,6 +38,7 @@ from mercer.data import (
     Source,
     as_source,
     at_home,
+    at_work,
     check_weights,
     collected,
     fingerprint,
@@ -41,44 +49,136 @@ from mercer.data import (
     resident,
     write_npy,
 )
+from mercer.data.errors import MissingValues
 from mercer.data.files import write_table
-from mercer.estimators.home import bring_home
-from mercer.estimators.session import (
-    CallbackSupportMixin,
-    Sessions,
-    fit_context,
-    on_device,
-    with_callbacks,
-)
-from mercer.estimators.stream import (
-    add_batch,
-    fixed,
-    require_fixed,
-    warn_if_forgotten,
-)
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
+from mercer.methods.preparation import require_finite_sums
+from mercer.params import same
 from mercer.planning import Plan, alternatives
 from mercer.problem import Problem
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where there are no callbacks."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+# Attributes by which scikit-learn ends its callbacks.
+_CALLBACKS = ("_callback_", "_skl_callbacks")
+# Attributes of partial_fit, which a fit deletes.
+_STREAM = ("_fold", "_stream", "_seen", "_begun", "_coarse", "_kernel", "_shift")
+
+
+def typed(decorator: Any) -> Callable[[F], F]:
+    """Return a decorator of scikit-learn that keeps the type of the method."""
+    keep: Callable[[F], F] = decorator
+    return keep
+
+
+def draw_seed(random_state: Any) -> int:
+    """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
+    return session.seed(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def fitted_array(x: Any, dtype: np.dtype[Any], reference: Array) -> Array:
+    """Return a fitted attribute in the dtype of the rows, or float64 where that cannot hold it.
+
+    Variances of float32 rows of 1e20 are no float32 numbers.
+    """
+    if dtype != np.float64:
+        largest, range_ = float(np.max(np.abs(x), initial=0.0)), np.finfo(dtype)
+        if largest and not float(range_.tiny) <= largest <= float(range_.max):
+            dtype = np.dtype(np.float64)
+    return like(np.ascontiguousarray(x, dtype=dtype), reference)
+
+
+class PassCallbacks(progress.Listener):
+    """Reports passes to the callbacks of an estimator, as subtasks of its fit."""
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.estimator, self.X = estimator, X
+        self.root = estimator._init_callback_context(max_subtasks=None)
+        self.root.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def begin(self, label: str, total: int) -> Any:
+        task = self.root.subcontext(task_name=label)
+        return task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+
+    def advance(self, handle: Any, steps: int) -> None:
+        """Do nothing: scikit-learn's callbacks follow the beginning and the end of a pass."""
+
+    def end(self, handle: Any) -> None:
+        handle.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+
+    def close(self) -> None:
+        """Report the end of the fit."""
+        fitted = {k: v for k, v in vars(self.estimator).items() if k.endswith("_")}
+        self.root.call_on_fit_task_end(
+            estimator=self.estimator, X=self.X, reconstruction_attributes=lambda: fitted
+        )
+
+
+class Sessions:
+    """Base of estimators whose fits run in a session."""
+
+    @classmethod
+    @functools.cache  # a tenth of the time of a small fit
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()  # type: ignore[misc]
+        return names
+
+    @contextlib.contextmanager
+    def _session(self, X: Any = None, *, resumable: bool = True) -> Iterator[None]:
+        """Run a fit: if it fails, the estimator is as it was; if it is killed, it can be resumed.
+
+        Where scikit-learn has callbacks, those of the estimator follow the fit to X.
+        """
+        followed = X is not None and hasattr(self, "_skl_callbacks")
+        callbacks = [PassCallbacks(self, X)] if followed else []
+        before = vars(self).copy()
+        try:
+            recorded = checkpointed() if resumable else contextlib.nullcontext()
+            with recorded, progress.session(*callbacks):
+                yield
+                for each in callbacks:
+                    each.close()
+        except BaseException as error:
+            if isinstance(error, MissingValues):  # the outermost estimator is the user's
+                module = type(self).__module__
+                module = "mercer" if module.startswith("mercer.") else module
+                arguments = "X, y" if is_classifier(self) else "X"
+                error.estimator = module, type(self).__name__, arguments
+            before |= {k: v for k, v in vars(self).items() if k.startswith(_CALLBACKS)}
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
 
 class Projecting(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sessions, BaseEstimator
 ):
-    """Base of estimators whose fit ends in a projection.
+    """Base of estimators whose fit ends in a projection, `projection_`.
 
-    What differs between them: which rows they take (`_rows`), what is to be solved and how
-    (`_prepared`), what is set when it is solved (`_publish`), and what scores are (`_scores`).
+    They differ in the rows they take (`_rows`), the problem and the plan (`_plan_fit`,
+    `_plan_stream`), the fitted attributes (`_set_fitted`) and the scores (`_scores`).
     """
 
     n_components_: int
     n_features_in_: int
-    explained_variance_: Array
     explained_variance_ratio_: Array
     certificate_: Certificate
     plan_: Plan
     fingerprint_: str
+    projection_: Any
     gap: float | None
     random_state: Any
     _seen: int
@@ -87,24 +187,24 @@ class Projecting(
     _fold: Any
     _stream: Any
 
-    @with_callbacks
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(with_callbacks)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
-            Rows. Of kernel PCA also a list of str, or a precomputed kernel matrix.
+            Samples. For kernel PCA also a list of str, or a precomputed kernel matrix.
         y : None
             Ignored.
         sample_weight : array-like of shape (n,), optional
-            Counts: a weight of two is the row twice.
+            Counts: a weight of two is the sample twice.
 
         Returns
         -------
         estimator
-            Itself.
+            The fitted estimator.
 
         Examples
         --------
@@ -116,10 +216,10 @@ class Projecting(
         self._fit(X, sample_weight)
         return self
 
-    @with_callbacks
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(with_callbacks)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the components and return the scores of the same rows.
+        """Find the components and return the scores of the same samples.
 
         Examples
         --------
@@ -130,16 +230,90 @@ class Projecting(
         """
         with checkpointed():
             source = self._fit(X, sample_weight)
-            return self._handed(X, self._own_scores(source), source)
+            return self._output(X, self._training_scores(source), source)
+
+    @typed(available_if(lambda self: self._can_stream()))
+    @typed(_fit_context(prefer_skip_nested_validation=True))
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Update the components with a batch of samples.
+
+        For `PCA` the result equals one fit to all samples, while a d×d matrix fits the memory
+        budget. Beyond it a sketch is used, with a warning, and the certificate bounds what is
+        lost. The estimator stays unfitted until it has seen as many samples as it is to have
+        components. Every parameter may change between batches except `center`, `scale` and
+        `svd_solver`.
+
+        For `KernelPCA` the components lie in the span of a basis, which is chosen from the first
+        batch or given: `method=Subset(select=points)`. The result equals one fit to all samples
+        on that basis; with `Hebbian`, the components are learned from the samples in the order
+        they came. Values computed from the data, such as gamma="median", come from the first
+        batch too. The parameters of the kernel, `center` and `method` cannot change.
+
+        Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
+        those that do.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits, load_iris
+        >>> from mercer import PCA, KernelPCA
+        >>> from mercer.methods import Subset
+        >>> X = load_iris().data
+        >>> pca = PCA(2)
+        >>> for batch in (X[:50], X[50:60], X[60:]):
+        ...     pca = pca.partial_fit(batch)
+        >>> pca.explained_variance_.round(3)
+        array([4.228, 0.243])
+
+        >>> X = load_digits().data
+        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
+        >>> for batch in (X[:600], X[600:1200], X[1200:]):
+        ...     kpca = kpca.partial_fit(batch)
+        >>> kpca.transform(X).shape
+        (1797, 2)
+        """
+        with self._session(resumable=False):
+            first, names = "_fold" not in vars(self), self._constant_parameters()
+            batch = self._rows(X, reset=first)
+            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
+            if first:
+                if self.__sklearn_is_fitted__():
+                    warn(
+                        "partial_fit starts again: the samples of the earlier fit do not count, "
+                        "because fit keeps no sums of them. Pass them to partial_fit too, or start "
+                        "with a clone."
+                    )
+                # Copies, which set_params does not change.
+                self._begun = tuple(clone(getattr(self, name), safe=False) for name in names)
+                self._seen, self._coarse = 0, np.dtype(np.float32)
+                self._start_stream(batch)
+            for name, before in zip(names, self._begun, strict=False):
+                now = getattr(self, name)
+                if not same(now, before):
+                    raise ValueError(
+                        f"{name}={now!r} was {before!r} at the first batch: "
+                        f"{', '.join(names[:-1])} and {names[-1]} cannot change between calls of "
+                        f"partial_fit, which keeps sums and no samples. Start with a clone."
+                    )
+            fold = _add_batch(self._fold, self._shifted(batch))
+            before = None if first else getattr(self, "fingerprint_", None)
+            self.fingerprint_ = joint_fingerprint(before, batch)
+            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
+            if rows.shape[0] >= self._min_samples(batch.shape[-1]):
+                problem, plan = self._plan_stream(rows)
+                plan = replace(plan, reason="to which batches can be added")
+                self._set_fitted(problem, self._stream.finish(problem, fold), plan, batch.home)
+            self._fold, self._seen = fold, rows.shape[0]
+        return self
 
     def transform(self, X: Any, out: Any = None) -> Any:
-        """Return the scores of rows: an array, for a path or a Source a Source, lazy of Dask.
+        """Return the scores of samples: an array, or a Source for a path or a Source.
 
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
-            Rows. Of kernel PCA also a list of str, or, where the kernel is precomputed, the
-            kernel between them and the rows of the fit.
+            Samples. For kernel PCA also a list of str, or, if the kernel is precomputed, the
+            kernel between them and the training samples.
         out : path of a file, optional
             Where to write the scores, block by block: a ``.npy``, ``.parquet``, ``.arrow``,
             ``.csv`` or ``.tsv`` file. They are returned as a Source. A table gets the names of
@@ -150,7 +324,7 @@ class Projecting(
         -------
         array of shape (n, k) or Source
             A Source computes its rows when they are read; its `collect` gives the array. A Dask
-            array or DataFrame gives a Dask array, computed when it is.
+            array or DataFrame gives a lazy Dask array.
 
         Examples
         --------
@@ -162,9 +336,30 @@ class Projecting(
         """
         self._require_fitted()
         if out is None:
-            return self._handed(X, self._scores(self._rows(X, reset=False)))
+            return self._output(X, self._scores(self._rows(X, reset=False)))
         X = from_file(self, collected(X))
-        return self._written(self._scores(self._rows(X, reset=False)), out, row_names(X))
+        return self._write(self._scores(self._rows(X, reset=False)), out, row_names(X))
+
+    def reconstruction_error(self, X: Any) -> Any:
+        """Return the squared distance of each sample to the components.
+
+        For `KernelPCA` in feature space; for `PCA(scale=True)` in units of the standard
+        deviations of the columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA, KernelPCA
+        >>> X = load_iris().data
+        >>> PCA(2).fit(X).reconstruction_error(X[:1]).round(4)
+        array([0.0008])
+        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
+        array([0.0074])
+        """
+        self._require_fitted()
+        residuals = self._residuals(self._rows(X, reset=False))
+        with progress.session():
+            return at_home(residuals).collect(label="residuals")[:, 0]
 
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
@@ -177,54 +372,59 @@ class Projecting(
         Covariance()
         """
         self._validate_params()
-        with self._all_or_nothing(always=True):
-            self.random_state = 0  # the user's is not drawn from
-            source = self._rows(X, reset=True)
-            with on_device(source.reference):
-                return self._prepared(source)[1]
+        model = copy.copy(self)
+        model.random_state = 0  # the user's is not drawn from
+        with model._session(resumable=False):
+            source = model._rows(X, reset=True)
+            quiet = np.errstate(over="ignore", invalid="ignore")
+            with at_work(source.reference), products(source.reference), quiet:
+                return model._plan_fit(source)[1]
 
     @property
     def n_samples_seen_(self) -> int:
-        """Number of rows that calls of `partial_fit` have seen; there after the first."""
+        """Number of samples that calls of `partial_fit` have seen."""
         if "_seen" not in vars(self):
-            raise AttributeError("n_samples_seen_ is there after partial_fit only.")
+            raise AttributeError("n_samples_seen_ exists only after partial_fit.")
         return int(self._seen)
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         return check_rows(self, X, reset=reset, least=2 if reset else 1)
 
     @abstractmethod
-    def _prepared(self, source: Source) -> tuple[Problem, Plan]:
-        """Return what is to be solved, and how."""
-
-    def _readied(self, problem: Any, plan: Plan) -> Any:
-        """Return the problem with its rows as the fit needs them: what a plan need not read."""
-        return problem
-
-    @property
-    @abstractmethod
-    def _fixed(self) -> tuple[str, ...]:
-        """Names of the parameters that cannot change between batches."""
+    def _plan_fit(self, source: Source) -> tuple[Any, Plan]:
+        """Return the problem of a fit, and its plan; reads as little as it can."""
 
     @abstractmethod
-    def _begin(self, batch: Source) -> None:
+    def _load(self, problem: Any, plan: Plan) -> Any:
+        """Return the problem with its rows as the fit needs them."""
+
+    def _can_stream(self) -> bool:
+        """Return whether samples may come in batches, or raise an AttributeError."""
+        return True
+
+    @abstractmethod
+    def _constant_parameters(self) -> tuple[str, ...]:
+        """Return the names of the parameters that cannot change between batches."""
+
+    @abstractmethod
+    def _start_stream(self, batch: Source) -> None:
         """Set the method that batches go through, `_stream`, and its sums, `_fold`."""
 
     @abstractmethod
-    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
-        """Return what is to be solved of all batches, and how."""
+    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+        """Return the problem of all batches, and its plan."""
 
     def _shifted(self, batch: Source) -> Source:
         """Return the rows of a batch as they are summed."""
         return batch
 
-    def _least_rows(self, d: int) -> int:
+    def _min_samples(self, d: int) -> int:
         """Return how many rows of d columns must be seen before there are components."""
         return 1
 
     @abstractmethod
-    def _publish(self, problem: Any, projection: Any, plan: Plan) -> None:
-        """Set the fitted attributes."""
+    def _set_fitted(self, problem: Any, axes: Axes, plan: Plan, home: Array) -> None:
+        """Set the fitted attributes, with arrays on the device of the user's rows, `home`."""
 
     @abstractmethod
     def _scores(self, source: Source) -> Source:
@@ -234,69 +434,43 @@ class Projecting(
     def _residuals(self, source: Source) -> Source:
         """Return one column: squared distances from the components, computed when they are read."""
 
-    def _own_scores(self, source: Source) -> Source:
+    def _training_scores(self, source: Source) -> Source:
         """Return the scores of the rows of the fit."""
         return self._scores(source)
 
     def _fit(self, X: Any, sample_weight: Any) -> Source:
         """Fit, or leave everything as it was; return the rows."""
         with self._session(X):
+            for name in _STREAM:
+                self.__dict__.pop(name, None)
             source = self._rows(X, reset=True)
             source = source.weighted(check_weights(sample_weight, source))
             self.fingerprint_ = fingerprint(source)
-            if session.recorder() is not None:
+            recorded = session.recorder() is not None
+            if recorded:
                 rows = identify(source, self.fingerprint_)
                 check_same(self, rows=rows, weights=source.weights)
-            with on_device(source.reference):
+            # Overflow, in bounds of variances of 1e160, is checked where it matters.
+            quiet = np.errstate(over="ignore", invalid="ignore")
+            with at_work(source.reference), products(source.reference), quiet:
                 source = resident(source)
-                problem, plan = self._prepared(source)
+                problem, plan = self._plan_fit(source)
                 plan.require_fit(alternatives(problem))
-                if session.recorder() is not None:
+                if recorded:
                     check_same(plan=plan.method)
-                problem = self._readied(problem, plan)
-                self._publish(problem, plan.method.fit(problem), plan)
-                bring_home(self, source)
+                problem = self._load(problem, plan)
+                self._set_fitted(problem, plan.method.fit(problem), plan, source.home)
         return source
 
-    def _partial_fit(self, X: Any, sample_weight: Any) -> Self:
-        """Add a batch, or leave everything as it was."""
-        with self._session(resumable=False):
-            first = "_fold" not in vars(self)
-            batch = self._rows(X, reset=first)
-            batch = batch.weighted(check_weights(sample_weight, batch, least=float(first)))
-            if first:
-                warn_if_forgotten(self)
-                self._begun = fixed(self, self._fixed)
-                self._seen, self._coarse = 0, np.dtype(np.float32)
-                self._begin(batch)
-            else:
-                require_fixed(self, self._fixed, self._begun)
-            fold = add_batch(self._fold, self._shifted(batch))
-            before = None if first else getattr(self, "fingerprint_", None)
-            self.fingerprint_ = joint_fingerprint(before, batch)
-            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
-            self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
-            if rows.shape[0] >= self._least_rows(batch.shape[-1]):
-                problem, plan = self._prepared_batches(rows)
-                plan = replace(plan, reason="to which batches can be added")
-                self._publish(problem, self._stream.finish(problem, fold), plan)
-                bring_home(self, batch)
-            self._fold, self._seen = fold, rows.shape[0]
-        return self
-
-    def _generator(self) -> np.random.Generator:
-        """Return where the solvers start from."""
-        drawn = check_random_state(self.random_state).randint(2**31 - 1)
-        return np.random.default_rng(session.seed(int(drawn)))
-
     def _check_scores(self, X: Any) -> Source:
+        """Return scores, as `transform` returns them, as a source."""
         if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
             source = as_source(X)
         else:
-            kinds = [np.float64, np.float32]
+            dtypes = [np.float64, np.float32]
             require_present(X)
-            checked = check_array(X, dtype=kinds, ensure_all_finite=False, ensure_min_features=0)
-            source = ArraySource(checked)
+            X = check_array(X, dtype=dtypes, ensure_all_finite=False, ensure_min_features=0)
+            source = ArraySource(X)
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {counted(source.shape[1], 'column')}, but {type(self).__name__} has "
@@ -304,38 +478,37 @@ class Projecting(
             )
         return placed(source)
 
-    def _written(self, rows: Source, out: Any, beside: Mapping[str, Any] | None = None) -> Source:
-        """Write rows to a file and return them: as they lie there, or as they are computed."""
+    def _write(self, rows: Source, out: Any, names: Mapping[str, Any]) -> Source:
+        """Write rows to a file; return them as they lie there, or as they are computed."""
         if _get_output_config("transform", self)["dense"] != "default":
             raise ValueError("set_output asks for a table, and out for a file: use one of them.")
         rows = at_home(rows)
         with progress.session():
             if Path(out).suffix.lower() == ".npy":
                 return write_npy(rows, out)
-            write_table(rows, out, self.get_feature_names_out(), beside)
+            write_table(rows, out, self.get_feature_names_out(), names)
         return rows  # to read them back would take another pass
 
-    def _handed(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
-        """Return rows as X came: lazily for a path, a Source or of Dask, else as an array.
+    def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
+        """Return rows as X came: lazy for a path, a Source or Dask, else an array.
 
-        `set_output` asks for a table, which is never lazy. Those of a fit know the sizes of their
+        `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
         chunks, which X may not.
         """
         table, rows = _get_output_config("transform", self)["dense"] != "default", at_home(rows)
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            counted = fitted is not None and fitted.remote is not None
-            return lazily(rows, fitted if counted else X)
+            return lazily(rows, X if fitted is None or fitted.remote is None else fitted)
         with progress.session():
             return rows.collect()
 
     def _warn_quality(self, parameter: str, remedy: str) -> None:
-        """Say what did not converge, and what could not be certified."""
-        found = self.certificate_
-        if not found.converged:
-            worst = float(np.max(found.residuals, initial=0.0))
-            worst /= max(float(np.max(found.eigenvalues, initial=0.0)), 1e-300)
+        """Warn of a solver that did not converge, and of a gap that was not certified."""
+        certificate, wanted = self.certificate_, self.n_components
+        if not certificate.converged:
+            worst = float(np.max(certificate.residuals, initial=0.0))
+            worst /= max(float(np.max(certificate.eigenvalues, initial=0.0)), 1e-300)
             largest = f": the largest residual is {worst:.1e} of the largest eigenvalue"
             warn(
                 f"the solver stopped before it converged{'' if np.isnan(worst) else largest}. "
@@ -343,54 +516,61 @@ class Projecting(
                 f"{format_parameter(parameter, 'auto')} converges.",
                 ConvergenceWarning,
             )
-        gap = format_parameter("gap", self.gap)
-        if self.gap is not None and self.n_components in (None, "all"):
+        if self.gap is None:
+            return
+        gap, k = format_parameter("gap", self.gap), self.n_components_
+        if wanted in (None, "all"):
             warn(
                 f"{gap} has no effect: all components are computed, and together they explain all "
                 f"of the variance. Set {format_parameter('n_components', 10)}, for example."
             )
-        if self.gap is not None and found.gap.kind == "estimate":
-            warn(
-                f"{gap} was asked for, and {float(found.gap):.2g} is an estimate: no bound is "
-                f"known. {remedy}",
-                ConvergenceWarning,
+        fewer = isinstance(wanted, Integral) and k < int(wanted)
+        fewer = fewer and self.projection_.total_variance > 0.0
+        if certificate.gap.kind == "estimate":
+            problem = f"{float(certificate.gap):.2g} is an estimate: no bound is known"
+        elif fewer and 1.0 - certificate.captured > self.gap:
+            problem = (
+                f"with {format_parameter('n_components', wanted)} only {k} could be found, which "
+                f"explain {percent(certificate.captured)} of the variance"
             )
-        elif self.gap is not None and self._too_few and 1.0 - found.captured > self.gap:
-            warn(
-                f"{gap} was asked for with {format_parameter('n_components', self.n_components)}, "
-                f"and only {len(found.eigenvalues)} could be found, which explain "
-                f"{percent(found.captured)} of the variance. {remedy}",
-                ConvergenceWarning,
-            )
-        elif self.gap is not None and found.gap > self.gap:
-            warn(
-                f"{gap} was asked for, and {float(found.gap):.2g} is what could be certified. "
-                f"{remedy}",
-                ConvergenceWarning,
-            )
-
-    @property
-    def _too_few(self) -> bool:
-        """Whether there are fewer components than were asked for, and some variance."""
-        asked, there = self.n_components, self.projection_.total_variance > 0.0
-        return isinstance(asked, Integral) and there and self.n_components_ < int(asked)
+        elif certificate.gap > self.gap:
+            problem = f"{float(certificate.gap):.2g} is what could be certified"
+        else:
+            return
+        warn(f"{gap} was asked for, and {problem}. {remedy}", ConvergenceWarning)
 
     def _require_fitted(self) -> None:
-        """Refuse to be used before there are components; say what a stream still needs."""
+        """Raise a NotFittedError before there are components."""
         seen = vars(self).get("_seen")
         if seen is not None and not self.__sklearn_is_fitted__():
-            wanted = self.get_params(deep=False)["n_components"]
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet: partial_fit has seen "
-                f"{seen} rows, too few for n_components={wanted!r}. Pass more batches."
+                f"{seen} rows, too few for n_components={self.n_components!r}. Pass more batches."
             )
         check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "projection_")
+        return "projection_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = True
         return tags
+
+
+def _add_batch(fold: Any, batch: Source) -> Any:
+    """Return a fold that has seen a batch more; the one passed stays as it is."""
+    for array in fold.arrays().values():
+        if on_accelerator(array) != on_accelerator(batch.reference) and array.ndim > 1:
+            raise ValueError(
+                "The sums of earlier batches are on a device and these rows are not, or the other "
+                "way round. Pass all batches from one place, with the same "
+                "config_context(device=...)."
+            )
+    part = batch.fold(fold.spawn())
+    require_finite_sums(batch, *part.arrays().values())
+    both = fold.spawn()
+    both.restore(fold.arrays())
+    both.merge(part)
+    return both

@@ -138,7 +138,12 @@ def _plain(values: Values) -> Values:
     known = values[~missing]
     if len(known) and all(isinstance(value, date) for value in known):
         dates = np.full(len(values), "NaT", "datetime64[ms]")
-        dates[~missing] = [_without_zone(value) for value in known]
+        # NumPy takes moments in UTC without their time zone.
+        zoned = [isinstance(x, datetime) and x.tzinfo is not None for x in known]
+        dates[~missing] = [
+            x.astimezone(UTC).replace(tzinfo=None) if zone else x
+            for x, zone in zip(known, zoned, strict=True)
+        ]
         return dates
     if len(known) and all(isinstance(x, Real) and not isinstance(x, bool) for x in known):
         numbers = np.full(len(values), np.nan)
@@ -148,27 +153,18 @@ def _plain(values: Values) -> Values:
 
 
 def _missing(values: Values) -> Values:
+    """Return where values are None, NaN, NaT or pandas' NA."""
     if values.dtype.kind in "fc":
         return np.isnan(values)
     if values.dtype.kind in "mM":
         return np.isnat(values)
     if values.dtype.kind != "O":
         return np.zeros(len(values), bool)
-    return np.fromiter((_is_missing(value) for value in values), bool, len(values))
-
-
-def _is_missing(value: Any) -> bool:
-    """Tell whether a value is None, NaN, NaT or pandas' NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and value != value
-
-
-def _without_zone(moment: date) -> date:
-    """Return a moment in UTC, without its time zone, as NumPy takes it."""
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    return moment
+    missing = (
+        x is None or type(x).__name__ in ("NAType", "NaTType") or (isinstance(x, Real) and x != x)
+        for x in values
+    )
+    return np.fromiter(missing, bool, len(values))
 
 
 def _date_texts(values: Values) -> list[str]:
@@ -182,15 +178,11 @@ def _classes(values: Values) -> tuple[list[str], Values]:
     """Return the names of the classes in order, and the class of each value."""
     if values.dtype.kind != "O":
         distinct, codes = np.unique(values, return_inverse=True)
-        return [_class_name(value) for value in distinct], codes
+        if distinct.dtype.kind != "f":
+            return [str(value) for value in distinct], codes
+        return [f"{x:.0f}" if x.is_integer() else f"{x:.7g}" for x in distinct.tolist()], codes
     # An array of str would give every text the length of the longest.
     texts = [str(value) for value in values]
     classes = sorted(set(texts))
     place = {text: i for i, text in enumerate(classes)}
     return classes, np.array([place[text] for text in texts], np.int64)
-
-
-def _class_name(value: Any) -> str:
-    if not isinstance(value, np.floating):
-        return str(value)
-    return str(int(value)) if float(value).is_integer() else f"{value:.7g}"

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -19,21 +19,27 @@ from mercer.arrays import Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
 from mercer.data import Source, check_weights, fingerprint, lazily, require_finite_entries
-from mercer.estimators.candidates import (
+from mercer.estimators.base import draw_seed, typed
+from mercer.estimators.kernel_pca import KernelPCA
+from mercer.estimators.noise import (
+    Risk,
     as_candidates,
     candidate_errors,
     dense_rows,
     gamma_name,
+    make_risk,
     split_rows,
     with_parameters,
 )
-from mercer.estimators.images import array_shape, check_image_shape, flatten_images
-from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.noise import Risk, make_risk
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, load_rows
-from mercer.estimators.wrapper import Wrapper, draw_seed
+from mercer.estimators.validation import (
+    array_shape,
+    check_image_shape,
+    check_rows,
+    flatten_images,
+    load_rows,
+)
+from mercer.estimators.wrapper import Wrapper
 from mercer.rules import GavishDonoho
 
 
@@ -160,7 +166,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         self.image_shape = image_shape
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the components; with several candidates, choose one.
 
@@ -191,7 +197,27 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         1
         """
         with self._session():
-            self._fit(X, y, sample_weight)
+            for name in ("validation_error_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+            self._check_parameters()
+            source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
+            weights = check_weights(sample_weight, source)
+            self.fingerprint_ = fingerprint(source)
+            check_same(self, rows=identify(source, self.fingerprint_))
+            clean = self._clean_rows(y, source)
+            counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
+            model, several = self._inner(), len(counts) * len(gammas) > 1
+            if gammas[0] is not None:
+                gamma_name(model)
+            if clean is not None or several:
+                require_finite_entries(source, "X")  # the error names rows of X, not of a subset
+            k, gamma = counts[0], gammas[0]
+            if several:
+                k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
+            training = source if clean is None else clean
+            self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
+            self.n_components_ = self.estimator_.n_components_
+            self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -252,31 +278,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         clean = self._clean_rows(y, source)
         if clean is None and self.noise is None:
             clean = source
-        risk = self._risk(source, clean, weights, self._rng())
+        risk = self._risk(
+            source, clean, weights, np.random.default_rng(draw_seed(self.random_state))
+        )
         return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        for name in ("validation_error_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self._check_parameters()
-        source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
-        weights = check_weights(sample_weight, source)
-        self.fingerprint_ = fingerprint(source)
-        check_same(self, rows=identify(source, self.fingerprint_))
-        clean = self._clean_rows(y, source)
-        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
-        model, several = self._inner(), len(counts) * len(gammas) > 1
-        if gammas[0] is not None:
-            gamma_name(model)
-        if clean is not None or several:
-            require_finite_entries(source, "X")  # the error names rows of X, not of a subset
-        k, gamma = counts[0], gammas[0]
-        if several:
-            k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
-        training = source if clean is None else clean
-        self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
-        self.n_components_ = self.estimator_.n_components_
-        self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
 
     def _choose(
         self,
@@ -286,7 +291,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     ) -> tuple[int | None, float | None]:
         """Return the candidate of least error on validation rows."""
         source, clean, weights = data
-        rng = self._rng()
+        rng = np.random.default_rng(draw_seed(self.random_state))
         out, rest = split_rows(self.validation, weights, source.shape[0], rng)
         risk = self._risk(
             load_rows(source, out),
@@ -315,9 +320,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     ) -> Risk:
         truth = None if clean is None else dense_rows(clean)
         return make_risk(dense_rows(source), truth, self.noise, self.noisy, weights, rng)
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(draw_seed(self.random_state))
 
     def _default(self) -> Any:
         if self.gamma is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +16,7 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, to_numpy
-from mercer.data import Source, as_source
-from mercer.estimators.pipeline import parts, through
+from mercer.data import Source, SparseSource, as_source
 from mercer.estimators.validation import check_rows
 from mercer.rules import Rule, as_rule
 
@@ -32,6 +32,46 @@ _RULE_NAMES = {
     "MLE": "Minka",
     "GavishDonoho": "Gavish–Donoho",
 }
+
+
+# Bytes that a step needs for its own copies of an entry of a row.
+_COPIES = 16
+
+
+def parts(model: Any) -> tuple[list[Any], Any]:
+    """Return the steps of a pipeline, or of a search, before the model, and the model."""
+    before: list[Any] = []
+    while hasattr(model, "best_estimator_") or hasattr(model, "steps"):
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+            continue
+        *steps, model = [step for _, step in model.steps]
+        before += [step for step in steps if step not in (None, "passthrough")]
+    return before, model
+
+
+def through(steps: Sequence[Any], source: Source, width: int | None = None) -> Source:
+    """Return rows through fitted steps, computed when read; `width` columns if not as before.
+
+    Sparse rows that stay sparse are transformed at once.
+    """
+    if not steps:
+        return source
+    nameless = [copy.copy(step) for step in steps]  # names were checked, and blocks have none
+    for step in nameless:
+        step.__dict__.pop("feature_names_in_", None)
+
+    if source.sparse:
+        rows = _preprocess(nameless, source.whole())
+        if hasattr(rows, "tocsr"):
+            return SparseSource(rows).weighted(source.weights)
+    return mapped(source, lambda rows: _preprocess(nameless, rows), width or source.shape[1])
+
+
+def mapped(source: Source, f: Callable[[Any], Any], width: int) -> Source:
+    """Return rows through a function of plain arrays."""
+    extra = _COPIES * (source.shape[1] + width)
+    return source.map(lambda block: f(block.dense(source.dtype)), width, extra_bytes=extra)
 
 
 def unwrap(model: Any) -> tuple[list[Any], Any]:
@@ -73,10 +113,8 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
         raise ValueError("The model has no components to draw.")
     if components is None:
         return list(range(min(count, most)))
-    if isinstance(components, Integral):
-        selected = list(range(int(components)))
-    else:
-        selected = [int(j) for j in components]
+    first = range(int(components)) if isinstance(components, Integral) else components
+    selected = [int(j) for j in first]
     if not selected or not all(0 <= j < count for j in selected):
         raise ValueError(
             f"components={components!r}, but there are {count} components: pass how many of the "
@@ -128,8 +166,7 @@ def squared_errors(model: Any, X: Any) -> Values:
             f"inverse_transform. Pass a fitted PCA, KernelPCA or NoveltyDetector, or a pipeline "
             f"that ends in one."
         )
-    rows = SlicedRows(X)
-    return rows.apply(lambda x: to_numpy(error(_preprocess(steps, x)))[:, None], [0])[:, 0]
+    return SlicedRows(X).apply(lambda x: to_numpy(error(_preprocess(steps, x)))[:, None], [0])[:, 0]
 
 
 def host_rows(X: Any) -> Values:
@@ -232,8 +269,7 @@ def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
         model._rows(treated, reset=False)
     else:
         raw = treated = LastBlock(model._rows(X, reset=False))
-    known = getattr(model, "kernel_", True) is not None
-    errors = model._residuals(treated) if known else None
+    errors = None if getattr(model, "kernel_", True) is None else model._residuals(treated)
     return EvaluatedRows(raw, treated, model._scores(treated), errors)
 
 
@@ -275,7 +311,7 @@ class FittedSpectrum:
 
     @property
     def shares(self) -> Values | None:
-        """Share of each component in the total variance, where that is known."""
+        """Share of each component in the total variance, if that is known."""
         return variance_shares(self.values, self.total)
 
     def _size(self, estimator: Any) -> tuple[int | None, int | None]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, like, moved, to_numpy
-from mercer.data import Source, at_home
+from mercer.arrays import Array, Matrix, like, moved, numpy_dtype, to_numpy
+from mercer.data import ArraySource, Source
 from mercer.estimators.base import Projecting
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
@@ -54,17 +54,65 @@ def _not_invertible() -> NotFittedError:
 
 
 class KernelModel(Projecting):
-    """Base of estimators whose fit ends in a kernel projection."""
+    """Base of estimators whose fit ends in a kernel projection.
+
+    Its components are α = √w v/√λ, with eigenvalues λ and eigenvectors v of the kernel matrix and
+    weights w: a user may replace λ and v.
+    """
 
     projection_: KernelProjection
     kernel_: Kernel | None
     gamma_: float | None
-    eigenvalues_: Array
-    eigenvectors_: Array
+    explained_variance_: Array
     X_fit_: Any
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """Eigenvalues of the centered kernel matrix."""
+        return self._fitted("eigenvalues_")
+
+    @eigenvalues_.setter
+    def eigenvalues_(self, value: Any) -> None:
+        old = vars(self).get("eigenvalues_")
+        self.__dict__["eigenvalues_"] = value
+        if old is not None:  # else the fit, or a file, sets it
+            k = min(len(value), len(old))
+            new, old = (to_numpy(x)[:k].astype(np.float64) for x in (value, old))
+            ratio = np.divide(old, new, where=new != 0, out=np.zeros(k))
+            A, variances = self.projection_.components, self.projection_.eigenvalues[:k]
+            variances = variances * np.divide(new, old, where=old != 0, out=np.zeros(k))
+            A = A[:, :k] * like(np.sqrt(ratio), A)
+            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
+
+    @property
+    def eigenvectors_(self) -> Array:
+        """Eigenvectors of the centered kernel matrix; only if the method is exact."""
+        return self._fitted("eigenvectors_")
+
+    @eigenvectors_.setter
+    def eigenvectors_(self, value: Any) -> None:
+        old = vars(self).get("eigenvectors_")
+        self.__dict__["eigenvectors_"] = value
+        if old is not None:
+            k = min(value.shape[1], old.shape[1])
+            new, V = (to_numpy(x).astype(np.float64) for x in (value, old))
+            values = to_numpy(self.eigenvalues_)[: V.shape[1]].astype(np.float64)
+            A = to_numpy(self.projection_.components)
+            norms = np.linalg.norm(V, axis=1)
+            roots = np.linalg.norm(A * np.sqrt(values), axis=1)
+            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))  # √w
+            scale = np.divide(1.0, np.sqrt(values[:k]), where=values[:k] > 0, out=np.zeros(k))
+            A = like(roots[:, None] * new[:, :k] * scale, self.projection_.components)
+            variances = self.projection_.eigenvalues[:k]
+            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
+
+    def _fitted(self, name: str) -> Array:
+        if name not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name}.")
+        return vars(self)[name]
 
     @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:
@@ -90,7 +138,7 @@ class KernelModel(Projecting):
         >>> kpca.inverse_transform(kpca.transform(X[:1])).round(2)
         array([[5.08, 3.52, 1.4 , 0.21]])
         """
-        check_is_fitted(self)
+        self._require_fitted()
         if hasattr(self, "preimage_"):
             return like(self.preimages(X).rows, self._check_scores(X).home)
         if not self._is_invertible:  # the parameters were set after the fit
@@ -100,7 +148,7 @@ class KernelModel(Projecting):
         basis = moved(self.X_transformed_fit_, scores.reference)
         dual = moved(self.dual_coef_, scores.reference)
         rows = scores.map(lambda block: kernel(block.rows, basis) @ dual, int(dual.shape[1]))
-        return self._handed(X, rows)
+        return self._output(X, rows)
 
     def preimages(self, scores: Any) -> Found:
         """Return pre-images of scores, and how well each one converged.
@@ -114,7 +162,7 @@ class KernelModel(Projecting):
         >>> int(kpca.preimages(kpca.transform(X)).converged.sum())
         150
         """
-        check_is_fitted(self)
+        self._require_fitted()
         if not hasattr(self, "preimage_"):
             raise ValueError(
                 'preimage=None. Set preimage="auto", "fixed_point", "gradient", "ridge" or '
@@ -146,24 +194,25 @@ class KernelModel(Projecting):
         """
         return self.inverse_transform(self.transform(X))
 
-    def reconstruction_error(self, X: Any) -> Any:
-        """Return the squared distance of each sample to the components, in feature space.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0074])
-        """
-        check_is_fitted(self)
-        residuals = self._residuals(self._rows(X, reset=False))
-        with progress.session():
-            return at_home(residuals).collect(label="residuals")[:, 0]
+    def _scores(self, source: Source) -> Source:
+        dtype = np.result_type(source.dtype, numpy_dtype(self.eigenvalues_))
+        return self.projection_.scores(source, dtype)
 
     def _residuals(self, source: Source) -> Source:
         return self.projection_.residuals(source)
+
+    def _training_scores(self, source: Source) -> Source:
+        """Return the scores of the training samples, √λ v/√w if there are eigenvectors."""
+        weights = source.weights
+        inexact = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
+        zero_weights = weights is not None and not np.all(weights > 0)
+        if not hasattr(self, "eigenvectors_") or inexact or zero_weights:
+            return self._scores(source)
+        # In float64: eigenvalues of float32 rows may be too large or too small for float32.
+        norms = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
+        scores = to_numpy(self.eigenvectors_) * norms
+        scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
+        return ArraySource(like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_)))
 
     @property
     def _is_invertible(self) -> bool:
@@ -181,19 +230,15 @@ class KernelModel(Projecting):
                 f"{format_parameter('method', 'subset')}.",
             )
 
-    def _fit_inverse(self, problem: KernelProblem) -> None:
+    def _fit_inverse(self, problem: KernelProblem, home: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""
-        for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
-            self.__dict__.pop(name, None)
         preimage, ridge = self.preimage, self.fit_inverse_transform
         if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
             preimage, ridge = None, True  # there are no components in the kernel's space
         elif preimage == "auto":
             preimage = suited_to(self.kernel_)
-        if preimage is None and not ridge:
-            return
         source = problem.source
-        scores = self._own_scores(source).whole()
+        scores = self._training_scores(source).whole()
         if preimage is not None:
             exact = isinstance(self.plan_.method, Exact)
             self.preimage_ = clone(as_preimage(preimage))
@@ -205,9 +250,9 @@ class KernelModel(Projecting):
                 weights=source.weights,
             )
         if ridge:
-            self._fit_ridge(source, scores)
+            self._fit_ridge(source, scores, home)
 
-    def _fit_ridge(self, source: Source, scores: Array) -> None:
+    def _fit_ridge(self, source: Source, scores: Array, home: Array) -> None:
         """Regress the samples on their scores with the kernel itself, as scikit-learn does."""
         rows, kernel = source.whole(), self.kernel_
         if isinstance(rows, list):
@@ -216,10 +261,10 @@ class KernelModel(Projecting):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         assert kernel is not None
         require_gram_fits("fit_inverse_transform", source.shape[0])
-        self.X_transformed_fit_ = scores
+        self.X_transformed_fit_ = moved(scores, home)
         K = to_numpy(kernel(scores)).astype(np.float64)
         dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
-        self.dual_coef_ = like(dual, source.reference, source.dtype)
+        self.dual_coef_ = like(dual, home, source.dtype)
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:

@@ -34,34 +34,30 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
     γ is None for kernels that are not given by their name.
     """
     kernel, gamma, kernel_params = estimator.kernel, estimator.gamma, estimator.kernel_params
-    strings = isinstance(source, StringSource)
-    if isinstance(kernel, Kernel):
-        if gamma is not None:
-            raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
-        kernel.check()
-        return _check_input(clone(kernel), strings), None
-    if callable(kernel):
+    strings, value = isinstance(source, StringSource), None
+    if callable(kernel) and not isinstance(kernel, Kernel):
         # The function itself where possible: two fits with one function have equal kernels.
         function = partial(kernel, **kernel_params) if kernel_params else kernel
         return FromFunction(function, pairwise=True), None
-    value = None if strings else _gamma(kernel, gamma, source)
-    if kernel == "precomputed":
-        return None, value
-    computed = isinstance(gamma, str) or (has_gamma(kernel) and not strings)
-    by_name = as_kernel(kernel, value if computed else gamma, estimator.degree, estimator.coef0)
-    by_name.check()
-    return _check_input(by_name, strings), value
-
-
-def _check_input(kernel: Kernel, strings: bool) -> Kernel:
-    """Return a kernel that takes such samples, or raise."""
-    if kernel.takes not in ("strings" if strings else "vectors", "anything"):
+    if isinstance(kernel, Kernel):
+        if gamma is not None:
+            raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
+        resolved: Kernel = clone(kernel)
+    else:
+        value = None if strings else _gamma(kernel, gamma, source)
+        if kernel == "precomputed":
+            return None, value
+        computed = isinstance(gamma, str) or (has_gamma(kernel) and not strings)
+        number = value if computed else gamma
+        resolved = as_kernel(kernel, number, estimator.degree, estimator.coef0)
+    resolved.check()
+    if resolved.takes not in ("strings" if strings else "vectors", "anything"):
         raise ParameterError(
             "kernel",
-            kernel,
-            f"takes {kernel.takes}, and X holds {'strings' if strings else 'numbers'}.",
+            resolved,
+            f"takes {resolved.takes}, and X holds {'strings' if strings else 'numbers'}.",
         )
-    return kernel
+    return resolved, value
 
 
 def has_gamma(name: str) -> bool:
@@ -69,18 +65,13 @@ def has_gamma(name: str) -> bool:
     return name in KERNELS and "gamma" in KERNELS[name]().get_params()
 
 
-def _ignores_gamma(name: str) -> bool:
-    known = KERNELS.get(name)
-    return name == "precomputed" or (
-        known is not None and known.ignores_gamma and name == known.name
-    )
-
-
 def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
-    d = source.shape[1]
+    """Return γ as given, scikit-learn's default 1/d, or a value computed from the rows."""
+    d, known = source.shape[1], KERNELS.get(kernel)
     if gamma is not None and not isinstance(gamma, str):
         return float(gamma)
-    if gamma is None or _ignores_gamma(kernel):
+    ignored = known is not None and known.ignores_gamma and kernel == known.name
+    if gamma is None or ignored or kernel == "precomputed":
         return 1.0 / d
     if not has_gamma(kernel):
         names = ", ".join(repr(name) for name in KERNELS if name.islower() and has_gamma(name))

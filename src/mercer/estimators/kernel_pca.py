@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, cast, is_finite, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, is_finite, like, moved, to_numpy, together
 from mercer.certificate import Axes, certify
-from mercer.data import ArraySource, Seen, Source
-from mercer.estimators.home import wide_enough
+from mercer.data import Seen, Source
+from mercer.estimators.base import draw_seed, fitted_array
 from mercer.estimators.kernel_model import KernelModel
 from mercer.estimators.kernel_parameters import resolve_kernel, warn_of_scale
-from mercer.estimators.session import available_if
 from mercer.estimators.validation import (
     check_matrix,
     check_rows,
     check_strings,
-    drop_zero_weights,
     rows_of_model,
+    select_rows,
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
@@ -43,49 +42,11 @@ from mercer.methods.preparation import move_rows, require_finite_vectors, shifte
 from mercer.planning import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem, Problem
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import points_of
-from mercer.projection.fourier import FourierProjection
+from mercer.projection import FourierProjection
+from mercer.projection.kernel import points_of
 from mercer.rules import NAMED, Count, Rule, as_rule
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
-# Parameters that cannot change between batches.
-_FIXED = ("center", "kernel", "method", "gamma", "degree", "coef0", "kernel_params")
-# Attributes of partial_fit, which a fit deletes.
-_STREAM = ("_fold", "_stream", "_kernel", "_seen", "_begun", "_coarse", "_shift")
-
-
-def _can_stream(estimator: Any) -> bool:
-    """Return whether samples may come in batches; raise an error that says why not."""
-    method = estimator.method
-    named = isinstance(method, str) and method in ("auto", "subset", "features")
-    if not named and not isinstance(method, Streaming):
-        raise AttributeError(
-            f"method={method!r} needs all rows at once. partial_fit takes method='subset', "
-            f"Subset(...) or Hebbian(n_basis=...), with a basis from the first batch or given, "
-            f"and method='features'."
-        )
-    if isinstance(method, RandomFeatures) and not method.streams:
-        raise AttributeError(
-            f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
-            f"linear=Covariance(), SVD() or FrequentDirections()."
-        )
-    if isinstance(method, Streaming) and method.keeps_rows:
-        raise AttributeError(
-            f"method={method!r} keeps all rows, which partial_fit does not. It takes Subset with "
-            f"centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
-        )
-    if estimator.kernel == "precomputed":
-        raise AttributeError(
-            "partial_fit: a batch of a precomputed kernel matrix has no columns for later rows. "
-            "Pass the kernel itself."
-        )
-    if estimator.preimage is not None or estimator.fit_inverse_transform:
-        raise AttributeError(
-            "partial_fit: the inverse transform is learned from all rows, and batches are not "
-            "kept. Leave preimage and fit_inverse_transform out."
-        )
-    return True
 
 
 class KernelPCA(KernelModel):
@@ -275,74 +236,32 @@ class KernelPCA(KernelModel):
         self.gap = gap
         self.preimage = preimage
 
-    @available_if(_can_stream)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Update the components with a batch of samples.
-
-        The components lie in the span of a basis, which is chosen from the first batch or given:
-        `method=Subset(select=points)`. The result equals one fit to all samples on that basis;
-        with `Hebbian`, the components are learned from the samples in the order they came.
-        Values computed from the data, such as gamma="median", come from the first batch too.
-        Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
-        those that do. The parameters of the kernel, `center` and `method` cannot change between
-        batches.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from mercer import KernelPCA
-        >>> from mercer.methods import Subset
-        >>> X = load_digits().data
-        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
-        >>> for batch in (X[:600], X[600:1200], X[1200:]):
-        ...     kpca = kpca.partial_fit(batch)
-        >>> kpca.transform(X).shape
-        (1797, 2)
-        """
-        return self._partial_fit(X, sample_weight)
-
-    @property
-    def _fixed(self) -> tuple[str, ...]:
-        fixes = isinstance(self.method, Streaming) and self.method.fixes_components
-        return (*_FIXED, "n_components") if fixes else _FIXED
-
-    def _begin(self, batch: Source) -> None:
-        """Choose the basis from the first batch, and begin the sums."""
-        named = RandomFeatures() if self.method == "features" else Subset()
-        self._stream = clone(self.method) if isinstance(self.method, Streaming) else named
-        problem = self._problem(batch)
-        require_finite_vectors(problem)
-        problem = move_rows(problem)
-        self._kernel, self._shift = problem.kernel, problem.shift
-        self._fold = self._stream.begin(problem)
-
-    def _shifted(self, batch: Source) -> Source:
-        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
-
-    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
-        problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
-        return problem, make_kernel_plan(problem, "auto", self._stream)
-
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1
         if self.kernel == "precomputed":
             if self.fit_inverse_transform:
                 raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
             return check_matrix(self, X, reset=reset, least=least)
-        strings = check_strings(self, X, reset=reset, least=least)
+        matrix = getattr(X, "ndim", 1) == 2
+        strings = None if matrix else check_strings(self, X, reset=reset, least=least)
         source = strings or check_rows(self, X, reset=reset, least=least)
         if not reset and (strings is None) == isinstance(self.X_fit_, list):
             fitted, now = ("strings", "numbers") if strings is None else ("numbers", "strings")
             raise ValueError(f"X holds {now}, and KernelPCA was fitted to {fitted}.")
         return source
 
-    def _prepared(self, source: Source) -> tuple[KernelProblem, Plan]:
-        for name in _STREAM:
-            self.__dict__.pop(name, None)
-        # Landmarks may be given as row numbers: rows of weight zero must keep their places.
-        whole = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
-        problem = self._problem(source if whole else drop_zero_weights(source))
-        plan = make_kernel_plan(problem, self._solver(), self.method)
+    def _plan_fit(self, source: Source) -> tuple[KernelProblem, Plan]:
+        # Landmarks may be row numbers: rows of weight zero must keep their places.
+        numbered = self.kernel == "precomputed" or isinstance(self.method, OnBasis)
+        if source.weights is not None and not numbered and not np.all(source.weights > 0):
+            source = select_rows(source, np.flatnonzero(source.weights > 0))
+        problem = self._problem(source)
+        solver: Any = self.eigen_solver
+        if solver == "randomized":
+            solver = Randomized(10, self.iterated_power, products=2)
+        elif solver == "arpack" and self.max_iter is not None:
+            solver = partial(arpack, max_iter=self.max_iter)
+        plan = make_kernel_plan(problem, solver, self.method)
         n, k = problem.shape[0], self.n_components
         if isinstance(k, Integral):
             plan.method.check_size(n, min(int(k), n))
@@ -350,19 +269,12 @@ class KernelPCA(KernelModel):
             self._require_feature_space()
         return problem, plan
 
-    def _readied(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
+    def _load(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
         on_cluster = problem.source.remote is not None and problem.kernel is not None
         if not plan.method.keeps_rows or (on_cluster and plan.method.pairwise):
             return problem
         copy_rows = self.copy_X and self.kernel != "precomputed"
         return replace(problem, source=rows_of_model(problem.source, copy_rows=copy_rows))
-
-    def _solver(self) -> Any:
-        if self.eigen_solver == "randomized":
-            return Randomized(10, self.iterated_power, products=2)
-        if self.eigen_solver == "arpack" and self.max_iter is not None:
-            return partial(arpack, max_iter=self.max_iter)
-        return self.eigen_solver
 
     def _problem(self, source: Source, kernel: Kernel | None = None) -> KernelProblem:
         n, k = source.shape[0], self.n_components
@@ -374,20 +286,68 @@ class KernelPCA(KernelModel):
             center=self.center,
             tol=float(self.tol),
             gap=self.gap,
-            rng=self._generator(),
+            rng=np.random.default_rng(draw_seed(self.random_state)),
             kernel=kernel,
         )
 
-    def _publish(self, problem: KernelProblem, axes: Axes, plan: Plan) -> None:
-        """Set the fitted attributes."""
+    def _can_stream(self) -> bool:
+        method, reason = self.method, None
+        named = isinstance(method, str) and method in ("auto", "subset", "features")
+        if not named and not isinstance(method, Streaming):
+            reason = (
+                f"method={method!r} needs all rows at once. partial_fit takes method='subset', "
+                f"Subset(...) or Hebbian(n_basis=...), with a basis from the first batch or given, "
+                f"and method='features'."
+            )
+        elif isinstance(method, RandomFeatures) and not method.streams:
+            reason = (
+                f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
+                f"linear=Covariance(), SVD() or FrequentDirections()."
+            )
+        elif isinstance(method, Streaming) and method.keeps_rows:
+            reason = (
+                f"method={method!r} keeps all rows, which partial_fit does not. It takes Subset "
+                f"with centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
+            )
+        elif isinstance(self.kernel, str) and self.kernel == "precomputed":
+            reason = (
+                "partial_fit: a batch of a precomputed kernel matrix has no columns for later "
+                "rows. Pass the kernel itself."
+            )
+        elif self.preimage is not None or self.fit_inverse_transform:
+            reason = (
+                "partial_fit: the inverse transform is learned from all rows, and batches are not "
+                "kept. Leave preimage and fit_inverse_transform out."
+            )
+        if reason is not None:
+            raise AttributeError(reason)
+        return True
+
+    def _constant_parameters(self) -> tuple[str, ...]:
+        names = ("center", "kernel", "method", "gamma", "degree", "coef0", "kernel_params")
+        fixed = isinstance(self.method, Streaming) and self.method.fixes_components
+        return (*names, "n_components") if fixed else names
+
+    def _start_stream(self, batch: Source) -> None:
+        named = RandomFeatures() if self.method == "features" else Subset()
+        self._stream = clone(self.method) if isinstance(self.method, Streaming) else named
+        problem = self._problem(batch)
+        require_finite_vectors(problem)
+        problem = move_rows(problem)
+        self._kernel, self._shift = problem.kernel, problem.shift
+        self._fold = self._stream.begin(problem)
+
+    def _shifted(self, batch: Source) -> Source:
+        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
+
+    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+        problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
+        return problem, make_kernel_plan(problem, "auto", self._stream)
+
+    def _set_fitted(self, problem: KernelProblem, axes: Axes, plan: Plan, home: Array) -> None:
         projection: Any = axes.projection
         source, values = problem.source, projection.eigenvalues
         total, dtype = projection.total_variance, source.dtype
-
-        def here(x: Any) -> Array:
-            x = to_numpy(x)
-            return like(np.ascontiguousarray(x, dtype=wide_enough(x, dtype)), source.reference)
-
         if not is_finite(projection.components) or not np.all(np.isfinite(values)):
             name = "the kernel matrix" if problem.kernel is None else repr(problem.kernel)
             raise ValueError(
@@ -395,41 +355,36 @@ class KernelPCA(KernelModel):
                 f"rows, or change the kernel's parameters."
             )
         values = np.maximum(values, 0.0)  # negative by rounding only
-        projection = replace(projection, eigenvalues=values)
+        projection = self.projection_ = replace(projection, eigenvalues=values)
         if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
+        ratio = values / total if total > 0 else 0.0 * values
         self.certificate_ = certify(problem, axes).rounded(dtype)
-        self.projection_ = projection
-        self.kernel_ = problem.kernel
-        self.eigenvalues_ = here(values * problem.divisor)
-        self.explained_variance_ = here(values)
-        self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
-        self.n_components_ = len(values)
+        self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
+        # Past the setters, by which a user changes the projection.
+        self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, home)
         self.__dict__.pop("eigenvectors_", None)
+        self.explained_variance_ = fitted_array(values, dtype, home)
+        self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
         if isinstance(plan.method, Exact):
-            self.eigenvectors_ = here(_eigenvectors(problem, projection))
-        all_rows = isinstance(plan.method, (Exact, Sketch))
-        self.X_fit_ = points_of(source) if all_rows else _basis_rows(projection, source)
-        self.plan_ = plan
-        self._fit_inverse(problem)
+            vectors = _eigenvectors(problem, projection)
+            self.__dict__["eigenvectors_"] = fitted_array(vectors, dtype, home)
+        points: Any = None  # random features have none
+        if isinstance(plan.method, (Exact, Sketch)):
+            points = points_of(source)
+        elif not isinstance(projection, FourierProjection):
+            points = source.whole() if projection.basis is None else projection.basis
+            if projection.basis is not None and projection.shift is not None:
+                points = cast(points + like(projection.shift, points), dtype)
+        self.X_fit_ = points
+        for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
+            self.__dict__.pop(name, None)
+        if self.preimage is not None or self.fit_inverse_transform:
+            self._fit_inverse(problem, home)
+        if not together(source.reference, home):
+            self.projection_ = projection.moved(home)
+            self.X_fit_ = None if points is None else moved(points, home)
         self._warn(problem)
-
-    def _own_scores(self, source: Source) -> Source:
-        """Return the scores of the training samples, √λ v/√w if there are eigenvectors."""
-        weights = source.weights
-        inexact = np.any(self.certificate_.residuals > 1e-6 * self.certificate_.eigenvalues)
-        zero_weights = weights is not None and not np.all(weights > 0)
-        if not hasattr(self, "eigenvectors_") or inexact or zero_weights:
-            return self._scores(source)
-        # In float64: eigenvalues of float32 rows may be too large or too small for float32.
-        norms = np.sqrt(self.projection_.eigenvalues * (source.count - 1.0))
-        scores = to_numpy(self.eigenvectors_) * norms
-        scores = scores if weights is None else scores / np.sqrt(weights)[:, None]
-        return ArraySource(like(scores, self.eigenvectors_, numpy_dtype(self.eigenvectors_)))
-
-    def _scores(self, source: Source) -> Source:
-        dtype = np.result_type(source.dtype, to_numpy(self.eigenvalues_[:0]).dtype)
-        return self.projection_.scores(source, dtype)
 
     @property
     def _n_features_out(self) -> int:
@@ -441,13 +396,11 @@ class KernelPCA(KernelModel):
         on_basis = isinstance(method, OnBasis)
         if isinstance(self.n_components, Integral) and k < min(self.n_components, n):
             count = {0: "no component has", 1: "only 1 component has"}
-            where = (
-                f" in the span of the basis. A larger {format_parameter('n_basis')} may find more"
-            )
+            larger = f"A larger {format_parameter('n_basis')} may find more."
             warn(
                 f"{format_parameter('n_components', self.n_components)}, but "
                 f"{count.get(k, f'only {k} components have')} a variance above rounding error"
-                f"{where if on_basis else ''}."
+                f"{f' in the span of the basis. {larger}' if on_basis else '.'}"
             )
         # With partial_fit a basis is what the user chose.
         if self.method == "auto" and self.gap is None and on_basis and not streams:
@@ -464,11 +417,10 @@ class KernelPCA(KernelModel):
             warn_of_scale(self, problem)
         if streams and self.gap is None:  # more batches may come: certificate_ has the state
             return
-        remedies = [note for note in certificate.notes if note.startswith(NEEDED)]
-        self._warn_quality(
-            "eigen_solver" if isinstance(method, Exact) else "method",
-            " ".join([*remedies, method.remedy]),
-        )
+        if self.gap is not None or not certificate.converged:
+            remedies = [note for note in certificate.notes if note.startswith(NEEDED)]
+            solver = "eigen_solver" if isinstance(method, Exact) else "method"
+            self._warn_quality(solver, " ".join([*remedies, method.remedy]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -478,17 +430,7 @@ class KernelPCA(KernelModel):
         return tags
 
 
-def _basis_rows(projection: KernelProjection | FourierProjection, source: Source) -> Any:
-    """Return the basis in the units and dtype of the data; None for random features."""
-    if isinstance(projection, FourierProjection):
-        return None
-    points = projection.basis
-    if points is None or projection.shift is None:
-        return source.whole() if points is None else points
-    return cast(points + like(projection.shift, points), source.dtype)
-
-
-def _eigenvectors(problem: KernelProblem, projection: KernelProjection) -> Array:
+def _eigenvectors(problem: KernelProblem, projection: Any) -> Array:
     """Return unit eigenvectors of the weighted matrix, √λ α/√w; 0 where the weight is 0."""
     V = to_numpy(projection.components) * np.sqrt(projection.eigenvalues * problem.divisor)
     weights = problem.source.weights

@@ -6,14 +6,15 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Array, to_numpy
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import typed
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
+from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
 
 
@@ -90,7 +91,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         self.metric = metric
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the estimator, and store the scores of the training samples.
 
@@ -113,10 +114,19 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         >>> NearestProjection(PCA(2)).fit(*load_iris(return_X_y=True)).predict([[6, 3, 5, 2]])
         array([2])
         """
-        model, search = self._inner("fit_transform", "transform"), self._search()
+        model = self._inner("fit_transform", "transform")
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric='precomputed': distances are computed from scores. Use a metric such as "
+                "'euclidean'."
+            )
+        search = KNeighborsClassifier(
+            self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
+        )
         labels = self._check_labels(y, multi_output=True)  # before time is spent on a fit
         with self._session():
-            scores = _host_array(model.fit_transform(refuse_images(self, X)))
+            scores = model.fit_transform(refuse_images(self, X))
+        scores = np.ascontiguousarray(to_numpy(scores))
         n, k = scores.shape
         if k == 0:
             raise ValueError(
@@ -139,8 +149,8 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         >>> NearestProjection().fit(*load_iris(return_X_y=True)).predict([[5, 3, 1, 0]])
         array([0])
         """
-        scores = self._scores(X)
-        return self.neighbors_.predict(scores)
+        check_is_fitted(self)
+        return self.neighbors_.predict(self._scores(X))
 
     def predict_proba(self, X: Any) -> Any:
         """Return the fraction of each class among the neighbors of each sample.
@@ -153,8 +163,8 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         >>> model.predict_proba([[6, 3, 5, 1.6]])
         array([[0. , 0.2, 0.8]])
         """
-        scores = self._scores(X)
-        return self.neighbors_.predict_proba(scores)
+        check_is_fitted(self)
+        return self.neighbors_.predict_proba(self._scores(X))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -190,18 +200,8 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         return self.neighbors_.classes_
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return _host_array(self.estimator_.transform(refuse_images(self, X)))
-
-    def _search(self) -> KNeighborsClassifier:
-        if self.metric == "precomputed":
-            raise ValueError(
-                "metric='precomputed': distances are computed from scores. Use a metric such as "
-                "'euclidean'."
-            )
-        return KNeighborsClassifier(
-            self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
-        )
+        """Return scores of samples as an array on the host."""
+        return np.ascontiguousarray(to_numpy(self.estimator_.transform(refuse_images(self, X))))
 
     def _default(self) -> Any:
         return PCA(0.95)
@@ -210,8 +210,3 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _host_array(scores: Any) -> Array:
-    """Return scores as an array on the host."""
-    return np.ascontiguousarray(to_numpy(scores))

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import Interval
@@ -17,9 +17,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.checkpoint import check_same
 from mercer.data import Source, check_weights
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import typed
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.session import fit_context
+from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper
 from mercer.messages import warn
 from mercer.projection import LinearProjection
@@ -93,7 +93,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         self.contamination = contamination
         self.cv = cv
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the estimator and compute the threshold.
 
@@ -123,9 +123,10 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             check_same(self)
             model = self._inner("reconstruction_error")
             self.estimator_ = model.fit(refuse_images(self, X), sample_weight=sample_weight)
-            distances = (
-                _distances(model, X) if self.cv is None else self._cv_distances(X, sample_weight)
-            )
+            if self.cv is None:
+                distances = to_numpy(model.reconstruction_error(X))
+            else:
+                distances = self._cv_distances(X, sample_weight)
             weights = _sample_counts(sample_weight, X, len(distances))
             distances, weights = distances[weights > 0], weights[weights > 0]
             rounding = _rounding(model, distances)
@@ -202,10 +203,17 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         n = _num_samples(X)
         weights = None if sample_weight is None else _sample_counts(sample_weight, X, n)
         distances = np.full(n, np.nan)
-        for train, test in self._folds(n):
+        try:
+            folds = list(check_cv(self.cv).split(np.zeros(n)))
+        except TypeError as error:  # stratified splitters need labels
+            raise TypeError(
+                f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
+                f"splitter such as KFold."
+            ) from error
+        for train, test in folds:
             train_weights = None if weights is None else weights[train]
             model = self._inner().fit(_select(X, train), sample_weight=train_weights)
-            distances[test] = _distances(model, _select(X, test))
+            distances[test] = to_numpy(model.reconstruction_error(_select(X, test)))
         missing = np.isnan(distances)
         if missing.any():
             raise ValueError(
@@ -215,24 +223,10 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             )
         return distances
 
-    def _folds(self, n: int) -> list[tuple[Any, Any]]:
-        try:
-            return list(check_cv(self.cv).split(np.zeros(n)))
-        except TypeError as error:  # stratified splitters need labels
-            raise TypeError(
-                f"cv={self.cv!r} cannot split rows without labels. Pass a number of folds, or a "
-                f"splitter such as KFold."
-            ) from error
-
 
 def default_components() -> Rule:
     """Return the default rule for the number of components: few enough for a fast fit."""
     return Fraction(0.95, most=100)
-
-
-def _distances(model: Any, X: Any) -> Array:
-    """Return squared distances to the components of a model, on the host."""
-    return to_numpy(model.reconstruction_error(X))
 
 
 def _select(X: Any, indices: Any) -> Any:

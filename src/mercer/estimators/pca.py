@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import like, to_numpy
+from mercer.arrays import Array, like, to_numpy
 from mercer.certificate import Axes, certify
+from mercer.config import format_bytes, get_config
 from mercer.data import Seen, Source
-from mercer.estimators.axes import LinearModel
-from mercer.estimators.home import wide_enough
-from mercer.estimators.session import fit_context
-from mercer.estimators.stream import stream_method
+from mercer.estimators.base import draw_seed, fitted_array
+from mercer.estimators.linear_model import LinearModel
 from mercer.estimators.validation import rescale_rows
 from mercer.linalg.solvers import Randomized
 from mercer.messages import ParameterError, format_parameter, warn
-from mercer.methods import Method
+from mercer.methods import (
+    SVD,
+    ConvergenceWarning,
+    Covariance,
+    FrequentDirections,
+    Method,
+    Size,
+    Streaming,
+)
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection
@@ -31,10 +39,10 @@ SOLVERS = NAMES
 class PCA(LinearModel):
     r"""Principal component analysis, exact and certified.
 
-    The components :math:`v_1, …, v_k` that hold the most variance of the centred rows:
+    The components :math:`v_1, …, v_k` that explain the most variance of the centered samples:
     eigenvectors of the covariance matrix :math:`C = \frac{1}{n-1}\sum_i (x_i-\mu)(x_i-\mu)^T`.
     A superset of `sklearn.decomposition.PCA`: the same parameters, attributes, dtypes and
-    signs, and what stands below them.
+    signs, and the additions below.
 
     Parameters
     ----------
@@ -52,12 +60,12 @@ class PCA(LinearModel):
         "dot", "krylov", "jacobi", "power", "sketch"; or a method of `mercer.methods`, such as
         `Sketch(Gaussian(500))`.
     tol : float
-        Residual asked of an iterative solver, relative to the eigenvalue; 0 is working
-        precision.
+        Tolerance of an iterative solver for the residual relative to the eigenvalue; 0 is
+        machine precision.
     iterated_power, n_oversamples, power_iteration_normalizer
         For "randomized" only, as in scikit-learn.
     random_state : int, RandomState or None
-        Where the iterative solvers start.
+        Seed of the iterative solvers' starting vectors.
     gap : float, optional
         How far below the optimum the captured variance may be: an iterative solver stops as
         soon as the certificate says so; where it cannot, a warning says how far it came.
@@ -93,13 +101,14 @@ class PCA(LinearModel):
         Components times standard deviations: covariance of each column with each whitened score;
         with `scale` their correlation.
     certificate_ : Certificate
-        What the components hold, and what no others can exceed.
+        Explained variance, a bound on the optimum, and residuals.
     plan_ : Plan
-        What was done, what else could have been.
+        The method used, its cost and the alternatives.
     fingerprint_ : str
-        By what the rows of the fit are known again: shape, precision, and a hash of some rows.
+        Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : LinearProjection
-        The fitted map.
+        The fitted projection, of which components_, explained_variance_, mean_ and scale_ are
+        views: transform uses the values that a user sets.
 
     References
     ----------
@@ -118,8 +127,6 @@ class PCA(LinearModel):
     this is within 0.0001 % of optimal (proven).
     """
 
-    _coarse: np.dtype[Any]
-    """The precision of what batches have in common."""
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [
             Interval(Integral, 0, None, closed="left"),
@@ -170,68 +177,36 @@ class PCA(LinearModel):
         self.center = center
         self.scale = scale
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to those seen so far, and find the components of all of them.
+    def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
+        problem, normalizer = self._problem(source), self.power_iteration_normalizer
+        randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
+        return problem, make_plan(source, problem.rule, self.svd_solver, randomized, self.gap)
 
-        Exact, the same as one fit of all rows, while a d×d matrix fits the memory budget.
-        Beyond it the rows go through a sketch that fits, a warning says so, and the
-        certificate bounds what was lost. Rows of an earlier `fit` are not among those seen, and a
-        warning says so. The estimator stays unfitted until it has seen as many rows as it is to
-        have components; `n_samples_seen_` counts them. Between batches every parameter may
-        change except `center`, `scale` and `svd_solver`; n_components too, since all components
-        are found anew from the sums.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> pca = PCA(2)
-        >>> for batch in (X[:50], X[50:60], X[60:]):
-        ...     pca = pca.partial_fit(batch)
-        >>> pca.explained_variance_.round(3)
-        array([4.228, 0.243])
-        """
-        return self._partial_fit(X, sample_weight)
-
-    @property
-    def _fixed(self) -> tuple[str, ...]:
-        return ("center", "scale", "svd_solver")
-
-    def _begin(self, batch: Source) -> None:
-        n, d = batch.shape
-        self._stream = stream_method(self.svd_solver, d)
-        rows = Seen(batch, max(self._least_rows(d), n), batch.count)
-        self._fold = self._stream.begin(self._problem(rows))
-
-    def _prepared_batches(self, rows: Seen) -> tuple[Problem, Plan]:
-        problem = self._problem(rows)
-        return problem, make_plan(rows, problem.rule, self._stream, self._randomized())
-
-    def _least_rows(self, d: int) -> int:
-        """Return how many rows must be seen before there are components to publish."""
-        if isinstance(self.n_components, Integral):
-            return max(2, int(self.n_components))
-        return d if self.n_components == "mle" else 2
-
-    def _prepared(self, source: Source) -> tuple[Problem, Plan]:
-        for leftover in ("_fold", "_stream", "_seen", "_begun", "_coarse"):
-            self.__dict__.pop(leftover, None)
-        problem = self._problem(source)
-        plan = make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
-        return problem, plan
-
-    def _readied(self, problem: Problem, plan: Plan) -> Problem:
-        source, exponent = rescale_rows(problem.source, center=problem.center)
-        return replace(problem, source=source, exponent=exponent)
+    def _load(self, problem: Problem, plan: Plan) -> Problem:
+        return rescale_rows(problem)
 
     def _problem(self, source: Source) -> Problem:
+        """Return the problem; raise if the solver or the shape does not allow n_components."""
         n, d = source.shape
-        self._check_axes(n, d)
-        rule = as_rule(self.n_components, n, d)
-        if self.n_components in (None, "all") and self.svd_solver == "arpack":
-            rule = Count(max(1, min(n, d) - 1))  # as scikit-learn has it
+        asked, solver = self.n_components, self.svd_solver
+        least = int(solver in ("arpack", "randomized"))  # these compute a part of the spectrum
+        named = format_parameter("svd_solver", "full" if solver == "auto" else solver)
+        if asked == "mle" and least:
+            raise ParameterError(
+                "n_components",
+                asked,
+                f"cannot be a string with {named}: it needs the whole spectrum. Use "
+                f"{format_parameter('svd_solver', 'auto')}.",
+            )
+        if isinstance(asked, Integral) and not least <= int(asked) <= min(n, d):
+            raise ParameterError(
+                "n_components",
+                asked,
+                f"must be between {least} and min(n_samples, n_features)={min(n, d)} with {named}",
+            )
+        rule = as_rule(asked, n, d)
+        if asked in (None, "all") and solver == "arpack":
+            rule = Count(max(1, min(n, d) - 1))  # as in scikit-learn
         return Problem(
             source=source,
             rule=rule,
@@ -239,65 +214,66 @@ class PCA(LinearModel):
             scale=self.scale,
             tol=float(self.tol),
             gap=self.gap,
-            rng=self._generator(),
+            rng=np.random.default_rng(draw_seed(self.random_state)),
         )
 
-    def _check_axes(self, n: int, d: int) -> None:
-        """Refuse what the solver, or the shape, cannot give."""
-        solver = "full" if self.svd_solver == "auto" else self.svd_solver
-        asked, most = self.n_components, min(n, d)
-        part = solver in ("arpack", "randomized")
-        if asked == "mle" and part:
-            raise ParameterError(
-                "n_components",
-                asked,
-                f"cannot be a string with {format_parameter('svd_solver', solver)}: it needs the "
-                f"whole spectrum. Use {format_parameter('svd_solver', 'auto')}.",
-            )
-        if isinstance(asked, Integral) and not int(part) <= int(asked) <= most:
-            raise ParameterError(
-                "n_components",
-                asked,
-                f"must be between {int(part)} and min(n_samples, n_features)={most} with "
-                f"{format_parameter('svd_solver', solver)}",
-            )
+    def _constant_parameters(self) -> tuple[str, ...]:
+        return ("center", "scale", "svd_solver")
 
-    def _randomized(self) -> Randomized:
-        return Randomized(self.n_oversamples, self.iterated_power, self.power_iteration_normalizer)
+    def _start_stream(self, batch: Source) -> None:
+        n, d = batch.shape
+        self._stream = _stream_method(self.svd_solver, d)
+        rows = Seen(batch, max(self._min_samples(d), n), batch.count)
+        self._fold = self._stream.begin(self._problem(rows))
 
-    def _publish(self, problem: Problem, axes: Axes, plan: Plan) -> None:
-        """Set the fitted attributes."""
+    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+        problem = self._problem(rows)
+        return problem, make_plan(rows, problem.rule, self._stream, Randomized())
+
+    def _min_samples(self, d: int) -> int:
+        if isinstance(self.n_components, Integral):
+            return max(2, int(self.n_components))
+        return d if self.n_components == "mle" else 2
+
+    def _set_fitted(self, problem: Problem, axes: Axes, plan: Plan, home: Array) -> None:
         projection = axes.projection
         assert isinstance(projection, LinearProjection)
-        source, k = problem.source, len(projection.eigenvalues)
-        kind, total = source.dtype, projection.total_variance
-        values = projection.eigenvalues
-
-        def here(x: Any) -> Any:
-            return like(np.ascontiguousarray(x, dtype=wide_enough(x, kind)), source.reference)
-
-        components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=kind)
-        self.components_ = like(components, source.reference)
-        self.certificate_ = certify(problem, axes).rounded(kind)
-        # One copy of the components: the projection looks at the attribute.
-        self.projection_ = replace(projection, components=self.components_.T)
-        self.explained_variance_ = here(values)
-        self.explained_variance_ratio_ = here(values / total if total > 0 else 0.0 * values)
-        self.singular_values_ = here(np.sqrt(values * problem.divisor))
-        self.mean_ = here(projection.mean)
-        self.scale_ = here(projection.deviation)
-        self.n_components_ = k
-        self.n_samples_ = source.shape[0]
-        left = min(round(source.count), source.shape[1]) - k
-        noise = projection.rest / left if left > 0 else 0.0
-        self.noise_variance_ = wide_enough(noise, kind).type(noise) if left > 0 else 0.0
+        source, dtype = problem.source, problem.source.dtype
+        values, total = projection.eigenvalues, projection.total_variance
+        components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
+        self.projection_ = replace(projection, components=like(components, home).T)
+        self.certificate_ = certify(problem, axes).rounded(dtype)
+        ratio = values / total if total > 0 else 0.0 * values
+        self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
+        self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, home)
+        self.n_components_, self.n_samples_ = len(values), source.shape[0]
+        others = min(round(source.count), source.shape[1]) - len(values)
+        noise = np.array([projection.rest / others if others > 0 else 0.0])
+        self.noise_variance_ = fitted_array(noise, dtype, noise)[0] if others > 0 else 0.0
         self.plan_ = plan
-        self._warn(total)
-
-    def _warn(self, total: float) -> None:
         if total == 0.0:
             warn(
                 "X has no variance: every row is the same. The components are arbitrary and all "
                 "explained_variance_ratio_ are 0."
             )
-        self._warn_quality("svd_solver", f"{format_parameter('svd_solver', 'full')} is exact.")
+        if self.gap is not None or not self.certificate_.converged:
+            self._warn_quality("svd_solver", f"{format_parameter('svd_solver', 'full')} is exact.")
+
+
+def _stream_method(solver: str | Method, d: int) -> Streaming:
+    """Return the method for batches of d columns: the most accurate that fits the memory."""
+    if isinstance(solver, Streaming):
+        method: Streaming = clone(solver)  # set_params would change the user's
+        return method
+    needed, budget = 0.0, get_config().budget
+    for method in (SVD(), Covariance()):
+        needed = method.cost(Size(n=d, d=d, k=1)).memory
+        if needed <= budget:
+            return method
+    warn(
+        f"partial_fit: to decompose a matrix of {d}×{d} takes {format_bytes(needed)}, more "
+        f"than the memory budget of {format_bytes(budget)}, so it is not exact; "
+        f"certificate_ bounds what it loses. config_context(memory=...) raises the budget.",
+        ConvergenceWarning,
+    )
+    return FrequentDirections()

@@ -7,11 +7,11 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, is_dask, like, namespace, to_numpy
+from mercer.arrays import Array, is_dask, like, namespace, numpy_dtype, to_numpy
 from mercer.checkpoint import CheckpointError, check_same, identify
 from mercer.data import (
     Block,
@@ -22,13 +22,18 @@ from mercer.data import (
     fingerprint,
     require_finite_entries,
 )
-from mercer.estimators.images import refuse_images
+from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
-from mercer.estimators.session import fit_context
-from mercer.estimators.validation import check_rows, check_strings, load_rows, select_rows
-from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper, draw_seed
+from mercer.estimators.validation import (
+    check_rows,
+    check_strings,
+    load_rows,
+    refuse_images,
+    select_rows,
+)
+from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.messages import counted, warn
@@ -120,7 +125,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     def __init__(self, estimator: Model | None = None) -> None:
         self.estimator = estimator
 
-    @fit_context(prefer_skip_nested_validation=False)
+    @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the subspace of every class.
 
@@ -246,11 +251,18 @@ def _split_classes(y: Numbers, source: Source) -> tuple[Numbers, list[Numbers]]:
     """Return the classes, and the row numbers of each; rows of weight zero are left out."""
     rows = np.arange(len(y)) if source.weights is None else np.flatnonzero(source.weights > 0)
     classes, codes = np.unique(y[rows], return_inverse=True)
+    members = [rows[codes == i] for i in range(len(classes))]
     if len(classes) < 2:
         raise ValueError(
             f"2 classes or more are needed, and y holds 1 class with weight, {_name(classes[0])}."
         )
-    return classes, [rows[codes == i] for i in range(len(classes))]
+    for label, own in zip(classes, members, strict=True):
+        if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
+            raise ValueError(
+                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
+                f"that class, or leave it out."
+            )
+    return classes, members
 
 
 def _shared_model(model: Model, source: Source) -> Model:
@@ -272,7 +284,9 @@ def _shared_model(model: Model, source: Source) -> Model:
             "subspace needs. Use the kernel itself."
         )
     rule = model.method.rule if isinstance(model.method, OnBasis) else None
-    if isinstance(rule, Given) and _are_indices(rule.points):
+    points = rule.points if isinstance(rule, Given) else None
+    strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
+    if points is not None and not strings and len(getattr(points, "shape", np.shape(points))) == 1:
         raise ValueError(
             f"method={model.method!r} selects rows by number, and every class has rows of its own. "
             f"Pass the points themselves, or a rule to select them."
@@ -283,20 +297,8 @@ def _shared_model(model: Model, source: Source) -> Model:
     return model
 
 
-def _are_indices(points: Any) -> bool:
-    """Return whether the points of a basis are given by row numbers."""
-    strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
-    return not strings and len(getattr(points, "shape", np.shape(points))) == 1
-
-
 def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbers]) -> list[Model]:
     """Fit a copy of the model to each class; warn if classes have too few rows for it."""
-    for label, own in zip(classes, rows, strict=True):
-        if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
-            raise ValueError(
-                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
-                f"that class, or leave it out."
-            )
     models: list[Model] = []
     small: list[str] = []
     for label, own in zip(classes, rows, strict=True):
@@ -361,14 +363,13 @@ def _as_counts(weights: Numbers | None) -> Numbers | None:
 
 def _drop_null_components(model: PCA) -> None:
     """Remove components without variance: they are arbitrary, and so would be distances."""
-    values = to_numpy(model.explained_variance_).astype(np.float64)
-    dtype = to_numpy(model.components_[:0, :]).dtype
-    eps = float(np.finfo(dtype).eps) * max(model.n_samples_, model.n_features_in_)
+    values = model.projection_.eigenvalues
+    eps = np.finfo(numpy_dtype(model.components_)).eps
+    eps *= max(model.n_samples_, model.n_features_in_)
     k = int((values > eps**2 * np.max(values, initial=0.0)).sum())
-    model.components_ = model.components_[:k, :]
-    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
-        setattr(model, name, getattr(model, name)[:k])
-    model.n_components_ = k
+    model.components_, model.n_components_ = model.components_[:k, :], k
+    model.explained_variance_ratio_ = model.explained_variance_ratio_[:k]
+    model.singular_values_ = model.singular_values_[:k]
 
 
 def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list[Source]]:

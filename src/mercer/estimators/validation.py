@@ -1,10 +1,12 @@
-"""From what a user passes to a source of rows, or to an error that says what is wrong."""
+"""Checks of what users pass: rows as sources, kernel matrices, strings, images."""
 
 from __future__ import annotations
 
-import copy
+import math
 import os
-from typing import Any, Self
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -13,7 +15,6 @@ from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
 from mercer.data import (
     ArraySource,
     Block,
-    Fold,
     Resident,
     ScaledSource,
     Source,
@@ -28,15 +29,9 @@ from mercer.data import (
     require_finite_entries,
     require_present,
 )
-from mercer.data.files import (
-    NAMELESS,
-    Request,
-    id_names,
-    read_source,
-    split_path,
-    table_advice,
-)
+from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path, table_advice
 from mercer.messages import format_parameter
+from mercer.problem import Problem
 
 # Exponents of two beyond which squares of the working precision, or sums of them, come
 # near overflow or underflow.
@@ -44,22 +39,18 @@ _SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 100}
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:
-    """Return the rows of X as a source; does not look for NaN, which the first pass finds.
+    """Return X as a source of at least so many rows; the first pass looks for NaN.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Whose features X must have.
-    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
-        Rows.
-    reset : bool
-        Whether X sets the features, or must have those of the fit.
-    least : int
-        The fewest rows that will do.
+    With `reset` X sets the features of the estimator, else it must have those of the fit.
     """
-    X = collected(X)
-    require_present(X)
-    if isinstance(X, (Source, os.PathLike, str)):
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
+    if not plain:
+        X = collected(X)
+        require_present(X)
+    if plain and (reset or "feature_names_in_" not in vars(estimator)):
+        source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
+        _check_features(estimator, source, reset)
+    elif isinstance(X, (Source, os.PathLike, str)):
         source = as_source(X if reset else from_file(estimator, X))
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
@@ -70,7 +61,12 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             )
         _check_features(estimator, source, reset)
     elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):
-        source = _foreign(estimator, X, reset)
+        if not is_dask(X) and "strided" not in str(getattr(X, "layout", "strided")):
+            raise TypeError(
+                f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix."
+            )
+        source = as_source(X)
+        _check_features(estimator, source, reset)
     else:
         source = _host(estimator, X, reset)
     if source.shape[0] < least:
@@ -82,10 +78,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
 
 
 def from_file(estimator: Any, X: Any) -> Any:
-    """Return the rows of a file with the columns of the fit, by name; X where it is no path.
-
-    Columns that the fit did not have are not read, save those that name the rows.
-    """
+    """Return the rows of a file with the columns of the fit, by name; X if it is not a path."""
     names = getattr(estimator, "feature_names_in_", None)
     if not isinstance(X, (os.PathLike, str)):
         return X
@@ -106,8 +99,10 @@ def row_names(X: Any) -> dict[str, Any]:
         return {}
     if len(index.names) == 1:
         return {str(index.names[0] or "index"): index.to_numpy()}
-    levels = enumerate(index.names)
-    return {str(name or f"level{i}"): index.get_level_values(i).to_numpy() for i, name in levels}
+    return {
+        str(name or f"level{i}"): index.get_level_values(i).to_numpy()
+        for i, name in enumerate(index.names)
+    }
 
 
 def default_ids(X: Any) -> Any:
@@ -124,39 +119,27 @@ def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
     if isinstance(source, StringSource):
         return source
     rows = source.whole()
-    ours = isinstance(source, Resident) or not isinstance(source, (ArraySource, SparseSource))
-    if ours:  # read, computed or copied just now
-        return in_place_of(rows, source).weighted(source.weights)
+    if isinstance(source, Resident) or not isinstance(source, (ArraySource, SparseSource)):
+        return in_place_of(rows, source).weighted(source.weights)  # just read or computed
     if not copy_rows:
         return source
-    if isinstance(source, SparseSource):
-        return SparseSource(rows.copy(), source.names).weighted(source.weights)
-    copied = (
-        rows.copy() if isinstance(rows, np.ndarray) else namespace(rows).asarray(rows, copy=True)
-    )
-    return ArraySource(copied, source.names).weighted(source.weights)
-
-
-def drop_zero_weights(source: Source) -> Source:
-    """Return the rows whose weight is not zero."""
-    if source.weights is None or np.all(source.weights > 0):
-        return source
-    return select_rows(source, np.flatnonzero(source.weights > 0))
+    rows = rows.copy() if hasattr(rows, "copy") else namespace(rows).asarray(rows, copy=True)
+    return type(source)(rows, source.names).weighted(source.weights)
 
 
 def select_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
-    """Return the named rows with their weights: where they lie, or in memory."""
+    """Return some rows with their weights: as Dask has them, or in memory."""
     if source.remote is None:
         return load_rows(source, at)
-    named = as_source(lazily(source.weighted(None))[at])
-    named.names = source.names
-    return named.weighted(None if source.weights is None else source.weights[at])
+    rows = as_source(lazily(source.weighted(None))[at])
+    rows.names = source.names
+    return rows.weighted(None if source.weights is None else source.weights[at])
 
 
 def load_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
-    """Return the named rows, in memory, with their weights."""
+    """Return some rows, in memory, with their weights."""
     weights = None if source.weights is None else source.weights[at]
-    if source.sparse:  # rows that are taken would be dense
+    if source.sparse:  # take would return dense rows
         return SparseSource(source.whole()[at], source.names).weighted(weights)
     rows = source.take(at)
     if isinstance(source, StringSource):
@@ -202,82 +185,57 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
             f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
             f"is square, and X has shape {source.shape}."
         )
-    source.fold(Mirrored(source))
+    K = source.whole()
+    xp = namespace(K)
+
+    def require_symmetric(block: Block) -> Array:
+        rows = block.rows
+        difference = xp.abs(rows - K[:, block.start : block.stop].T)
+        if float(xp.max(difference)) > 1e-5 * float(xp.max(xp.abs(rows))):
+            i, j = map(int, np.unravel_index(int(xp.argmax(difference)), difference.shape))
+            at = block.start + i
+            raise ValueError(
+                f"kernel='precomputed': X is not symmetric: entry ({at}, {j}) is "
+                f"{float(K[at, j]):g} and entry ({j}, {at}) is {float(K[j, at]):g}. Pass "
+                f"(X + X.T) / 2 if that is meant."
+            )
+        return rows[:, :0]
+
+    ArraySource(K).map(require_symmetric, 0).collect(label="symmetry")
     return source
 
 
-class Mirrored(Fold):
-    """Refuses a matrix that is not symmetric."""
+def rescale_rows(problem: Problem) -> Problem:
+    """Return the problem with rows divided by a power of two so that their squares are safe.
 
-    label = "symmetry"
-    here = True
-
-    def __init__(self, source: Source) -> None:
-        self.matrix = source.whole()
-
-    def add(self, block: Block) -> None:
-        xp = namespace(self.matrix)
-        here, rows = slice(block.start, block.stop), block.rows
-        apart = xp.abs(rows - self.matrix[:, here].T)
-        largest = float(xp.max(xp.abs(rows)))
-        if not float(xp.max(apart)) > 1e-5 * largest:
-            return
-        i, j = np.unravel_index(int(np.argmax(to_numpy(apart))), apart.shape)
-        a, b = float(rows[int(i), int(j)]), float(self.matrix[int(j), block.start + int(i)])
-        raise ValueError(
-            f"kernel='precomputed': X is not symmetric: entry ({block.start + i}, {j}) is {a:g} "
-            f"and entry ({j}, {block.start + i}) is {b:g}. Pass (X + X.T) / 2 if that is meant."
-        )
-
-    def merge(self, other: Self) -> None:
-        pass
-
-    def spawn(self) -> Self:
-        return copy.copy(self)
-
-    def arrays(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        pass
-
-
-def rescale_rows(source: Source, *, center: bool) -> tuple[Source, int]:
-    """Return rows whose squares are safe, and the exponent they were divided by 2 to.
-
-    Judged by a few rows spread over the data, by all where those are extreme; almost always it is
-    0 and the rows as they are.
+    Judged by a few rows spread over the data, and by all where those are extreme. Almost always
+    the rows stay as they are.
     """
+    source = problem.source
     n, d = source.shape
-    few = np.arange(0, n, -(-n // max(4, min(32, 2**17 // d))))
-    rows = to_numpy(source.take(few)).astype(np.float64)
-    # Apart from a row: from the mean, a constant column would be apart by rounding.
-    first = rows[0] if center else 0.0 * rows[0]
+    some = np.arange(0, n, -(-n // max(4, min(32, 2**17 // d))))
+    rows = to_numpy(source.take(some)).astype(np.float64)
+    # Differences from a row: those of a constant column from its mean would be rounding.
+    first = rows[0] if problem.center else 0.0 * rows[0]
 
     def spread(block: Block) -> Array:
-        apart = np.abs(to_numpy(block.dense(np.float64)) - first)
-        return apart.max(axis=1, initial=0.0)[:, None]
+        differences = np.abs(to_numpy(block.dense(np.float64)) - first)
+        return differences.max(axis=1, initial=0.0)[:, None]
 
-    with np.errstate(all="ignore"):
-        largest = float(np.abs(rows - first).max(initial=0.0))
-        if _exponent(largest, source) == 0:
-            return source, 0
-        largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
-    exponent = _exponent(largest, source)
-    return (
-        ScaledSource(source, exponent).weighted(source.weights) if exponent else source
-    ), exponent
-
-
-def _exponent(largest: float, source: Source) -> int:
-    """Return the exponent of two that rows with this spread are divided by: 0 of most."""
-    exponent = int(np.frexp(largest)[1]) if 0.0 < largest < np.inf else 0
-    return exponent if abs(exponent) > _SAFE[source.dtype] else 0
+    largest, safe = float(np.abs(rows - first).max(initial=0.0)), _SAFE[source.dtype]
+    if not 0.0 < largest < np.inf or abs(math.frexp(largest)[1]) <= safe:
+        return problem
+    largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
+    exponent = math.frexp(largest)[1] if 0.0 < largest < np.inf else 0
+    if abs(exponent) <= safe:
+        return problem
+    scaled = ScaledSource(source, exponent).weighted(source.weights)
+    return replace(problem, source=scaled, exponent=exponent)
 
 
 def _host(estimator: Any, X: Any, reset: bool) -> Source:
-    kind = np.dtype(getattr(X, "dtype", float)).kind if _plain(X) else "f"
-    if kind == "c":
+    one_dtype = isinstance(X, np.ndarray) or hasattr(X, "tocsr")
+    if one_dtype and np.dtype(X.dtype).kind == "c":
         raise ValueError(
             f"Complex data not supported: X has dtype {X.dtype}. Pass X.real, X.imag or abs(X)."
         )
@@ -296,21 +254,13 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
         place = _not_a_number(X)
         if place is None:
             raise
-        kind_of = TypeError if isinstance(error, TypeError) else ValueError
-        # That dates and numbers have no common dtype says nothing that the place does not.
+        # The place says all that a DTypePromotionError of dates and numbers does.
         more = "" if isinstance(error, np.exceptions.DTypePromotionError) else f" ({error})"
-        raise kind_of(
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"{place}, which is not a number. Encode such columns as numbers, or drop them.{more}"
         ) from None
     names = getattr(estimator, "feature_names_in_", None)
-    if hasattr(checked, "tocsr"):
-        return SparseSource(checked, names)
-    return ArraySource(checked, names)
-
-
-def _plain(X: Any) -> bool:
-    """Tell whether X has one dtype that NumPy knows."""
-    return isinstance(X, np.ndarray) or hasattr(X, "tocsr")
+    return (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
 
 
 def _not_a_number(X: Any) -> str | None:
@@ -326,14 +276,6 @@ def _not_a_number(X: Any) -> str | None:
             name = "" if names is None else f" ({names[j]!r})"
             return f"X holds {entry!r} in row {i}, column {j}{name}"
     return None
-
-
-def _foreign(estimator: Any, X: Any, reset: bool) -> Source:
-    if not is_dask(X) and "strided" not in str(getattr(X, "layout", "strided")):
-        raise TypeError(f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix.")
-    source = as_source(X)
-    _check_features(estimator, source, reset)
-    return source
 
 
 def _check_features(estimator: Any, source: Source, reset: bool) -> None:
@@ -355,8 +297,79 @@ def _check_features(estimator: Any, source: Source, reset: bool) -> None:
             f"The feature names should match those that were passed during fit: {list(fitted)}, "
             f"and are {list(source.names)}."
         )
-    if d != estimator.n_features_in_:
+    if d != getattr(estimator, "n_features_in_", d):  # strings have no features
         raise ValueError(
             f"X has {d} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+
+
+def array_shape(X: Any) -> tuple[int, ...]:
+    """Return the shape of an array-like; () for a path."""
+    if isinstance(X, (str, os.PathLike)):
+        return ()
+    return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
+
+
+def check_image_shape(shape: Any) -> None:
+    """Raise unless this is the shape of an image, or None."""
+    if shape is None or (
+        len(shape) and all(isinstance(side, Integral) and int(side) >= 1 for side in shape)
+    ):
+        return
+    raise ValueError(f"image_shape={shape!r} must be positive integers, such as (28, 28).")
+
+
+def flatten_images(X: Any, image_shape: Any) -> Any:
+    """Return images of a shape as rows, and rows as they are."""
+    shape = array_shape(X)
+    if len(shape) <= 2 and image_shape is None:
+        return X
+    if image_shape is None:
+        raise ValueError(
+            f"Found array with dim {len(shape)}, and rows have dim 2: X has shape {shape}. For "
+            f"images set image_shape={shape[1:]}."
+        )
+    image, d = tuple(image_shape), math.prod(image_shape)
+    if shape == image and shape[1:] not in (image, (d,)):
+        raise ValueError(f"X has shape {shape}, that of one image: pass X[None], an array of one.")
+    if len(shape) > 1 and shape[1:] not in (image, (d,)):
+        raise ValueError(
+            f"X has shape {shape}, and images have {image}: pass images of that shape, or rows of "
+            f"{d} columns."
+        )
+    if shape[1:] != image:
+        return X
+    require_present(X)
+    return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
+
+
+def refuse_images(estimator: Any, X: Any) -> Any:
+    """Return X; raise if it is an array of images, and say how to make rows of them."""
+    shape = getattr(X, "shape", ())
+    if len(shape) > 2:
+        n, *sides = (int(side) for side in shape)
+        raise ValueError(
+            f"X has shape {(n, *sides)}, and {type(estimator).__name__} takes one row per image: "
+            f"found array with dim {len(shape)}, expected <= 2. Pass X.reshape({n}, -1)."
+        )
+    return X
+
+
+def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:
+    """Return (height, width) or (height, width, 3) of images with d numbers; None: a square."""
+    if image_shape is None:
+        side = math.isqrt(d)
+        if side * side != d:
+            raise ValueError(
+                f"A row of {d} numbers is not a square image: pass image_shape, such as (28, 28)."
+            )
+        return side, side
+    sides = tuple(int(side) for side in image_shape)
+    valid = len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3))
+    if not valid or min(sides) < 1 or math.prod(sides) != d:
+        raise ValueError(
+            f"image_shape={image_shape!r} has {math.prod(sides)} pixels, and a row has {d} "
+            f"numbers: pass (height, width), or (height, width, 3) for color images."
+        )
+    return sides

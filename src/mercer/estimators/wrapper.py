@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted
 
-from mercer import session
 from mercer.arrays import Array, to_numpy
 from mercer.data import require_present
-from mercer.estimators.session import Sessions
+from mercer.estimators.base import Sessions
 
 
 class Wrapper(Sessions, BaseEstimator):
@@ -51,31 +50,25 @@ class Wrapper(Sessions, BaseEstimator):
         return tags
 
 
-class DelegatingWrapper(Wrapper):
-    """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
+def _delegate(name: str, text: str) -> Any:
+    """Return a property that shows an attribute of `estimator_`."""
 
-    estimator_: Any
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features of the training data."""
-        return int(self._attribute("n_features_in_"))
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the features, if the training data has names."""
-        return self._attribute("feature_names_in_")
-
-    @property
-    def fingerprint_(self) -> str:
-        """Fingerprint of the training data."""
-        return str(self._attribute("fingerprint_"))
-
-    def _attribute(self, name: str) -> Any:
+    def get(self: Any) -> Any:
         try:
             return getattr(vars(self)["estimator_"], name)
         except (KeyError, AttributeError):
             raise AttributeError(f"{type(self).__name__} has no {name}.") from None
+
+    return property(get, doc=text)
+
+
+class DelegatingWrapper(Wrapper):
+    """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
+
+    estimator_: Any
+    n_features_in_ = _delegate("n_features_in_", "Number of features of the training data.")
+    feature_names_in_ = _delegate("feature_names_in_", "Names of the features, if they have any.")
+    fingerprint_ = _delegate("fingerprint_", "Fingerprint of the training data.")
 
 
 class KnownLabelsMixin(ClassifierMixin):
@@ -120,11 +113,6 @@ class KnownLabelsMixin(ClassifierMixin):
         labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=self))
         check_classification_targets(labels)
         return labels
-
-
-def draw_seed(random_state: Any) -> int:
-    """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    return session.seed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def _join(labels: set[Any]) -> str:

@@ -11,8 +11,7 @@ from mercer.arrays import Array, Matrix, cast, like, namespace, orthonormalize
 from mercer.data import ArraySource, Block, Source, StringSource, as_source, check_weights
 from mercer.linalg import Gram, Moments
 from mercer.metrics.operators import coefficients, kernel_product, n_columns, projection_of
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import best_in_span, row_expansion
+from mercer.projection import KernelProjection, best_in_span, row_expansion
 from mercer.projection.fourier import FourierProjection
 
 

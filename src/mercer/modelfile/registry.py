@@ -144,7 +144,12 @@ def _is_state(cls: type, name: str) -> bool:
     """Tell whether a name is that of a fitted or private attribute that the class leaves free."""
     underscored = name.endswith("_") or name.startswith("_")
     reserved = name.startswith(("__", *_TRANSIENT)) or hasattr(cls, name)
-    return underscored and not reserved
+    return underscored and (not reserved or _is_view(cls, name))
+
+
+def _is_view(cls: type, name: str) -> bool:
+    """Tell whether a class shows a part of its state by this name, and lets a user replace it."""
+    return getattr(getattr(cls, name, None), "fset", None) is not None
 
 
 def _plain(
@@ -173,10 +178,13 @@ def _plain(
         if check is not None:
             check(parts)
         fitted = {part: parts.pop(part) for part in others}
+        views = {part: fitted.pop(part) for part in others if _is_view(cls, part)}
         # A constructor argument that is missing is newer than the file: its default applies.
         obj = cls(**parts)
         if fitted:
             vars(obj).update(fitted)
+        for part in sorted(views):  # which a user may have replaced
+            setattr(obj, part, views[part])
         return obj
 
     return Codec(name, cls, take, make)

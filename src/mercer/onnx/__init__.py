@@ -88,7 +88,7 @@ def _preprocessed(step: Any, rows: Tensor) -> Tensor:
 
 def _scores(model: PCA | KernelPCA, rows: Tensor) -> Tensor:
     """Return (h(x) − mean) V; subtracting the mean first keeps digits."""
-    projection: Any = model._map if isinstance(model, PCA) else model.projection_
+    projection: Any = model.projection_
     V = to_numpy(projection.components).astype(np.float64)
     if isinstance(model, PCA):
         divisor = model._whitening()

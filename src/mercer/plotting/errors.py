@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.estimators.inspection import squared_errors
-from mercer.estimators.pipeline import parts
+from mercer.estimators.inspection import parts, squared_errors
 from mercer.messages import counted
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values

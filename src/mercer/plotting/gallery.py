@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
-from mercer.estimators.images import image_sides
+from mercer.estimators.validation import image_sides
 from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values

@@ -1,9 +1,15 @@
 """Fitted maps: what every method ends in."""
 
-from mercer.projection.base import Projection
 from mercer.projection.fourier import FourierMap, FourierProjection
-from mercer.projection.kernel import KernelProjection, joint_residuals
-from mercer.projection.linear import LinearProjection
+from mercer.projection.kernel import (
+    KernelProjection,
+    best_in_span,
+    joint_residuals,
+    row_expansion,
+    span_variance,
+    weighted_signs,
+)
+from mercer.projection.linear import LinearProjection, Projection
 
 __all__ = [
     "FourierMap",
@@ -11,5 +17,9 @@ __all__ = [
     "KernelProjection",
     "LinearProjection",
     "Projection",
+    "best_in_span",
     "joint_residuals",
+    "row_expansion",
+    "span_variance",
+    "weighted_signs",
 ]

@@ -13,8 +13,7 @@ from mercer.data import Block, Fold, Source, require_finite_rows
 from mercer.kernels import Frequencies
 from mercer.kernels.base import Kernel
 from mercer.kernels.points import cast_rows
-from mercer.projection.base import Projection
-from mercer.projection.linear import LinearProjection
+from mercer.projection.linear import LinearProjection, Projection
 
 _TURN = 2.0 * math.pi
 # Beyond this, float64 angles are not known to a turn, and are not reduced.
@@ -180,10 +179,7 @@ class FourierProjection(Projection):
 
 
 class FeatureFold(Fold):
-    """Adds float64 Fourier features of rows of d columns to a fold.
-
-    Holds no rows, and can be stored between batches.
-    """
+    """Adds float64 Fourier features of rows of d columns to a fold; keeps no rows."""
 
     def __init__(self, features: FourierMap, inner: Any, d: int) -> None:
         self.features, self.inner, self.d = features, inner, d

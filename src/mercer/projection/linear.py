@@ -1,21 +1,99 @@
-"""The fitted map of linear PCA."""
+"""The fitted map that every method ends in, and that of linear PCA."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, like, namespace, to_numpy
-from mercer.data import Block, Source
+from mercer.arrays import (
+    Array,
+    Remote,
+    Vector,
+    is_finite,
+    like,
+    moved,
+    namespace,
+    on_accelerator,
+    to_numpy,
+)
+from mercer.data import Block, Source, not_finite, require_finite_rows
 from mercer.kernels.evaluate import rounded_mean
 from mercer.linalg.centering import Centering
-from mercer.projection.base import Projection, finite_rows
 
 # Sparse rows whose squared mean is so many times their variance lose digits when they are
 # centred after a product.
 _FAR = 100.0
+
+
+@dataclass(frozen=True)
+class Projection(ABC):
+    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and the variances along its components.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (m,)
+        What is subtracted from each feature.
+    components : array of shape (m, k)
+        One column per component, float64.
+    eigenvalues : ndarray of shape (k,)
+        Variance along each component.
+    total_variance, rest : float
+        Variance of the data in all directions, and outside the components.
+    """
+
+    mean: Vector
+    components: Array
+    eigenvalues: Vector
+    total_variance: float
+    rest: float
+
+    @property
+    def depth(self) -> float:
+        """The smallest variance as a share of the largest; 0 where there is no variance."""
+        values = self.eigenvalues
+        if not len(values):
+            return 1.0
+        return float(values[-1] / values[0]) if values[0] > 0 else 0.0
+
+    def moved(self, reference: Array) -> Self:
+        """Return the projection with its arrays on the device of another array."""
+        arrays = {
+            field.name: moved(np.asarray(value) if isinstance(value, Remote) else value, reference)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), Remote) or on_accelerator(value)
+        }
+        return replace(self, **arrays)
+
+    @abstractmethod
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
+        """Return the scores of rows, computed when they are read.
+
+        Parameters
+        ----------
+        source : Source
+            Rows.
+        dtype : dtype, optional
+            Precision to compute in; the rows' own by default.
+        divide : ndarray of shape (k,), optional
+            Divisor of each score (whitening).
+        """
+
+    @abstractmethod
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        """Return one column: the squared distance of each row from the span of the components."""
+
+
+def finite_rows(result: Array, block: Block, source: Source) -> Array:
+    """Return the result for a block; raise if it is not finite, with the entry of the rows."""
+    if not result.shape[1]:  # without components nothing has read the rows
+        require_finite_rows(block, source)
+    if is_finite(result):
+        return result
+    require_finite_rows(block, source)
+    raise not_finite(None, source)
 
 
 @dataclass(frozen=True)
@@ -30,58 +108,53 @@ class LinearProjection(Projection):
 
     deviation: Vector
 
-    @property
-    def _far(self) -> bool:
-        """Whether rows lie far from zero beside their spread."""
-        total = self.total_variance
-        return bool(np.sum((self.mean / self.deviation) ** 2) > _FAR * total)
-
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
-        kind = source.dtype if dtype is None else np.dtype(dtype)
-        weights = to_numpy(self.components) / self.deviation[:, None]
+        dtype = source.dtype if dtype is None else np.dtype(dtype)
+        weights = np.asfortranarray(to_numpy(self.components)) / self.deviation[:, None]
         weights = weights if divide is None else weights / divide
-        V = like(weights, source.reference, kind)
-        centre = Centering(self.mean, kind, source.reference)
-        # What the mean lost when it was rounded to the rows' precision.
-        rest = self.mean - to_numpy(centre.mean).astype(np.float64)
-        shift = like(rest @ weights, source.reference, kind)
-
-        # Sparse rows are centred after the product, unless their mean would cost digits.
-        early = source.sparse and self._far
+        V = like(weights, source.reference, dtype)
+        center = Centering(self.mean, dtype, source.reference)
+        # The part of the mean that rounding to the rows' precision has lost.
+        rest = self.mean - to_numpy(center.mean).astype(np.float64)
+        shift = like(rest @ weights, source.reference, dtype)
+        # Sparse rows are centered after the product, unless their mean would cost digits.
+        far = np.sum((self.mean / self.deviation) ** 2) > _FAR * self.total_variance
+        dense = bool(source.sparse and far)
 
         def project(block: Block) -> Array:
-            rows = centre(block.dense(kind) if early else block.rows)
-            return finite_rows(centre.times(rows, V) - shift, block, source)
+            rows = center(block.dense(dtype) if dense else block.rows)
+            return finite_rows(center.times(rows, V) - shift, block, source)
 
-        extra = 0 if source.sparse and not early else 2 * source.shape[1] * kind.itemsize
-        return source.map(project, int(V.shape[1]), kind, extra_bytes=extra)
+        extra = 0 if source.sparse and not dense else 2 * source.shape[1] * dtype.itemsize
+        return source.map(project, int(V.shape[1]), dtype, extra_bytes=extra)
 
     def rows(self, source: Source, multiply: Vector | None = None) -> Source:
-        """Return the rows that coordinates stand for: the way back."""
-        kind = source.dtype
-        lift = to_numpy(self.components).T * self.deviation
+        """Return the rows that have these scores, inverse to `scores`."""
+        dtype = source.dtype
+        lift = np.ascontiguousarray(to_numpy(self.components).T) * self.deviation
         lift = lift if multiply is None else lift * multiply[:, None]
-        V, mean = like(lift, source.reference, kind), like(self.mean, source.reference, kind)
+        V, mean = like(lift, source.reference, dtype), like(self.mean, source.reference, dtype)
 
         def expand(block: Block) -> Array:
             return finite_rows(block.rows @ V + mean, block, source)
 
-        return source.map(expand, int(V.shape[1]), kind)
+        return source.map(expand, int(V.shape[1]), dtype)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: each row's squared distance from the axes' span, columns treated.
+        """Return one column: the squared distance of each scaled row from the components.
 
-        Summed from the residual itself, not taken as a difference of squares.
+        Summed from the residual itself, not a difference of squares.
         """
-        kind = source.dtype if dtype is None else np.dtype(dtype)
-        scores, where = self.scores(source, kind), source.reference
-        V, divide = (like(to_numpy(x), where, kind) for x in (self.components, self.deviation))
-        mean, rest = rounded_mean(self.mean, where, kind)
+        dtype = source.dtype if dtype is None else np.dtype(dtype)
+        scores, where = self.scores(source, dtype), source.reference
+        V, divide = (like(to_numpy(x), where, dtype) for x in (self.components, self.deviation))
+        mean, rest = rounded_mean(self.mean, where, dtype)
 
         def measure(block: Block) -> Array:
             y = scores.read(block.start, block.stop)
-            apart = (block.dense(kind) - mean - rest) / divide - y @ V.T
-            return finite_rows(namespace(apart).sum(apart * apart, axis=1)[:, None], block, source)
+            residual = (block.dense(dtype) - mean - rest) / divide - y @ V.T
+            squares = namespace(residual).sum(residual * residual, axis=1)[:, None]
+            return finite_rows(squares, block, source)
 
-        extra = 4 * source.shape[1] * kind.itemsize
-        return source.map(measure, 1, kind, extra_bytes=extra)
+        extra = 4 * source.shape[1] * dtype.itemsize
+        return source.map(measure, 1, dtype, extra_bytes=extra)

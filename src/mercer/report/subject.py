@@ -10,9 +10,8 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import Projecting
-from mercer.estimators.inspection import FittedSpectrum, fitted_feature_names
+from mercer.estimators.inspection import FittedSpectrum, fitted_feature_names, parts
 from mercer.estimators.novelty import NoveltyDetector
-from mercer.estimators.pipeline import parts
 from mercer.estimators.subspace import SubspaceClassifier
 from mercer.estimators.wrapper import Wrapper
 from mercer.projection import LinearProjection

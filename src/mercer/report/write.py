@@ -11,9 +11,8 @@ from typing import Any
 from mercer.atomic_write import whole
 from mercer.data import collected
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
-from mercer.estimators.images import flatten_images, image_sides
 from mercer.estimators.inspection import evaluated_rows
-from mercer.estimators.validation import default_ids, from_file
+from mercer.estimators.validation import default_ids, flatten_images, from_file, image_sides
 from mercer.report import html, tables
 from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text

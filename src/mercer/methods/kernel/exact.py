@@ -23,7 +23,7 @@ from mercer.methods.base import Cost, Method, Size
 from mercer.methods.preparation import move_rows
 from mercer.methods.solving import find_solver, solve
 from mercer.problem import KernelProblem, Problem
-from mercer.projection.expansion import row_expansion
+from mercer.projection import row_expansion
 
 # Eigenvalues below this share of the largest are rounding.
 _ZERO = 1e-12

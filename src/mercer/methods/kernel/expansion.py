@@ -25,8 +25,7 @@ from mercer.linalg import Gram, Operator
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms, random_basis
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit, add_rows
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import span_variance
+from mercer.projection import KernelProjection, span_variance
 
 # Random directions that show what components learned from all rows leave out.
 _PROBES = 4

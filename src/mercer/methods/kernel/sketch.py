@@ -25,8 +25,7 @@ from mercer.methods.kernel.exact import (
 from mercer.methods.kernel.expansion import likely_optimum
 from mercer.methods.linear.sketch import NOT_POLISHED, polish_note, require_columns
 from mercer.problem import KernelProblem
-from mercer.projection import KernelProjection
-from mercer.projection.expansion import span_variance, weighted_signs
+from mercer.projection import KernelProjection, span_variance, weighted_signs
 from mercer.sketches import FeatureGrouping, RandomMap, SketchMap, SketchMatrix
 from mercer.sketches.images import ImageMap
 from mercer.sketches.matrix import IdentityMatrix
