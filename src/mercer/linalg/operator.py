@@ -1,4 +1,4 @@
-"""Symmetric matrices that are known by their products."""
+"""Symmetric matrices that are known by their products, and figures that bound them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,55 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, cast, orthogonalize, squares
-from mercer.linalg.bounds import Figure
+
+
+class Figure(float):
+    """A number that is a bound, a bound at some confidence, or an estimate.
+
+    Attributes
+    ----------
+    kind : {"bound", "estimate"}
+    confidence : float
+        Probability with which a bound holds; 1 for a bound that always holds.
+
+    Examples
+    --------
+    >>> from mercer.certificate import Figure
+    >>> Figure(0.25, "bound", 0.999)
+    0.25 (at 99.9 % confidence)
+    """
+
+    kind: str
+    confidence: float
+
+    def __new__(cls, value: float, kind: str = "bound", confidence: float = 1.0) -> Figure:
+        figure = super().__new__(cls, value)
+        figure.kind = kind
+        figure.confidence = confidence
+        return figure
+
+    def __getnewargs__(self) -> tuple[float, str, float]:  # type: ignore[override]
+        return float(self), self.kind, self.confidence
+
+    @property
+    def label(self) -> str:
+        """How certain the figure is: proven, at a confidence, or estimated."""
+        if self.kind != "bound":
+            return "estimated"
+        return "proven" if self.confidence == 1.0 else f"at {100 * self.confidence:g} % confidence"
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} ({self.label})"
+
+    def like(self, value: float) -> Figure:
+        """Return another number that is as certain as this one."""
+        return Figure(value, self.kind, self.confidence)
+
+
+def least_certain(*figures: Figure) -> dict[str, Any]:
+    """Return the kind and confidence of a number computed from these figures."""
+    kind = "bound" if all(figure.kind == "bound" for figure in figures) else "estimate"
+    return {"kind": kind, "confidence": min(figure.confidence for figure in figures)}
 
 
 class Operator(ABC):
@@ -58,19 +106,13 @@ class Operator(ABC):
         """Bound, in Frobenius norm, on the error of products in the precision `dtype`."""
         return self.rounding
 
-    @property
-    def reference(self) -> Array:
-        """An array on the device where the vectors must live."""
-        return np.empty(0)
+    reference: Array = np.empty(0)
+    """An array on the device where the vectors must live."""
 
     @property
     def rank(self) -> int:
         """The largest rank that it can have."""
         return self.size
-
-    def figure(self, value: float) -> Figure:
-        """Return a bound that holds whenever the bound on rounding does."""
-        return Figure(value, "bound", self.confidence)
 
     def project(self, V: Array) -> Array:
         """Project V onto the subspace in which the operator acts."""
@@ -116,13 +158,9 @@ class DeflatedOperator(Operator):
         self.operator = operator
         self.basis = cast(basis, np.float64)
         self.size, self.psd = operator.size, operator.psd
-        self.trace = np.nan
+        self.reference, self.trace = operator.reference, np.nan
         self.rounding = operator.rounding
         self.probe_dtype = operator.probe_dtype
-
-    @property
-    def reference(self) -> Array:
-        return self.operator.reference
 
     @property
     def rank(self) -> int:

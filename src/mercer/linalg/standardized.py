@@ -2,17 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype
-from mercer.data import Block, Source
-from mercer.linalg.centering import Centering
+from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype, to_numpy
+from mercer.data import Block, Fold, Source
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
-from mercer.linalg.products import AdjointProduct, CovarianceProduct
 from mercer.messages import format_parameter
+
+
+class Centering:
+    """Subtracts a mean: from dense rows before a product, from sparse rows after it."""
+
+    def __init__(self, mean: Array, dtype: Any, reference: Array) -> None:
+        self.dtype = np.dtype(dtype)
+        self.mean = like(to_numpy(mean), reference, self.dtype)
+        self.zero = not np.any(to_numpy(mean))
+
+    def __call__(self, rows: Array) -> Array:
+        """Return dense rows centered, and sparse rows unchanged, in the precision `dtype`."""
+        if hasattr(rows, "tocsr"):
+            return rows.astype(self.dtype, copy=False)
+        rows = cast(rows, self.dtype)
+        return rows if self.zero else rows - self.mean
+
+    def times(self, rows: Array, V: Array) -> Array:
+        """Return (rows - mean) @ V for rows that `__call__` returned."""
+        product = rows @ V
+        return product - self.mean @ V if self._late(rows) else product
+
+    def transposed_times(self, rows: Array, V: Array) -> Array:
+        """Return (rows - mean)ᵀ @ V for rows that `__call__` returned."""
+        product = rows.T @ V
+        return product - np.outer(self.mean, V.sum(axis=0)) if self._late(rows) else product
+
+    def _late(self, rows: Array) -> bool:
+        return hasattr(rows, "tocsr") and not self.zero
+
+
+class SummedProduct(Fold):
+    """A matrix that every block adds to, in float64 whatever the precision of the blocks."""
+
+    label = "product"
+
+    def __init__(self, centering: Centering, V: Array, shape: tuple[int, int]) -> None:
+        # C order: SciPy would copy V to it for every sparse block.
+        V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
+        self.centering, self.V, self.shape = centering, V, shape
+        self.inputs = (V,)
+        self.result = like(np.zeros(shape), V)
+        self.row_bytes = (shape[0] + 2 * shape[1]) * centering.dtype.itemsize
+        self.nbytes = shape[0] * shape[1] * 8
+
+    def merge(self, other: Self) -> None:
+        self.result += other.result
+
+    def spawn(self) -> Self:
+        return type(self)(self.centering, self.V, self.shape)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"result": self.result}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
+
+
+class CovarianceProduct(SummedProduct):
+    r"""The product :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T V`, in one pass, in V's precision."""
+
+    def add(self, block: Block) -> None:
+        rows = self.centering(block.rows)
+        scores = self.centering.times(rows, self.V)
+        if block.weights is not None:
+            scores = scores * like(block.weights, self.V, self.centering.dtype)[:, None]
+        self.result += self.centering.transposed_times(rows, scores)
+
+
+class AdjointProduct(SummedProduct):
+    r"""The product :math:`(X - 1\mu^T)^T V` for V with as many rows as X."""
+
+    def add(self, block: Block) -> None:
+        V = self.V[block.start : block.stop, :]
+        self.result += self.centering.transposed_times(self.centering(block.rows), V)
 
 
 class StandardizedOperator(Operator):
@@ -37,16 +110,12 @@ class StandardizedOperator(Operator):
         self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
     ) -> None:
         self.source, self.mean, self.deviation = source, mean, deviation
-        self.divisor = divisor
+        self.divisor, self.reference = divisor, source.reference
         self.plain = not np.any(deviation != 1.0)
         self.size = source.shape[self.axis]
         self.trace = variance
         self.dtype = source.dtype
         self.rounding = _rounding(source, mean / deviation, divisor, variance)
-
-    @property
-    def reference(self) -> Array:
-        return self.source.reference
 
     @property
     def rank(self) -> int:

@@ -13,8 +13,7 @@ from mercer.arrays import Matrix, Vector, cast, is_dask, is_finite, like, to_num
 from mercer.data import as_source
 from mercer.kernels import Kernel
 from mercer.kernels.points import Points
-from mercer.linalg.distributed_gram import upper_blocks
-from mercer.linalg.upper_blocks import SymmetricProduct
+from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.projection.fourier import FourierProjection
 

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
 from mercer.data import Block, Source
 from mercer.kernels.feature_map import rounded_mean
-from mercer.linalg.centering import Centering
+from mercer.linalg import Centering
 from mercer.projection.base import Projection, finite_rows
 
 # Sparse rows whose squared mean is so many times their variance lose digits when they are

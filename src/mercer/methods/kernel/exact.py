@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Vector, like, orthonormalize
-from mercer.certificate import Axes, Evidence
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource
 from mercer.kernels import Kernel

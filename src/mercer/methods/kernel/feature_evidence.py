@@ -8,8 +8,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.arrays.rounding import FEW
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import Block
 from mercer.linalg import Gram

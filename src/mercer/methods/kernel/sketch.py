@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.linalg import Gram
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import eigh, like, to_numpy
-from mercer.certificate import Axes
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, spectral_evidence
 from mercer.data import Block
 from mercer.linalg import DenseOperator, Moments
 from mercer.linalg.solvers import Solver

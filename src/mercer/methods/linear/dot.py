@@ -17,8 +17,7 @@ from mercer.arrays import (
     numpy_dtype,
     orthonormalize,
 )
-from mercer.certificate import Axes
-from mercer.certificate.spectral import lifted_evidence, spectral_evidence
+from mercer.certificate import Axes, lifted_evidence, spectral_evidence
 from mercer.data import ArraySource
 from mercer.linalg import DenseOperator, DotOperator, Moments
 from mercer.linalg.solvers import Solver

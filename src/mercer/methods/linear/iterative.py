@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import cast, orthonormalize
-from mercer.certificate import Axes
-from mercer.certificate.spectral import lifted_evidence, spectral_evidence
+from mercer.certificate import Axes, lifted_evidence, spectral_evidence
 from mercer.config import get_config
 from mercer.linalg import CovarianceOperator, DotOperator, Operator
 from mercer.linalg.solvers import Randomized, Solver

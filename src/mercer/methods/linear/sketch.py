@@ -19,13 +19,12 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
 from mercer.linalg import Centering, CovarianceOperator, Moments
-from mercer.linalg.products import SummedProduct
 from mercer.linalg.solvers import rayleigh_ritz
+from mercer.linalg.standardized import SummedProduct
 from mercer.methods.base import FLOOR, Cost, Size
 from mercer.methods.linear.base import INVISIBLE, linear_axes, refine_by_scores
 from mercer.methods.linear.svd import SVD

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, like, orthonormalize, svd
-from mercer.certificate import Axes, Evidence
-from mercer.certificate.spectral import lifted_evidence, spectral_evidence
+from mercer.certificate import Axes, Evidence, lifted_evidence, spectral_evidence
 from mercer.linalg import DenseOperator, DotOperator, TriangularFactor
 from mercer.linalg.solvers import Spectrum
 from mercer.linalg.solvers.spectrum import column_norms
