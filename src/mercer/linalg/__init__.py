@@ -5,7 +5,6 @@ from mercer.linalg.gram import Gram, LowPrecisionGram
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import DeflatedOperator, DenseOperator, Operator
 from mercer.linalg.standardized import (
-    AdjointProduct,
     Centering,
     CovarianceOperator,
     CovarianceProduct,
@@ -13,7 +12,6 @@ from mercer.linalg.standardized import (
 )
 
 __all__ = [
-    "AdjointProduct",
     "Centering",
     "CovarianceOperator",
     "CovarianceProduct",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,13 @@ class DenseOperator(Operator):
         self.matrix = matrix
         self.size = matrix.shape[0]
         self.trace = float(np.trace(matrix))
-        self.square = Figure(squares(matrix), "bound", confidence)
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence
+
+    @cached_property
+    def square(self) -> Figure:  # type: ignore[override]
+        return Figure(squares(self.matrix), "bound", self.confidence)
 
     def matmat(self, V: Array) -> Array:
         return self.matrix @ V

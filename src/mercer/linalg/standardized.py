@@ -31,19 +31,21 @@ class Centering:
     def times(self, rows: Array, V: Array) -> Array:
         """Return (rows - mean) @ V for rows that `__call__` returned."""
         product = rows @ V
-        return product - self.mean @ V if self._late(rows) else product
+        late = hasattr(rows, "tocsr") and not self.zero
+        return product - self.mean @ V if late else product
 
     def transposed_times(self, rows: Array, V: Array) -> Array:
         """Return (rows - mean)ᵀ @ V for rows that `__call__` returned."""
         product = rows.T @ V
-        return product - np.outer(self.mean, V.sum(axis=0)) if self._late(rows) else product
-
-    def _late(self, rows: Array) -> bool:
-        return hasattr(rows, "tocsr") and not self.zero
+        late = hasattr(rows, "tocsr") and not self.zero
+        return product - np.outer(self.mean, V.sum(axis=0)) if late else product
 
 
-class SummedProduct(Fold):
-    """A matrix that every block adds to, in float64 whatever the precision of the blocks."""
+class CovarianceProduct(Fold):
+    r"""The product :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T V`, in one pass, in V's precision.
+
+    It is summed in float64. A subclass may multiply by other vectors: `shape` is that of the sum.
+    """
 
     label = "product"
 
@@ -56,6 +58,13 @@ class SummedProduct(Fold):
         self.row_bytes = (shape[0] + 2 * shape[1]) * centering.dtype.itemsize
         self.nbytes = shape[0] * shape[1] * 8
 
+    def add(self, block: Block) -> None:
+        rows = self.centering(block.rows)
+        scores = self.centering.times(rows, self.V)
+        if block.weights is not None:
+            scores = scores * like(block.weights, self.V, self.centering.dtype)[:, None]
+        self.result += self.centering.transposed_times(rows, scores)
+
     def merge(self, other: Self) -> None:
         self.result += other.result
 
@@ -67,25 +76,6 @@ class SummedProduct(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.result = like(to_numpy(arrays["result"]).copy(), self.V)
-
-
-class CovarianceProduct(SummedProduct):
-    r"""The product :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T V`, in one pass, in V's precision."""
-
-    def add(self, block: Block) -> None:
-        rows = self.centering(block.rows)
-        scores = self.centering.times(rows, self.V)
-        if block.weights is not None:
-            scores = scores * like(block.weights, self.V, self.centering.dtype)[:, None]
-        self.result += self.centering.transposed_times(rows, scores)
-
-
-class AdjointProduct(SummedProduct):
-    r"""The product :math:`(X - 1\mu^T)^T V` for V with as many rows as X."""
-
-    def add(self, block: Block) -> None:
-        V = self.V[block.start : block.stop, :]
-        self.result += self.centering.transposed_times(self.centering(block.rows), V)
 
 
 class StandardizedOperator(Operator):
@@ -115,7 +105,12 @@ class StandardizedOperator(Operator):
         self.size = source.shape[self.axis]
         self.trace = variance
         self.dtype = source.dtype
-        self.rounding = _rounding(source, mean / deviation, divisor, variance)
+        # γ times the sum of the sizes of float64 products. Dense rows are centered first; sparse
+        # rows are not, and their mean counts too.
+        if source.sparse:
+            far = mean / deviation
+            variance += float(far @ far) * source.count / divisor
+        self.rounding = float(np.finfo(np.float64).eps) * sum(source.shape) * variance
 
     @property
     def rank(self) -> int:
@@ -152,11 +147,14 @@ class DotOperator(StandardizedOperator):
 
     axis = 0
 
-    def columns(self, dtype: Any) -> Source | None:
-        """Return the standardized, weighted columns as rows of a source; None if unreadable."""
+    def columns(self, dtype: Any) -> Source:
+        """Return the standardized, weighted columns as rows of a source."""
         columns = self.source.transposed()
         if columns is None:
-            return None
+            raise ValueError(
+                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
+                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
+            )
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
@@ -177,24 +175,18 @@ class DotOperator(StandardizedOperator):
         they are centered after it.
         """
         dtype, width = numpy_dtype(V), int(V.shape[1])
-        divide = like(self.deviation, V, dtype)[:, None]
         if self.source.sparse and not exact:
             # C order: SciPy would copy V to it for every block.
             V = np.ascontiguousarray(self._weight(self._center(V)))
             columns = self.source.transposed()
             lifted = columns.map(lambda block: block.rows @ V, width, dtype)  # type: ignore[union-attr]
             lifted = lifted.collect(label="product")
+            divide = like(self.deviation, V, dtype)[:, None]
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)
-        columns = self.columns(dtype)
-        if columns is not None:
-            # One column after the other in memory, as components are returned.
-            out = empty((width, self.source.shape[1]), V, dtype).T
-            return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(
-                out, label="product"
-            )
-        V = V * self._roots(dtype)
-        fold = AdjointProduct(Centering(self.mean, dtype, V), V, (self.source.shape[1], width))
-        return cast(self.source.fold(fold).result, dtype) / divide
+        # One column after the other in memory, as components are returned.
+        out = empty((width, self.source.shape[1]), V, dtype).T
+        products = self.columns(dtype).map(lambda block: (V.T @ block.rows.T).T, width)
+        return products.collect(out, label="product")
 
     def matmat(self, V: Array) -> Array:
         dtype, width = numpy_dtype(V), int(V.shape[1])
@@ -214,13 +206,8 @@ class DotOperator(StandardizedOperator):
 
     def moments(self, products: Any) -> Moments:
         """Return the dot products as the scatter of the standardized columns, in one pass."""
-        columns = self.columns(products)
-        if columns is None:
-            raise ValueError(
-                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
-                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
-            )
-        return columns.fold(Moments(self.size, self.reference, products, center=False))
+        fold = Moments(self.size, self.reference, products, center=False)
+        return self.columns(products).fold(fold)
 
     def _weight(self, V: Array) -> Array:
         return V if self.source.weights is None else V * self._roots(numpy_dtype(V))
@@ -235,14 +222,3 @@ class DotOperator(StandardizedOperator):
     def _roots(self, dtype: Any) -> Array:
         w = np.ones(self.size) if self.source.weights is None else self.source.weights
         return like(np.sqrt(w), self.reference, dtype)[:, None]
-
-
-def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:
-    """Bound the rounding of float64 products: γ times the sum of the products' sizes.
-
-    Dense rows are centered first; sparse rows are not, and their mean counts too.
-    """
-    amount = variance
-    if source.sparse:
-        amount += float(mean @ mean) * source.count / divisor
-    return float(np.finfo(np.float64).eps) * (source.shape[0] + source.shape[1]) * amount

@@ -24,8 +24,7 @@ from mercer.methods.kernel.feature_evidence import (
     walk_cost,
 )
 from mercer.methods.kernel.products import EXTRA
-from mercer.methods.linear.covariance import Covariance
-from mercer.methods.linear.dot import Dot
+from mercer.methods.linear.direct import Covariance, Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem

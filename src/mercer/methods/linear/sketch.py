@@ -22,12 +22,11 @@ from mercer.arrays import (
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
-from mercer.linalg import Centering, CovarianceOperator, Moments
+from mercer.linalg import Centering, CovarianceOperator, CovarianceProduct, Moments
 from mercer.linalg.solvers import rayleigh_ritz
-from mercer.linalg.standardized import SummedProduct
 from mercer.methods.base import FLOOR, Cost, Size
-from mercer.methods.linear.base import INVISIBLE, linear_axes, refine_by_scores
-from mercer.methods.linear.svd import SVD
+from mercer.methods.linear.direct import SVD, linear_axes
+from mercer.methods.linear.iterative import INVISIBLE, refine_by_scores
 from mercer.methods.preparation import (
     ColumnStatistics,
     column_statistics,
@@ -302,7 +301,7 @@ class SketchMoments(Fold):
         self.small.settle()
 
 
-class SketchLift(SummedProduct):
+class SketchLift(CovarianceProduct):
     r"""The product :math:`\sum_i w_i (x_i-\mu)(f(x_i) - \bar f)^T U`: components of a sketch."""
 
     label = "components"
