@@ -133,7 +133,7 @@ def _run_method(name: str, source: Any, options: CompareOptions) -> Run:
     """Fit with one method, unless it would take too much memory or time."""
     from mercer.cli.errors import error_text
     from mercer.config import format_bytes
-    from mercer.planning.base import measured
+    from mercer.planning import measured
 
     if options.components is None and len(source.shape) > 1 and options.kernel is None:
         options = replace(options, components=str(min(int(_COMPONENTS), *source.shape)))

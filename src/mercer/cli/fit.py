@@ -106,7 +106,7 @@ def plan(options: PlanOptions, reporter: Reporter) -> Result:
     $ mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB
     """
     from mercer.cli import build, rows
-    from mercer.planning.base import measured
+    from mercer.planning import measured
 
     estimator = build.build_estimator(options)
     table = rows.read_training(options, reporter)

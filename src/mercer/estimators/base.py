@@ -59,7 +59,7 @@ from mercer.estimators.stream import (
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
-from mercer.planning import Plan, alternatives
+from mercer.planning import Plan
 from mercer.problem import Problem
 
 
@@ -250,7 +250,7 @@ class Projecting(
             with on_device(source.reference):
                 source = resident(source)
                 problem, plan = self._prepared(source)
-                plan.require_fit(alternatives(problem))
+                plan.require_fit(problem)
                 if session.recorder() is not None:
                     check_same(plan=plan.method)
                 problem = self._readied(problem, plan)

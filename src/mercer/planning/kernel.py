@@ -11,18 +11,10 @@ from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
 from mercer.messages import counted, format_parameter
-from mercer.methods import (
-    Adaptive,
-    Exact,
-    Method,
-    RandomFeatures,
-    Size,
-    Subset,
-)
+from mercer.methods import Adaptive, Exact, Method, Size, Subset
 from mercer.methods.base import largest
-from mercer.methods.kernel.features import has_spectrum
-from mercer.planning.base import ASKED, Candidate, Plan, enough, in_room, reckoned
-from mercer.problem import KernelProblem, Problem
+from mercer.planning.plan import ASKED, Candidate, Plan, alternative, enough_memory, price
+from mercer.problem import KernelProblem
 
 _NAMED: dict[str, type[Method]] = {
     method.name: method
@@ -67,8 +59,8 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
                 f"PCA(svd_solver={method!r}), or a method of KernelPCA such as Exact(), Subset() "
                 f"or Nystrom()."
             )
-        return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
-    exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
+        return Plan(method, ASKED, (price(method, size, budget),), size, budget)
+    exact = [price(one, size, budget) for one in _exact(problem, solver)]
     if solver == "dense":
         return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
     best, reason = _best(exact, budget)
@@ -142,10 +134,10 @@ def _chosen(
     bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
     other: Method = Adaptive(store=store) if size.gap is not None and bounded else Subset()
-    basis = reckoned(other, size, budget)
+    basis = price(other, size, budget)
     if not basis.fits and isinstance(other, Subset):
         other = _smaller(size, budget)
-        basis = reckoned(other, size, budget)
+        basis = price(other, size, budget)
     candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
     cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
     if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
@@ -174,13 +166,6 @@ def _smaller(size: Size, budget: int) -> Subset:
     return Subset(m)
 
 
-def alternatives(problem: Problem) -> list[Method]:
-    """Return methods that take less memory than others, for a refusal to name; the best first."""
-    if not isinstance(problem, KernelProblem) or problem.kernel is None:
-        return []
-    return [Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])]
-
-
 def _too_large(
     problem: KernelProblem,
     candidates: list[Candidate],
@@ -190,18 +175,18 @@ def _too_large(
     auto: bool = False,
 ) -> MemoryError:
     least = min(candidates, key=lambda c: c.cost.memory)
-    said = [f"{format_parameter('memory', enough(least.method, size))} is enough"]
+    said = [f"{format_parameter('memory', enough_memory(least.method, size))} is enough"]
     whole = [one.method for one in candidates if isinstance(one.method, Exact)]
     rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
     if rows:
         said.append(f"a sample of {rows} rows fits")
-    if auto and reckoned(Subset(), size, budget).fits:
+    if auto and price(Subset(), size, budget).fits:
         points = counted(Subset().points(size.n, size.k), "point")
         auto_method, subset = (format_parameter("method", name) for name in ("auto", "subset"))
         said.append(f"{auto_method} would take {subset}, a basis of {points}, which fits")
     else:
-        found = (in_room(one, size, budget) for one in alternatives(problem))
-        said += [next((f"{text} all rows" for text in found if text), "")]
+        other = alternative(problem, size, budget)
+        said.append(f"{other} all rows" if other else "")
     return MemoryError(
         f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
         f"{least.method.label(size)}, and the memory budget is {format_bytes(budget)}. "
