@@ -176,7 +176,7 @@ class LandmarkFit:
     @cached_property
     def _rounding(self) -> float:
         """Bound on the rounding of the covariance, in Frobenius norm."""
-        return float(self.moments.moments.rounding[0] * np.trace(self.covariance))
+        return float(self.moments.rounding[0] * np.trace(self.covariance))
 
     @cached_property
     def _turned(self) -> Vector:
