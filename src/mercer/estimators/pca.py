@@ -219,7 +219,8 @@ class PCA(LinearModel):
         for leftover in ("_fold", "_stream", "_seen", "_begun", "_coarse"):
             self.__dict__.pop(leftover, None)
         problem = self._problem(source)
-        plan = make_plan(source, problem.rule, self.svd_solver, self._randomized(), self.gap)
+        how = (problem.rule, self.svd_solver, self._randomized(), self.gap)
+        plan = make_plan(source, *how, scale=self.scale)
         return problem, plan
 
     def _readied(self, problem: Problem, plan: Plan) -> Problem:

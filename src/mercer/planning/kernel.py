@@ -13,6 +13,7 @@ from mercer.linalg.solvers import Solver
 from mercer.messages import counted, format_parameter
 from mercer.methods import Adaptive, Exact, Method, Size, Subset
 from mercer.methods.base import largest
+from mercer.methods.preparation import needs_moving
 from mercer.planning.plan import ASKED, Candidate, Plan, alternative, enough_memory, price
 from mercer.problem import KernelProblem
 
@@ -87,6 +88,7 @@ def _size(problem: KernelProblem) -> Size:
         strings=len(shape) == 1,
         on_device=on_accelerator(problem.source.reference),
         remote=problem.source.remote is not None and problem.kernel is not None,
+        first_pass=needs_moving(problem),
     )
 
 

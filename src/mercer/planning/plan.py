@@ -194,6 +194,8 @@ def make_plan(
     solver: str | Method,
     randomized: Randomized,
     gap: float | None = None,
+    *,
+    scale: bool = False,
 ) -> Plan:
     """Choose a method of linear PCA.
 
@@ -209,6 +211,7 @@ def make_plan(
         nnz=getattr(source, "nnz", None),
         columns=source.by_columns,
         gap=gap,
+        first_pass=scale,
     )
     budget = get_config().budget
     candidates = []

@@ -126,17 +126,20 @@ class Randomized:
         start: Spectrum | None = None,
     ) -> Spectrum:
         """Iterate, then take the best k pairs of the subspace."""
-        N = operator.size
-        steps = self.iterated_power
-        if steps == "auto":
-            steps = 7 if k < 0.1 * operator.rank else 4
+        N, steps = operator.size, self.steps(k, operator.rank)
         width = min(N, k + self.n_oversamples)
         Q = like(rng.standard_normal((N, width)), operator.reference)
-        for _ in range(int(steps) * self.products):
-            Q = self._normalized(operator.matmat(Q), int(steps))
+        for _ in range(steps * self.products):
+            Q = self._normalized(operator.matmat(Q), steps)
         # Orthonormal before the last product too: it squares the condition of what it is given.
         Q, _ = orthonormalize(operator.matmat(orthonormalize(Q)[0]))
         return rayleigh_ritz(operator, Q, k)
+
+    def steps(self, k: int, rank: int) -> int:
+        """Return the number of steps for k components of a matrix of this rank."""
+        if self.iterated_power == "auto":
+            return 7 if k < 0.1 * rank else 4
+        return int(self.iterated_power)
 
     def _normalized(self, Y: Array, steps: int) -> Array:
         how = self.power_iteration_normalizer

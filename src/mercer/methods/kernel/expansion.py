@@ -56,7 +56,8 @@ class OnRows(LandmarkMethod):
         if certificate:
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
         memory += cost.memory
-        return Cost(cost.passes + 2, cost.products + certificate, cost.factor, memory)
+        passes = cost.passes + (6 if certificate else 2)
+        return Cost(passes, cost.products + certificate, cost.factor, memory)
 
     def fit(self, problem: Problem) -> Axes:
         if self.on not in ("rows", "basis"):

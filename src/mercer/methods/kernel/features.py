@@ -107,10 +107,13 @@ class RandomFeatures(Streaming):
         cost = linear.cost(features if stored else replace(features, n=max(n, features.d)))
         memory = cost.memory + 24.0 * d * q + (_nbytes(features) if stored else 0.0)
         products = cost.products + 2.0 * n * d * q * (1 if stored else cost.passes + 1)
+        passes = cost.passes + 1
         if affordable(n, d, size.components):
+            # Two of the scores, three of the kernel matrix; float32 rows need another product.
+            passes += 5 + (size.itemsize == 4)
             products += walk_cost(n, d, size.components)
             memory = max(memory, 16.0 * n * (d + 6 * (size.components + EXTRA)))
-        return Cost(cost.passes + 1, products, cost.factor, memory)
+        return Cost(passes, products, cost.factor, memory)
 
     def frequencies(self, n: int, k: int | None) -> int:
         """Return the number of frequencies for k components of n rows."""

@@ -56,7 +56,7 @@ class OnBasis(Method):
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
-        passes = 1 + selection.passes + bool(selection.passes)
+        passes = 1 + size.first_pass + selection.passes + bool(selection.passes)
         return Cost(passes, products, 12.0 * m**3, memory)
 
     def points(self, n: int, k: int | None) -> int:

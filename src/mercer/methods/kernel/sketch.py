@@ -58,7 +58,7 @@ def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
         return Exact("dense").cost(size)
     n, passes = float(size.n), 3 if polish else 2
     products = passes * (n * n * size.d + 2.0 * n * n * q) + 12.0 * n * q * q
-    return Cost(passes, products, 12.0 * q**3, kernel_sketch_memory(size, q))
+    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, kernel_sketch_memory(size, q))
 
 
 def kernel_sketch_memory(size: Size, q: int) -> float:

@@ -85,7 +85,7 @@ class Subset(LandmarkMethod, Streaming):
             return cost
         pairs = float(size.n) * size.n * size.d
         memory = cost.memory + 8.0 * size.n * (size.components + 2)
-        return Cost(cost.passes + 1, cost.products + pairs, cost.factor, memory)
+        return Cost(cost.passes + 2, cost.products + pairs, cost.factor, memory)
 
     @property
     def keeps_rows(self) -> bool:

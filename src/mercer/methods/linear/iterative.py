@@ -65,7 +65,11 @@ class Iterative(Method):
         memory = 16.0 * N * basis + 24.0 * size.d * width
         memory += 16.0 * size.nnz if size.nnz is not None else 0.0
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
-        passes = -(-basis // width) + 1
+        # The statistics of the columns, and the products; those of wide rows read them twice.
+        products, wide = -(-basis // width) + (size.itemsize == 4), size.n < size.d and size.columns
+        passes = 1 + products * (1 + wide) + wide
+        if isinstance(self.solver, Randomized):
+            passes = 3 + self.solver.steps(k, N) * self.solver.products
         # The compression is decomposed, with its vectors, at every check from the k-th vector on.
         factor = 4.0 * basis**3 + (basis**4 - k**4) / (width * Operator.check_interval)
         return Cost(passes, dense + orthogonal, factor, memory, sparse)

@@ -53,7 +53,8 @@ def linear_sketch_cost(size: Size, q: int, *, polish: bool, dense: bool) -> Cost
     work = 2 * sketching + float(size.n) * q * q + lift
     sparse_work, dense_work = (0.0, work) if size.nnz is None else (work, 0.0)
     memory = _memory(size.d, q, p)
-    return Cost(3 if polish else 2, dense_work, 4 / 3 * q**3, memory, sparse_work)
+    passes = 2 + polish + size.first_pass
+    return Cost(passes, dense_work, 4 / 3 * q**3, memory, sparse_work)
 
 
 def linear_sketch_memory(n: int, d: int, q: int, k: int | None) -> float:
