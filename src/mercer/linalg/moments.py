@@ -157,14 +157,14 @@ class Moments(Fold):
         rows = block.dense(self.products)
         w = like(count, self.reference, self.products)
         roots = None if block.weights is None else namespace(w).sqrt(w)[:, None]
-        square = None
+        xp, some, square = namespace(rows), rows[::64, :], None
         if not self.center:
             self.running.weight += weight
             square = self._square(rows, roots)
-        elif _seem_near_zero(rows[::64, :]):
+        elif _is_near_zero(xp.mean(some, axis=0) ** 2, xp.mean(some * some, axis=0)):  # a guess
             left = weighted_sum(w, rows)
             square = self._square(rows, roots)
-            own = square if self.diagonal else namespace(square).linalg.diagonal(square)
+            own = square if self.diagonal else xp.linalg.diagonal(square)
             if _is_near_zero(left**2 / weight, cast(own, np.float64)):
                 offset = self.running.offset_from(0.0 * left, left, weight)
                 self._waiting.append((weight, offset, left))
@@ -183,7 +183,7 @@ class Moments(Fold):
             self.settle()
         self._scatter += square
         if not self.diagonal:
-            own = to_numpy(namespace(square).linalg.diagonal(square)).astype(np.float64)
+            own = to_numpy(xp.linalg.diagonal(square)).astype(np.float64)
             self._amount += own
             self._amount_squared += own * own
 
@@ -347,12 +347,6 @@ class Moments(Fold):
             rows = xp.concat([between, joint, within])
             signs = np.repeat([1.0, -1.0], [len(counts) + 1, len(counts)])
             self._scatter += rows.T @ (rows * like(signs, rows)[:, None])
-
-
-def _seem_near_zero(rows: Array) -> bool:
-    """Guess from some rows whether centering can be skipped; `_is_near_zero` decides."""
-    xp = namespace(rows)
-    return _is_near_zero(xp.mean(rows, axis=0) ** 2, xp.mean(rows * rows, axis=0))
 
 
 def _is_near_zero(far: Array, squares: Array) -> bool:

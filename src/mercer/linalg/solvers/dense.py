@@ -35,21 +35,16 @@ def dense(
     says how many are wanted once all eigenvalues are known, in place of k.
     """
     A = operator.dense()
-    if choose is None:
-        return decomposed(operator, A, k, *eigh(A, _more(k, operator)))
-    tridiagonal = Tridiagonal(A)
-    k = choose(tridiagonal.values)
-    more = _more(k, operator)
-    if 4 * more < operator.size:
+    tridiagonal = None if choose is None else Tridiagonal(A)
+    if choose is not None and tridiagonal is not None:
+        k = choose(tridiagonal.values)
+    # All pairs where there may be negative eigenvalues to report.
+    pairs = min(operator.size, k + max(8, k // 4)) if operator.psd else operator.size
+    if tridiagonal is not None and 4 * pairs < operator.size:
         with contextlib.suppress(np.linalg.LinAlgError):
-            return decomposed(operator, A, k, *tridiagonal.pairs(more))
+            return decomposed(operator, A, k, *tridiagonal.pairs(pairs))
     del tridiagonal
-    return decomposed(operator, A, k, *eigh(A, more))
-
-
-def _more(k: int, operator: Operator) -> int:
-    """Return how many pairs to compute; all where there may be negative eigenvalues to report."""
-    return min(operator.size, k + max(8, k // 4)) if operator.psd else operator.size
+    return decomposed(operator, A, k, *eigh(A, pairs))
 
 
 class Tridiagonal:

@@ -38,48 +38,45 @@ def power(
     :math:`|y_k^T v_1| \ge 1 - 20 N (\lambda_2/\lambda_1)^k` (Prop. 6).
     """
     small = max(tol, PRECISION[operator.dtype] / 2)
-    found = like(np.zeros((operator.size, 0)), operator.reference)
-    if start is not None:
-        found = start.vectors
-    steps, converged, largest = 0, True, 0.0
-    while found.shape[1] < k:
-        y, taken, value = _climb(operator, found, small, largest, rng)
-        found = namespace(found).concat([found, y], axis=1)
-        steps, largest = steps + taken, max(largest, value)
-        converged &= taken < _STEPS
-    spectrum = rayleigh_ritz(operator, found, k)
-    return replace(spectrum, products=steps + spectrum.products, converged=converged)
+    V = like(np.zeros((operator.size, 0)), operator.reference) if start is None else start.vectors
+    products, converged, largest = 0, True, 0.0
+    while V.shape[1] < k:
+        y, steps, value = _next_eigenvector(operator, V, small, largest, rng)
+        V = namespace(V).concat([V, y], axis=1)
+        products, largest = products + steps, max(largest, value)
+        converged &= steps < _STEPS
+    spectrum = rayleigh_ritz(operator, V, k)
+    return replace(spectrum, products=products + spectrum.products, converged=converged)
 
 
-def _climb(
-    operator: Operator, found: Array, small: float, largest: float, rng: np.random.Generator
+def _next_eigenvector(
+    operator: Operator, V: Array, small: float, largest: float, rng: np.random.Generator
 ) -> tuple[Array, int, float]:
-    """Return the next eigenvector, the steps it took, and its eigenvalue.
+    """Return the next eigenvector after V, the number of steps, and its eigenvalue.
 
     It stops, too, when the residual is down to rounding of the largest eigenvalue.
     """
-    y = _deflated(like(rng.standard_normal((operator.size, 1)), operator.reference), found, 0.0)
-    nothing = 16 * float(np.finfo(np.float64).eps) * abs(operator.trace)
+    y = _deflated(like(rng.standard_normal((operator.size, 1)), operator.reference), V, 0.0)
+    negligible = 16 * float(np.finfo(np.float64).eps) * abs(operator.trace)
     value = 0.0
     for step in range(1, _STEPS + 1):
         x = operator.matmat(y)
         value = float((y.T @ x)[0, 0])
-        climbed = _deflated(x, found, nothing)
-        if climbed is None:  # A is zero, to rounding, on all that is left
+        x = _deflated(x, V, negligible)
+        if x is None:  # A is zero, to rounding, on the complement of V
             return y, step, value
-        change = _norm(climbed - y)
-        y = climbed
+        change, y = _norm(x - y), x
         if change < small or value * change < small / 5 * largest:
             return y, step, value
     return y, _STEPS, value
 
 
-def _deflated(x: Array, found: Array, nothing: float) -> Array:
-    """Return x orthogonal to the vectors found, of unit length; None where nothing is left."""
+def _deflated(x: Array, V: Array, negligible: float) -> Array:
+    """Return x orthogonal to V, of unit length; None if its rest is negligible."""
     for _ in range(2):
-        x = x - found @ (found.T @ x)
-    left = _norm(x)
-    return x / left if left > nothing else None
+        x = x - V @ (V.T @ x)
+    norm = _norm(x)
+    return x / norm if norm > negligible else None
 
 
 def _norm(x: Array) -> float:

@@ -161,15 +161,15 @@ def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
 
 
 def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
-    """Return the same where the product AQ is there already."""
+    """Return the best k eigenpairs within the span of Q, from the product AQ."""
     T = to_numpy(Q.T @ AQ)
     ritz, S = eigh((T + T.T) / 2)
     S = like(S, Q)
     basis = Q @ S
-    apart = AQ @ S - basis * like(ritz, Q)[None, :]
-    apart = apart - basis @ (basis.T @ apart)
-    coupling = to_numpy(apart.T @ apart)
-    residuals = column_norms(to_numpy(apart)) + operator.rounding
+    coupled = AQ @ S - basis * like(ritz, Q)[None, :]
+    coupled = coupled - basis @ (basis.T @ coupled)
+    coupling = to_numpy(coupled.T @ coupled)
+    residuals = column_norms(to_numpy(coupled)) + operator.rounding
     return Spectrum(
         values=ritz[:k],
         vectors=basis[:, :k],
