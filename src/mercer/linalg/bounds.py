@@ -27,18 +27,8 @@ def schur_bound(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
 
     With `unseen` δ ≥ ‖C‖ and θ_r > δ, λ_i(A) ≤ λ_i(Θ + BᵀB/(θ_r − δ)) for every i ≤ r: by
     inertia, λ_i(A) = μ > δ is an eigenvalue of the Schur complement Θ + Bᵀ(μ − C)⁻¹B, which is at
-    most Θ + BᵀB/(μ − δ). In particular, no eigenvalue was missed.
-
-    Parameters
-    ----------
-    ritz : ndarray of shape (m,)
-        Eigenvalues of Θ, largest first.
-    coupling : ndarray of shape (m, m)
-        BᵀB in the coordinates in which Θ is diagonal.
-    unseen : float
-        Bound on the norm of C.
-    r : int
-        Number of eigenvalues.
+    most Θ + BᵀB/(μ − δ). In particular, no eigenvalue was missed. `ritz` are the eigenvalues of Θ,
+    largest first, and `coupling` is BᵀB in the coordinates in which Θ is diagonal.
     """
     if r == 0:
         return 0.0

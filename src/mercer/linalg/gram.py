@@ -46,35 +46,13 @@ class Gram(Operator):
 
     The upper blocks of K are stored in the precision `store`, or computed again for every product,
     as they always are for remote rows. A float32 matrix only drives an iteration: a product with
-    float64 vectors computes K again.
+    float64 vectors computes K again. Without a kernel the rows are K itself.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The kernel; None where the rows are the kernel matrix itself.
-    source : Source
-        Rows, with weights.
-    center : bool
-        Whether to center.
-    store : dtype or None
-        Precision in which K is stored.
-    along : array of shape (n, b) or None
-        Vectors whose product is computed in the first walk over all pairs.
-    dtype : dtype or None
-        Precision of that walk where K is not stored; None is that of the rows.
-    scaled : bool
-        Divide the matrix by `scale` where squares of its eigenvalues might over- or underflow.
-
-    Attributes
-    ----------
-    means : ndarray of shape (n,)
-        Mean of the kernel between each row and all of them.
-    mean_square : float
-        Mean of the kernel between all rows: the squared norm of the mean in feature space.
-    scale : float
-        Power of two by which the matrix is divided, besides c; 1 unless kernel values are extreme.
-    first : array of shape (n, b) or None
-        The product with `along`, as precise as the stored matrix.
+    The first walk over all pairs, in the precision `dtype` where K is not stored, also computes
+    `first`, the product with the vectors `along`, and `means` of the kernel between each row and
+    all rows, whose mean `mean_square` is the squared norm of the mean in feature space. `scaled`
+    divides the matrix by `scale`, a power of two, where squares of its eigenvalues might over- or
+    underflow.
     """
 
     def __init__(
@@ -280,12 +258,7 @@ class Gram(Operator):
 class LowPrecisionGram(Operator):
     """A kernel matrix with products in its cheap precision, whose rounding is counted.
 
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-    unseen_bound : float or None
-        Bound on the norm of the part that the vectors of its first product do not see.
+    `unseen_bound` bounds the norm of the part that the vectors of its first product do not see.
     """
 
     def __init__(self, gram: Gram, unseen_bound: float | None = None) -> None:

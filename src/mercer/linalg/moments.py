@@ -101,20 +101,8 @@ class Moments(Fold):
 
     Every block is centered by its own mean before its product is formed, in the precision
     `products`; the products and means of the blocks are summed in float64, as in Chan, Golub &
-    LeVeque (1983). A common offset of the rows, or one that drifts, costs no digits.
-
-    Parameters
-    ----------
-    d : int
-        Number of columns.
-    reference : array
-        An array that lives where the rows live.
-    products : dtype
-        Precision of the products.
-    diagonal : bool
-        Keep the diagonal of the scatter only.
-    center : bool
-        False: the scatter about zero.
+    LeVeque (1983). A common offset of the rows, or one that drifts, costs no digits. `diagonal`
+    keeps the diagonal of the scatter only; without `center` the scatter is about zero.
     """
 
     label = "moments"

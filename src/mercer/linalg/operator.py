@@ -61,31 +61,20 @@ def least_certain(*figures: Figure) -> dict[str, Any]:
 
 
 class Operator(ABC):
-    """A symmetric matrix known by its products.
-
-    Attributes
-    ----------
-    size : int
-        Number of rows and of columns.
-    trace : float
-        Sum of the eigenvalues.
-    psd : bool
-        Whether no eigenvalue is negative.
-    dtype : numpy.dtype
-        The precision that suffices to drive an iteration. `matmat` computes in the precision of
-        the vectors it is passed, so that the last product can be float64.
-    rounding : float
-        Bound on how far rounding can have moved the matrix, in Frobenius norm.
-    confidence : float
-        Probability with which that bound holds.
-    """
+    """A symmetric matrix known by its products."""
 
     size: int
+    """Number of rows and of columns."""
     trace: float
+    """Sum of the eigenvalues."""
     psd = True
+    """Whether no eigenvalue is negative."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    """Precision that suffices to drive an iteration; `matmat` computes in that of its vectors."""
     rounding = 0.0
+    """Bound on how far rounding can have moved the matrix, in Frobenius norm."""
     confidence = 1.0
+    """Probability with which that bound holds."""
     block = 8
     """Number of vectors for which a product is most efficient."""
     check_interval = 3

@@ -50,25 +50,16 @@ _FEW_ROWS = 2048
 
 @dataclass(frozen=True)
 class Basis:
-    """The landmarks.
-
-    Attributes
-    ----------
-    points : rows or None
-        The points; None if rows are a kernel matrix, of which `at` are columns.
-    at : ndarray of int or None
-        Indices of the rows that the points are; None if they are not rows.
-    counts : ndarray of shape (m,) or None
-        Number of rows that each point represents: one over the probability with which it was
-        drawn. None for points that were not drawn.
-    sizes : ndarray of shape (m,) or None
-        Number of rows of the cluster of which each point is the center; None for other points.
-    """
+    """The landmarks."""
 
     points: Any
+    """The points; None if rows are a kernel matrix, of which `at` are columns."""
     at: np.ndarray[Any, Any] | None = None
+    """Indices of the rows that the points are; None if they are not rows."""
     counts: Vector | None = None
+    """Number of rows that each point represents, one over its probability to be drawn, if any."""
     sizes: Vector | None = None
+    """Number of rows of the cluster of which each point is the center, if it is one."""
 
     def __len__(self) -> int:
         if self.at is not None:

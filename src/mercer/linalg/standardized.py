@@ -81,16 +81,7 @@ class CovarianceProduct(Fold):
 class StandardizedOperator(Operator):
     """An operator made of standardized rows: centered, and divided by their deviations.
 
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    mean, deviation : ndarray
-        What is subtracted from each column, and what it is divided by.
-    divisor : float
-        The number c that the sum is divided by.
-    variance : float
-        Total variance of the standardized rows.
+    `variance` is the total variance of these rows, and `divisor` the number c.
     """
 
     axis: int
