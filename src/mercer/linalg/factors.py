@@ -117,7 +117,7 @@ class TriangularFactor(CenteredFactor):
 
     def _append(self, rows: Array) -> None:
         self._waiting.append(rows)
-        if sum(map(len, self._waiting)) >= max(256, 2 * self.d):
+        if sum(rows.shape[0] for rows in self._waiting) >= max(256, 2 * self.d):
             self.settle()
 
     def settle(self) -> None:
