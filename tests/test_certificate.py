@@ -15,7 +15,7 @@ import mercer
 from mercer import PCA, Certificate, linalg
 from mercer.certificate import Figure, spacing_of
 from mercer.estimators.pca import SOLVERS
-from mercer.linalg.bounds import least_certain
+from mercer.linalg.operator import least_certain
 from mercer.messages import percent
 from mercer.methods import FrequentDirections, Iterative
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from mercer import KernelPCA, SubspaceClassifier
 from mercer.kernels import RBF
 from mercer.linalg import DenseOperator
-from mercer.linalg.solvers.power import power as power_iteration
+from mercer.linalg.solvers import power as power_iteration
 from papers import (
     basis_size,
     mnist_times,

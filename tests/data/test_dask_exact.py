@@ -16,8 +16,7 @@ from mercer.data import write_npy
 from mercer.data.errors import BudgetError
 from mercer.kernels import RBF, Polynomial
 from mercer.linalg import Gram
-from mercer.linalg.distributed_gram import upper_blocks
-from mercer.linalg.upper_blocks import SymmetricProduct
+from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
 from mercer.methods import Adaptive, Exact, Hebbian, RandomFeatures, Sketch
 from mercer.modelfile import ModelFileError
 from mercer.progress import Listener, session

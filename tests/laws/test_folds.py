@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from mercer.data import ArraySource, Block
 from mercer.linalg import (
-    AdjointProduct,
     Centering,
     CovarianceProduct,
     DirectionsSketch,
@@ -21,7 +20,6 @@ D, N = 6, 60
 HERE = np.empty(0)
 MEAN = np.linspace(-1, 1, D)
 V = np.random.default_rng(41).standard_normal((D, 3))
-U = np.random.default_rng(42).standard_normal((N, 3))
 
 
 class Row:
@@ -86,12 +84,6 @@ FOLDS = [
         lambda: CovarianceProduct(Centering(MEAN, np.float64, HERE), V, (D, 3)),
         lambda f: (f.result,),
         lambda X, w: ((((X - MEAN).T * w) @ (X - MEAN)) @ V,),
-    ),
-    Row(
-        "AdjointProduct",
-        lambda: AdjointProduct(Centering(MEAN, np.float64, HERE), U, (D, 3)),
-        lambda f: (f.result,),
-        lambda X, w: ((X - MEAN).T @ U,),
     ),
 ]
 

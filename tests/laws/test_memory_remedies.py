@@ -24,7 +24,6 @@ from mercer.methods import (
     SparseL1,
     Subset,
 )
-from mercer.planning import alternatives
 
 METHODS = [
     "auto",
@@ -50,7 +49,7 @@ def planned(n, d, **params):
     model = KernelPCA(**params)
     rows = np.broadcast_to(np.float64(0.0), (n, d))
     plan = model.plan(rows)
-    plan.require_fit(alternatives(model._problem(mercer.data.as_source(rows))))
+    plan.require_fit(model._problem(mercer.data.as_source(rows)))
 
 
 def remedies(text):

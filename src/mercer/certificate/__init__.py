@@ -1,7 +1,23 @@
 """Certificates: how far from the best possible answer a result can be."""
 
-from mercer.certificate.certificate import Certificate, certify
-from mercer.certificate.evidence import Axes, Evidence, spacing_of
-from mercer.linalg.bounds import Figure
+from mercer.certificate.certificate import (
+    Axes,
+    Certificate,
+    Evidence,
+    certify,
+    lifted_evidence,
+    spacing_of,
+    spectral_evidence,
+)
+from mercer.linalg.operator import Figure
 
-__all__ = ["Axes", "Certificate", "Evidence", "Figure", "certify", "spacing_of"]
+__all__ = [
+    "Axes",
+    "Certificate",
+    "Evidence",
+    "Figure",
+    "certify",
+    "lifted_evidence",
+    "spacing_of",
+    "spectral_evidence",
+]

@@ -20,8 +20,7 @@ from mercer.data import ArraySource, Source, StringSource
 from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.estimators.validation import load_rows
 from mercer.messages import percent
-from mercer.planning import METHODS, NAMES
-from mercer.planning.base import measured
+from mercer.planning import METHODS, NAMES, measured
 
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")

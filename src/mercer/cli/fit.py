@@ -23,7 +23,7 @@ from mercer.data.files import Table
 from mercer.estimators.inspection import parts
 from mercer.estimators.novelty import NoveltyDetector, default_components
 from mercer.messages import counted
-from mercer.planning.base import measured
+from mercer.planning import measured
 
 # Options that the model does not depend on.
 _NOT_IN_ORIGIN = ("json", "debug", "force", "checkpoint", "checkpoint_seconds")

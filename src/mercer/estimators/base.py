@@ -56,7 +56,7 @@ from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
 from mercer.methods.preparation import require_finite_sums
 from mercer.params import same
-from mercer.planning import Plan, alternatives
+from mercer.planning import Plan
 from mercer.problem import Problem
 
 try:
@@ -455,7 +455,7 @@ class Projecting(
             with at_work(source.reference), products(source.reference), quiet:
                 source = resident(source)
                 problem, plan = self._plan_fit(source)
-                plan.require_fit(alternatives(problem))
+                plan.require_fit(problem)
                 if recorded:
                     check_same(plan=plan.method)
                 problem = self._load(problem, plan)

@@ -180,7 +180,8 @@ class PCA(LinearModel):
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
         problem, normalizer = self._problem(source), self.power_iteration_normalizer
         randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
-        return problem, make_plan(source, problem.rule, self.svd_solver, randomized, self.gap)
+        how = (problem.rule, self.svd_solver, randomized, self.gap)
+        return problem, make_plan(source, *how, scale=self.scale)
 
     def _load(self, problem: Problem, plan: Plan) -> Problem:
         return rescale_rows(problem)

@@ -1,67 +1,17 @@
-r"""Figures that say how certain they are, and bounds on sums of eigenvalues.
+r"""Bounds on sums of eigenvalues.
 
-The bounds hold for any symmetric operator A, whatever method found the vectors, because they rest
-on products, traces and norms alone. Q is an orthonormal basis, Θ = QᵀAQ the compression of A,
+They hold for any symmetric operator A, whatever method found the vectors, because they rest on
+products, traces and norms alone. Q is an orthonormal basis, Θ = QᵀAQ the compression of A,
 B = (I − QQᵀ)AQ the coupling, and C = (I − QQᵀ)A(I − QQᵀ) the part of A that Q does not see.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigvalsh
-
-
-class Figure(float):
-    """A number that is a bound, a bound at some confidence, or an estimate.
-
-    Attributes
-    ----------
-    kind : {"bound", "estimate"}
-    confidence : float
-        Probability with which a bound holds; 1 for a bound that always holds.
-
-    Examples
-    --------
-    >>> from mercer.certificate import Figure
-    >>> Figure(0.25, "bound", 0.999)
-    0.25 (at 99.9 % confidence)
-    """
-
-    kind: str
-    confidence: float
-
-    def __new__(cls, value: float, kind: str = "bound", confidence: float = 1.0) -> Figure:
-        figure = super().__new__(cls, value)
-        figure.kind = kind
-        figure.confidence = confidence
-        return figure
-
-    def __getnewargs__(self) -> tuple[float, str, float]:  # type: ignore[override]
-        return float(self), self.kind, self.confidence
-
-    @property
-    def label(self) -> str:
-        """How certain the figure is: proven, at a confidence, or estimated."""
-        if self.kind != "bound":
-            return "estimated"
-        return "proven" if self.confidence == 1.0 else f"at {100 * self.confidence:g} % confidence"
-
-    def __repr__(self) -> str:
-        return f"{float(self)!r} ({self.label})"
-
-    def like(self, value: float) -> Figure:
-        """Return another number that is as certain as this one."""
-        return Figure(value, self.kind, self.confidence)
-
-
-def least_certain(*figures: Figure) -> dict[str, Any]:
-    """Return the kind and confidence of a number computed from these figures."""
-    kind = "bound" if all(figure.kind == "bound" for figure in figures) else "estimate"
-    return {"kind": kind, "confidence": min(figure.confidence for figure in figures)}
 
 
 def pinching_bound(ritz: Vector, trace: float, r: int) -> float:
@@ -77,18 +27,8 @@ def schur_bound(ritz: Vector, coupling: Matrix, unseen: float, r: int) -> float:
 
     With `unseen` δ ≥ ‖C‖ and θ_r > δ, λ_i(A) ≤ λ_i(Θ + BᵀB/(θ_r − δ)) for every i ≤ r: by
     inertia, λ_i(A) = μ > δ is an eigenvalue of the Schur complement Θ + Bᵀ(μ − C)⁻¹B, which is at
-    most Θ + BᵀB/(μ − δ). In particular, no eigenvalue was missed.
-
-    Parameters
-    ----------
-    ritz : ndarray of shape (m,)
-        Eigenvalues of Θ, largest first.
-    coupling : ndarray of shape (m, m)
-        BᵀB in the coordinates in which Θ is diagonal.
-    unseen : float
-        Bound on the norm of C.
-    r : int
-        Number of eigenvalues.
+    most Θ + BᵀB/(μ − δ). In particular, no eigenvalue was missed. `ritz` are the eigenvalues of Θ,
+    largest first, and `coupling` is BᵀB in the coordinates in which Θ is diagonal.
     """
     if r == 0:
         return 0.0

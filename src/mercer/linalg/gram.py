@@ -24,15 +24,8 @@ from mercer.config import get_config
 from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel
 from mercer.kernels.points import Points, cast_rows
-from mercer.linalg.bounds import Figure
-from mercer.linalg.distributed_gram import upper_blocks
-from mercer.linalg.operator import Operator
-from mercer.linalg.upper_blocks import (
-    PrecomputedBlocks,
-    SymmetricFill,
-    SymmetricProduct,
-    UpperBlocks,
-)
+from mercer.linalg.operator import Figure, Operator
+from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlocks, upper_blocks
 
 # Number of vectors in a product with a matrix that is not stored: more cost little.
 WIDE = 32
@@ -53,35 +46,13 @@ class Gram(Operator):
 
     The upper blocks of K are stored in the precision `store`, or computed again for every product,
     as they always are for remote rows. A float32 matrix only drives an iteration: a product with
-    float64 vectors computes K again.
+    float64 vectors computes K again. Without a kernel the rows are K itself.
 
-    Parameters
-    ----------
-    kernel : Kernel or None
-        The kernel; None where the rows are the kernel matrix itself.
-    source : Source
-        Rows, with weights.
-    center : bool
-        Whether to center.
-    store : dtype or None
-        Precision in which K is stored.
-    along : array of shape (n, b) or None
-        Vectors whose product is computed in the first walk over all pairs.
-    dtype : dtype or None
-        Precision of that walk where K is not stored; None is that of the rows.
-    scaled : bool
-        Divide the matrix by `scale` where squares of its eigenvalues might over- or underflow.
-
-    Attributes
-    ----------
-    means : ndarray of shape (n,)
-        Mean of the kernel between each row and all of them.
-    mean_square : float
-        Mean of the kernel between all rows: the squared norm of the mean in feature space.
-    scale : float
-        Power of two by which the matrix is divided, besides c; 1 unless kernel values are extreme.
-    first : array of shape (n, b) or None
-        The product with `along`, as precise as the stored matrix.
+    The first walk over all pairs, in the precision `dtype` where K is not stored, also computes
+    `first`, the product with the vectors `along`, and `means` of the kernel between each row and
+    all rows, whose mean `mean_square` is the squared norm of the mean in feature space. `scaled`
+    divides the matrix by `scale`, a power of two, where squares of its eigenvalues might over- or
+    underflow.
     """
 
     def __init__(
@@ -98,11 +69,11 @@ class Gram(Operator):
         if store is not None and source.remote is not None and kernel is not None:
             store, dtype = None, store  # remote rows: computed again for every product
         self.kernel, self.source, self.center = kernel, source, center
-        self.size = source.shape[0]
+        self.size, self.reference = source.shape[0], source.reference
         self.divisor = source.count - 1.0
         self.dtype = np.dtype(store if store is not None else dtype or source.dtype)
         self.psd = kernel is not None and kernel.psd is True
-        self.blocks = self._upper_blocks(self.dtype, keep=store is not None)
+        self.blocks = upper_blocks(kernel, source, self.dtype, keep=store is not None)
         weights = np.ones(self.size) if source.weights is None else source.weights
         self.roots = like(np.sqrt(weights), self.reference)[:, None]
         self.unit = self.roots / source.count**0.5
@@ -111,15 +82,11 @@ class Gram(Operator):
         self.probe_dtype = None if store is None and kernel is not None else self.dtype
         self.exact_means = self.dtype == np.float64
         self.diag = to_numpy(self._diagonal()).astype(np.float64)
-        points = getattr(self.blocks, "points", None)
-        self._kernel_rounding = None if kernel is None else GramRounding(kernel, source, points)
-        if scaled:
-            self._scale()
+        largest = float(np.max(np.abs(self.diag), initial=0.0))
+        if scaled and not _MODERATE < largest < 1.0 / _MODERATE and 0.0 < largest < math.inf:
+            self.scale = float(np.exp2(np.floor(np.log2(largest))))
+            self.divisor *= self.scale
         self.first = self._survey(along)
-
-    @property
-    def reference(self) -> Array:
-        return self.source.reference
 
     scale = 1.0
 
@@ -128,12 +95,6 @@ class Gram(Operator):
         eps = float(np.finfo(np.float64).eps)
         width = self.source.shape[1] if len(self.source.shape) > 1 else 1
         return 4.0 * eps * (self.size + width) * self.amount / self.divisor
-
-    def _scale(self) -> None:
-        largest = float(np.max(np.abs(self.diag), initial=0.0))
-        if np.isfinite(largest) and largest > 0.0 and not _MODERATE < largest < 1.0 / _MODERATE:
-            self.scale = float(np.exp2(np.floor(np.log2(largest))))
-            self.divisor *= self.scale
 
     @property
     def product_error(self) -> float:
@@ -154,11 +115,10 @@ class Gram(Operator):
 
     def matmat(self, V: Array) -> Array:
         dtype = numpy_dtype(V)
-        blocks = self.blocks if dtype == self.dtype else self._upper_blocks(dtype, keep=False)
         W = cast(self.project(V), np.float64)
         if dtype == np.float64 and not self.exact_means:
             W = namespace(W).concat([W, self.unit], axis=1)
-        product = self._times(blocks, W)
+        product = self._times(self._blocks_in(dtype), W)
         if product.shape[1] > V.shape[1]:
             self._set_means(product[:, -1:], exact=True)
             product = product[:, :-1]
@@ -166,7 +126,7 @@ class Gram(Operator):
 
     def dense(self) -> Matrix:
         A = np.empty((self.size, self.size))
-        self._in_float64().fold(SymmetricFill(A))
+        self._blocks_in(np.float64).fold(SymmetricFill(A))
         roots = to_numpy(self.roots)
         if self.source.weights is not None:
             A *= roots
@@ -179,11 +139,6 @@ class Gram(Operator):
                 half -= unit @ (unit.T @ half)
         A /= self.divisor
         return A
-
-    def _upper_blocks(self, dtype: Any, *, keep: bool) -> UpperBlocks:
-        if self.kernel is None:
-            return PrecomputedBlocks(self.source.whole(), dtype)
-        return upper_blocks(self.kernel, self.source, dtype, keep=keep)
 
     def _diagonal(self) -> Array:
         """Return k(x, x) of every row; refuse rows with NaN or infinity."""
@@ -228,14 +183,16 @@ class Gram(Operator):
 
     def times(self, V: Array) -> Array:
         """Return the product with the weighted matrix, neither centered nor divided."""
-        return self._times(self._upper_blocks(np.float64, keep=False), V)
+        return self._times(upper_blocks(self.kernel, self.source, np.float64, keep=False), V)
 
     def _times(self, blocks: UpperBlocks, V: Array) -> Array:
         return blocks.fold(SymmetricProduct(V * self.roots, blocks.dtype)).result * self.roots
 
-    def _in_float64(self) -> UpperBlocks:
-        exact = self.dtype == np.float64
-        return self.blocks if exact else self._upper_blocks(np.float64, keep=False)
+    def _blocks_in(self, dtype: Any) -> UpperBlocks:
+        """Return the blocks in a precision: those at hand, or computed again."""
+        if dtype == self.dtype:
+            return self.blocks
+        return upper_blocks(self.kernel, self.source, dtype, keep=False)
 
     def _set_means(self, along: Array, *, exact: bool = False) -> None:
         """Set the means, trace and rounding that follow from the product with u."""
@@ -257,26 +214,57 @@ class Gram(Operator):
         """Bound the rounding of kernel values and of their products, in Frobenius norm."""
         weights = to_numpy(self.roots)[:, 0] ** 2
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = 0.0 if self._kernel_rounding is None else self._kernel_rounding.of(dtype)
+            rows = self._row_rounding(dtype)
             values = math.sqrt(float(weights @ (np.abs(self.diag) * rows**2)))
             products = (summed(self.size, dtype, self.reference) + FEW) * math.sqrt(self.amount)
             return 4.0 * u * (values + products) * math.sqrt(self.amount) / self.divisor
+
+    def _row_rounding(self, dtype: Any) -> Any:
+        """Bound the error of the kernel values of each row, in unit roundoffs of a precision.
+
+        Of remote rows: a bound for any rows, or for any rows that are no larger.
+        """
+        if self.kernel is None:
+            return 0.0
+        points = getattr(self.blocks, "points", None)
+        if points is not None:
+            return self._rounding_among(points, dtype)
+        rows = self._rounding_among(Points(np.full((1, self.source.shape[1]), np.inf)), dtype)
+        if np.max(rows) * float(np.finfo(dtype).eps) < _VAGUE:
+            return rows
+        # One row on either side of zero, which keeps them from being shifted.
+        extremes = np.outer(
+            [self._twice_largest, -self._twice_largest], np.ones(self.source.shape[1])
+        )
+        return self._rounding_among(Points(extremes), dtype)
+
+    def _rounding_among(self, points: Points, dtype: Any) -> Vector:
+        assert self.kernel is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
+        return each if each.shape == (self.size,) else np.full(self.size, np.max(each))
+
+    @cached_property
+    def _twice_largest(self) -> float:
+        """Twice the largest entry of the rows: shifted or not, no entry is larger."""
+
+        def sizes(block: Block) -> Array:
+            return namespace(block.rows).max(abs(block.dense(np.float64)), axis=1)[:, None]
+
+        largest = self.source.map(sizes, 1, np.float64).collect(label="kernel matrix")
+        return 2.0 * float(np.max(to_numpy(largest), initial=0.0))
 
 
 class LowPrecisionGram(Operator):
     """A kernel matrix with products in its cheap precision, whose rounding is counted.
 
-    Parameters
-    ----------
-    gram : Gram
-        The matrix.
-    unseen_bound : float or None
-        Bound on the norm of the part that the vectors of its first product do not see.
+    `unseen_bound` bounds the norm of the part that the vectors of its first product do not see.
     """
 
     def __init__(self, gram: Gram, unseen_bound: float | None = None) -> None:
         self.gram, self.unseen_bound = gram, unseen_bound
         self.size, self.trace, self.psd = gram.size, gram.trace, gram.psd
+        self.reference = gram.reference
         self.square, self.rounding = gram.square, gram.product_error
         self.probe_dtype = gram.probe_dtype
         self.block, self.check_interval = gram.block, gram.check_interval
@@ -287,10 +275,6 @@ class LowPrecisionGram(Operator):
         if self.gram.dtype == np.float64:
             return self.gram.noise_floor
         return 16.0 * float(np.finfo(np.float32).eps) * self.gram.amount / self.gram.divisor
-
-    @property
-    def reference(self) -> Array:
-        return self.gram.reference
 
     @property
     def rank(self) -> int:
@@ -304,47 +288,3 @@ class LowPrecisionGram(Operator):
 
     def dense(self) -> Matrix:
         return self.gram.dense()
-
-
-class GramRounding:
-    """How far the computed kernel values of each row can be from the exact ones.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    source : Source
-    points : Points or None
-        The rows; None where they are remote.
-    """
-
-    def __init__(self, kernel: Kernel, source: Source, points: Points | None) -> None:
-        self.kernel, self.source, self.points = kernel, source, points
-
-    def of(self, dtype: Any) -> Vector:
-        """Return the error bound of the values of each row, in unit roundoffs of a precision."""
-        if self.points is not None:
-            return self._beside(self.points, dtype)
-        # Remote rows: a bound for any rows, or for any rows that are no larger.
-        rows = self._beside(Points(np.full((1, self.source.shape[1]), np.inf)), dtype)
-        vague = not np.max(rows) * float(np.finfo(dtype).eps) < _VAGUE
-        return self._beside(self._as_large, dtype) if vague else rows
-
-    def _beside(self, points: Points, dtype: Any) -> Vector:
-        with np.errstate(over="ignore", invalid="ignore"):
-            each = np.asarray(self.kernel.roundings(points, points, dtype), np.float64)
-        n = self.source.shape[0]
-        return np.broadcast_to(each if each.shape == (n,) else np.asarray(np.max(each)), (n,))
-
-    @cached_property
-    def _as_large(self) -> Points:
-        """Two rows whose entries are twice the largest: shifted or not, no row is larger.
-
-        One lies on either side of zero, which keeps them from being shifted.
-        """
-
-        def sizes(block: Block) -> Array:
-            return namespace(block.rows).max(abs(block.dense(np.float64)), axis=1)[:, None]
-
-        found = self.source.map(sizes, 1, np.float64).collect(label="kernel matrix")
-        largest = 2.0 * float(np.max(to_numpy(found), initial=0.0))
-        return Points(np.outer([largest, -largest], np.ones(self.source.shape[1])))

@@ -10,37 +10,99 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, cast, empty, held, like, namespace, to_numpy
 from mercer.arrays.rounding import LIKELY, confidence, drift
 from mercer.data import Block, Fold
-from mercer.linalg.centering import (
-    RunningMean,
-    near_zero,
-    seems_near_zero,
-    weighted_sum,
-)
 
-# Block means wait until there are this many: one product then serves them all, where
-# each alone would cost a pass over the d×d scatter.
+# The means of this many blocks are added to the scatter at once: one pass over the d×d matrix.
 _WAITING = 64
+# Rows of a partial sum.
+_PART = 256
+
+
+class RunningMean:
+    """Weight and mean of rows; the mean is a fixed base plus an offset.
+
+    The base is the rounded mean of the first block. Differences from it are exact where the means
+    themselves would be rounded: at a mean of 1e8 that alone costs the variance its tenth digit.
+    """
+
+    def __init__(self, d: int, reference: Array) -> None:
+        self.weight = 0.0
+        self.base: Array = None
+        self.offset = like(np.zeros(d), reference)
+
+    def center(
+        self, rows: Array, w: Array, weight: float, room: Array = None
+    ) -> tuple[Array, Array, Array]:
+        """Return centered rows, the offset of their mean, and the sum of the centered rows.
+
+        The rows are centered by the mean of every eighth row, which is within √7 standard
+        deviations of the mean of all and costs an eighth of a pass; by the mean of all rows where
+        those carry little of the weight. The offset is that of the exact mean. `room` is a NumPy
+        array for the centered rows.
+        """
+        xp = namespace(w)
+        some = float(xp.sum(w[::8]))
+        # Differences from a row of positive weight: a constant column becomes exactly zero.
+        row = rows[int(xp.argmax(w)), :]
+        if 16.0 * some >= weight:
+            middle = row + (w[::8] @ (rows[::8, :] - row)) / some
+        else:
+            middle = row + (w @ (rows - row)) / weight
+        rows = rows - middle if room is None else np.subtract(rows, middle, out=room)
+        left = weighted_sum(w, rows)
+        return rows, self.offset_from(cast(middle, np.float64), left, weight), left
+
+    def offset_from(self, middle: Array, left: Array, weight: float) -> Array:
+        """Return the offset of the mean of rows that sum to `left` after subtracting `middle`."""
+        if self.base is None:
+            self.base = middle
+        return (middle - self.base) + left / weight
+
+    def update(self, weight: float, offset: Array) -> Array:
+        """Add rows of this weight and offset; return the difference of the two means."""
+        difference = offset - self.offset
+        self.weight += weight
+        self.offset = self.offset + (weight / self.weight) * difference
+        return difference
+
+    def offset_of(self, other: RunningMean) -> Array:
+        """Return the offset of another mean from this base."""
+        if self.base is None:
+            self.base = other.base
+        return other.offset + (other.base - self.base)
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """The mean, on the host."""
+        offset = to_numpy(self.offset)
+        return offset if self.base is None else to_numpy(self.base) + offset
+
+    @property
+    def rounding(self) -> np.ndarray[Any, Any]:
+        """The exact mean minus `value`, on the host; zero for a constant column."""
+        offset = to_numpy(self.offset)
+        if self.base is None:
+            return 0.0 * offset
+        return np.asarray((to_numpy(self.base) - self.value) + offset)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the state as named arrays."""
+        base = self.offset * 0.0 if self.base is None else self.base
+        return {"weight": np.array(self.weight), "base": base, "offset": self.offset}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Restore the state that `arrays` returned."""
+        self.weight = float(arrays["weight"])
+        self.base = like(to_numpy(arrays["base"]), self.offset) if self.weight else None
+        self.offset = like(to_numpy(arrays["offset"]), self.offset)
 
 
 class Moments(Fold):
     r"""Weight :math:`W`, mean :math:`\mu` and scatter :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T`.
 
-    Every block is centred by its own mean before its product is formed, in the precision
-    `products`; the blocks' products and means are summed in float64, as in Chan, Golub &
-    LeVeque (1983). A common offset of the rows, or one that drifts, costs no digits.
-
-    Parameters
-    ----------
-    d : int
-        Number of columns.
-    reference : array
-        An array that lives where the rows live.
-    products : dtype
-        Precision of the products.
-    diagonal : bool
-        Keep the diagonal of the scatter only.
-    center : bool
-        False: the scatter about zero.
+    Every block is centered by its own mean before its product is formed, in the precision
+    `products`; the products and means of the blocks are summed in float64, as in Chan, Golub &
+    LeVeque (1983). A common offset of the rows, or one that drifts, costs no digits. `diagonal`
+    keeps the diagonal of the scatter only; without `center` the scatter is about zero.
     """
 
     label = "moments"
@@ -61,54 +123,71 @@ class Moments(Fold):
         self.center = center
         self.running = RunningMean(d, reference)
         self.longest = self.blocks = 0
-        # What the products of every block amount to, column by column; and its square.
+        # Sum over the blocks of the diagonals of their products; and of the squares of these.
         self._amount, self._amount_squared = np.zeros(d), np.zeros(d)
         self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
         self._product: Array = None
-        self._centred: Array = None
+        self._centered: Array = None
         self.row_bytes = d * (1 + diagonal) * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
 
     def add(self, block: Block) -> None:
-        weight = float(block.count.sum())
+        count = block.count
+        weight = float(count.sum())
         if weight == 0.0:
             return
-        self.longest = max(self.longest, int(block.rows.shape[0]))
+        self.longest = max(self.longest, len(count))
         self.blocks += 1
         if self.diagonal and hasattr(block.rows, "tocsr"):
             self._add_sparse(block, weight)
             return
         rows = block.dense(self.products)
-        w = like(block.count, self.reference, self.products)
-        square = self._as_they_are(rows, w, weight, block.weights is None)
+        w = like(count, self.reference, self.products)
+        roots = None if block.weights is None else namespace(w).sqrt(w)[:, None]
+        xp, some, square = namespace(rows), rows[::64, :], None
+        if not self.center:
+            self.running.weight += weight
+            square = self._square(rows, roots)
+        elif _is_near_zero(xp.mean(some, axis=0) ** 2, xp.mean(some * some, axis=0)):  # a guess
+            left = weighted_sum(w, rows)
+            square = self._square(rows, roots)
+            own = square if self.diagonal else xp.linalg.diagonal(square)
+            if _is_near_zero(left**2 / weight, cast(own, np.float64)):
+                offset = self.running.offset_from(0.0 * left, left, weight)
+                self._waiting.append((weight, offset, left))
+            else:
+                square = None
         if square is None:
-            rows, offset, left = self.running.center(rows, w, weight, self._room(rows))
-            self._wait(weight, offset, left)
-            square = self._square(_weighed(rows, w, block.weights is None))
+            room = None
+            if isinstance(rows, np.ndarray):  # one array for the centered rows of all blocks
+                if self._centered is None or len(self._centered) < len(rows):
+                    self._centered = np.empty(rows.shape, self.products)
+                room = self._centered[: len(rows)]
+            rows, offset, left = self.running.center(rows, w, weight, room)
+            self._waiting.append((weight, offset, left))
+            square = self._square(rows, roots)
+        if self.diagonal or len(self._waiting) >= _WAITING:
+            self.settle()
         self._scatter += square
         if not self.diagonal:
-            own = to_numpy(namespace(square).linalg.diagonal(square)).astype(np.float64)
+            own = to_numpy(xp.linalg.diagonal(square)).astype(np.float64)
             self._amount += own
             self._amount_squared += own * own
 
-    def _as_they_are(self, rows: Array, w: Array, weight: float, plain: bool) -> Array:
-        """Return the product of rows that need no centring, or are not to be; None of others.
-
-        A few rows tell whether to try, the product and the sum of all whether it was right.
-        """
-        if not self.center:
-            self.running.weight += weight
-            return self._square(_weighed(rows, w, plain))
-        if not seems_near_zero(rows[::64, :]):
-            return None
-        left = weighted_sum(w, rows)
-        square = self._square(_weighed(rows, w, plain))
-        own = square if self.diagonal else namespace(square).linalg.diagonal(square)
-        if not near_zero(left**2 / weight, cast(own, np.float64)):
-            return None
-        self._wait(weight, self.running.offset_from(0.0 * left, left, weight), left)
-        return square
+    def _square(self, rows: Array, roots: Array) -> Array:
+        """Return the products of rows times `roots`, summed; or their squares."""
+        rows = rows if roots is None else rows * roots
+        if self.diagonal:
+            ones = like(np.ones(rows.shape[0]), rows, self.products)
+            mine = isinstance(rows, np.ndarray) and rows.base is self._centered is not None
+            squares = np.square(rows, out=rows) if mine else rows * rows
+            return cast(ones @ squares, np.float64)
+        if not isinstance(rows, np.ndarray):
+            return cast(rows.T @ rows, np.float64)
+        if self._product is None:
+            self._product = empty((self.d, self.d), rows, self.products)
+        return np.matmul(rows.T, rows, out=self._product)
 
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
@@ -116,7 +195,7 @@ class Moments(Fold):
         at, entries = rows.indices, rows.data.astype(np.float64)
         w = np.repeat(block.count, np.diff(rows.indptr))
 
-        def summed(values: Vector) -> Vector:
+        def column_sums(values: Vector) -> Vector:
             return np.asarray(np.bincount(at, weights=w * values, minlength=self.d), np.float64)
 
         full = np.bincount(at, minlength=self.d) == block.length
@@ -124,18 +203,22 @@ class Moments(Fold):
         mean = np.zeros(self.d)
         if self.center:
             # Columns without zeros by differences, as dense ones: constants become exactly zero.
-            mean = np.where(full, _row(rows, int(np.argmax(block.count))), 0.0)
-            mean = mean + summed(entries - mean[at]) / weight
-            left = summed(entries - mean[at]) - absent * mean
-            self._wait(weight, self.running.offset_from(mean, left, weight), left)
+            i = int(np.argmax(block.count))
+            mean = np.where(full, rows[[i]].toarray()[0].astype(np.float64), 0.0)
+            mean = mean + column_sums(entries - mean[at]) / weight
+            left = column_sums(entries - mean[at]) - absent * mean
+            offset = self.running.offset_from(mean, left, weight)
+            self._waiting.append((weight, offset, left))
+            self.settle()
         else:
             self.running.weight += weight
-        self._scatter += summed((entries - mean[at]) ** 2) + absent * mean**2
+        self._scatter += column_sums((entries - mean[at]) ** 2) + absent * mean**2
 
     def merge(self, other: Self) -> None:
         self.settle()
         other.settle()
-        if other.weight == 0.0:
+        weight = other.running.weight
+        if weight == 0.0:
             return
         self.longest, self.blocks = max(self.longest, other.longest), self.blocks + other.blocks
         self._amount += other._amount
@@ -143,9 +226,11 @@ class Moments(Fold):
         self._scatter += other._scatter
         if self.center:
             offset = self.running.offset_of(other.running)
-            self._wait(other.weight, offset, 0.0 * offset)
+            self._waiting.append((weight, offset, 0.0 * offset))
+            if self.diagonal:
+                self.settle()
         else:
-            self.running.weight += other.weight
+            self.running.weight += weight
 
     def spawn(self) -> Self:
         return type(self)(
@@ -191,16 +276,13 @@ class Moments(Fold):
 
     @property
     def scatter(self) -> Matrix:
-        """Scatter about the mean, as the small algebra takes it."""
+        """Scatter about the mean; a matrix on a device stays there."""
         self.settle()
         return to_numpy(self._scatter) if self.diagonal else held(self._scatter)
 
     @property
     def rounding(self) -> tuple[float, float]:
-        """Bound on the scatter's rounding in Frobenius norm, as a share of its trace.
-
-        And the confidence it holds with: see `error`.
-        """
+        """Bound on the rounding of the scatter as a share of its trace, and its confidence."""
         trace = float(np.trace(self.scatter))
         if not trace > 0.0:
             return 0.0, 1.0
@@ -208,13 +290,14 @@ class Moments(Fold):
         return error / trace, confidence
 
     def error(self, deviation: Vector) -> tuple[float, float]:
-        """Bound the rounding of the scatter of columns divided by these, in Frobenius norm.
+        """Bound the rounding of the scatter of columns divided by `deviation`, in Frobenius norm.
 
-        Products round by what they amount to in each column, which is more than its variance
-        where rows were near enough to zero not to be centred. And the confidence it holds with.
-        Float64: γ_b of the longest block, always true. Float32, where that would say nothing:
-        independent roundings of b rows, blocks added in quadrature, and what roundings of equal
-        terms drift by, which is the same in every block (`arrays.rounding`), true at 99.9 %.
+        Also return the confidence with which it holds. Rounding is proportional to the products
+        of a column, which exceed its variance where rows were near enough to zero not to be
+        centered. Float64: γ_b of the longest block, which always holds. Float32, where that would
+        be useless: independent rounding errors of b rows, blocks added in quadrature, and the
+        drift of the rounding errors of equal terms, which is the same in every block
+        (`arrays.rounding`); this holds at 99.9 %.
         """
         own = np.maximum(np.diag(to_numpy(self.scatter)), 0.0)  # between the blocks too
         share = 1.0 / deviation**2
@@ -227,47 +310,21 @@ class Moments(Fold):
         likely += drift(self.longest, self.reference) * float(self._amount @ share)
         return always + u * likely, confidence(self.products)
 
-    def _room(self, rows: Array) -> Array:
-        """Return an array as large as the block, the same for every block; None elsewhere."""
-        if not isinstance(rows, np.ndarray):
-            return None
-        if self._centred is None or len(self._centred) < len(rows):
-            self._centred = np.empty(rows.shape, self.products)
-        return self._centred[: len(rows)]
-
-    def _square(self, rows: Array) -> Array:
-        if self.diagonal:
-            ones = like(np.ones(rows.shape[0]), rows, self.products)
-            mine = isinstance(rows, np.ndarray) and rows.base is self._centred is not None
-            squares = np.square(rows, out=rows) if mine else rows * rows
-            return cast(ones @ squares, np.float64)
-        if not isinstance(rows, np.ndarray):
-            return cast(rows.T @ rows, np.float64)
-        if self._product is None:
-            self._product = empty((self.d, self.d), rows, self.products)
-        return np.matmul(rows.T, rows, out=self._product)
-
-    def _wait(self, weight: float, offset: Array, left: Array) -> None:
-        self._waiting.append((weight, offset, left))
-        if self.diagonal or len(self._waiting) >= _WAITING:
-            self.settle()
-
     def settle(self) -> None:
-        """Take the waiting blocks' means into the mean and the scatter."""
+        """Add the means of the waiting blocks to the mean and to the scatter."""
         if not self._waiting:
             return
         xp = namespace(self._scatter)
-        counts = np.array([weight for weight, _, _ in self._waiting])
-        w = like(counts, self._scatter)[:, None]
-        offsets = xp.stack([offset for _, offset, _ in self._waiting])
-        left = xp.stack([rest for _, _, rest in self._waiting])
+        columns = zip(*self._waiting, strict=True)
+        counts, offsets, left = np.array(next(columns)), *map(xp.stack, columns)
         self._waiting = []
+        w = like(counts, self._scatter)[:, None]
         weight = float(counts.sum())
         middle = xp.sum(w * offsets, axis=0) / weight
         before = self.running.weight
-        apart = self.running.update(weight, middle)
+        difference = self.running.update(weight, middle)
         between = (offsets - middle) * xp.sqrt(w)
-        joint = math.sqrt(before * weight / self.running.weight) * apart[None, :]
+        joint = math.sqrt(before * weight / self.running.weight) * difference[None, :]
         within = left / xp.sqrt(w)
         if self.diagonal:
             self._scatter += (
@@ -280,13 +337,22 @@ class Moments(Fold):
             self._scatter += rows.T @ (rows * like(signs, rows)[:, None])
 
 
-def _row(rows: Any, i: int) -> Vector:
-    """Return one of some sparse rows as an array."""
-    row = np.zeros(rows.shape[1])
-    part = slice(rows.indptr[i], rows.indptr[i + 1])
-    row[rows.indices[part]] = rows.data[part]
-    return row
+def _is_near_zero(far: Array, squares: Array) -> bool:
+    """Tell whether subtracting squared means from squares loses at most one digit.
+
+    Squared means may sum to the variances, and none may exceed thirty times its own variance.
+    """
+    xp = namespace(far)
+    near = squares - far
+    return bool(xp.sum(far) <= xp.sum(near)) and bool(xp.all(far <= 30 * near))
 
 
-def _weighed(rows: Array, w: Array, plain: bool) -> Array:
-    return rows if plain else rows * namespace(w).sqrt(w)[:, None]
+def weighted_sum(w: Array, rows: Array) -> Array:
+    """Return the weighted sum of rows, float64, from partial sums, which round less."""
+    n, d = rows.shape
+    whole = n - n % _PART
+    if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and whole):
+        return cast(w @ rows, np.float64)
+    parts = rows[:whole].reshape(whole // _PART, _PART, d)
+    sums = w[:whole].reshape(-1, 1, _PART) @ parts
+    return sums.sum(axis=(0, 1), dtype=np.float64) + w[whole:] @ rows[whole:]

@@ -1,42 +1,80 @@
-"""Symmetric matrices that are known by their products."""
+"""Symmetric matrices that are known by their products, and figures that bound them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Array, Matrix, cast, orthogonalize, squares
-from mercer.linalg.bounds import Figure
 
 
-class Operator(ABC):
-    """A symmetric matrix known by its products.
+class Figure(float):
+    """A number that is a bound, a bound at some confidence, or an estimate.
 
     Attributes
     ----------
-    size : int
-        Number of rows and of columns.
-    trace : float
-        Sum of the eigenvalues.
-    psd : bool
-        Whether no eigenvalue is negative.
-    dtype : numpy.dtype
-        The precision that suffices to drive an iteration. `matmat` computes in the precision of
-        the vectors it is passed, so that the last product can be float64.
-    rounding : float
-        Bound on how far rounding can have moved the matrix, in Frobenius norm.
+    kind : {"bound", "estimate"}
     confidence : float
-        Probability with which that bound holds.
+        Probability with which a bound holds; 1 for a bound that always holds.
+
+    Examples
+    --------
+    >>> from mercer.certificate import Figure
+    >>> Figure(0.25, "bound", 0.999)
+    0.25 (at 99.9 % confidence)
     """
 
+    kind: str
+    confidence: float
+
+    def __new__(cls, value: float, kind: str = "bound", confidence: float = 1.0) -> Figure:
+        figure = super().__new__(cls, value)
+        figure.kind = kind
+        figure.confidence = confidence
+        return figure
+
+    def __getnewargs__(self) -> tuple[float, str, float]:  # type: ignore[override]
+        return float(self), self.kind, self.confidence
+
+    @property
+    def label(self) -> str:
+        """How certain the figure is: proven, at a confidence, or estimated."""
+        if self.kind != "bound":
+            return "estimated"
+        return "proven" if self.confidence == 1.0 else f"at {100 * self.confidence:g} % confidence"
+
+    def __repr__(self) -> str:
+        return f"{float(self)!r} ({self.label})"
+
+    def like(self, value: float) -> Figure:
+        """Return another number that is as certain as this one."""
+        return Figure(value, self.kind, self.confidence)
+
+
+def least_certain(*figures: Figure) -> dict[str, Any]:
+    """Return the kind and confidence of a number computed from these figures."""
+    kind = "bound" if all(figure.kind == "bound" for figure in figures) else "estimate"
+    return {"kind": kind, "confidence": min(figure.confidence for figure in figures)}
+
+
+class Operator(ABC):
+    """A symmetric matrix known by its products."""
+
     size: int
+    """Number of rows and of columns."""
     trace: float
+    """Sum of the eigenvalues."""
     psd = True
+    """Whether no eigenvalue is negative."""
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    """Precision that suffices to drive an iteration; `matmat` computes in that of its vectors."""
     rounding = 0.0
+    """Bound on how far rounding can have moved the matrix, in Frobenius norm."""
     confidence = 1.0
+    """Probability with which that bound holds."""
     block = 8
     """Number of vectors for which a product is most efficient."""
     check_interval = 3
@@ -58,19 +96,13 @@ class Operator(ABC):
         """Bound, in Frobenius norm, on the error of products in the precision `dtype`."""
         return self.rounding
 
-    @property
-    def reference(self) -> Array:
-        """An array on the device where the vectors must live."""
-        return np.empty(0)
+    reference: Array = np.empty(0)
+    """An array on the device where the vectors must live."""
 
     @property
     def rank(self) -> int:
         """The largest rank that it can have."""
         return self.size
-
-    def figure(self, value: float) -> Figure:
-        """Return a bound that holds whenever the bound on rounding does."""
-        return Figure(value, "bound", self.confidence)
 
     def project(self, V: Array) -> Array:
         """Project V onto the subspace in which the operator acts."""
@@ -94,10 +126,13 @@ class DenseOperator(Operator):
         self.matrix = matrix
         self.size = matrix.shape[0]
         self.trace = float(np.trace(matrix))
-        self.square = Figure(squares(matrix), "bound", confidence)
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence
+
+    @cached_property
+    def square(self) -> Figure:  # type: ignore[override]
+        return Figure(squares(self.matrix), "bound", self.confidence)
 
     def matmat(self, V: Array) -> Array:
         return self.matrix @ V
@@ -116,13 +151,9 @@ class DeflatedOperator(Operator):
         self.operator = operator
         self.basis = cast(basis, np.float64)
         self.size, self.psd = operator.size, operator.psd
-        self.trace = np.nan
+        self.reference, self.trace = operator.reference, np.nan
         self.rounding = operator.rounding
         self.probe_dtype = operator.probe_dtype
-
-    @property
-    def reference(self) -> Array:
-        return self.operator.reference
 
     @property
     def rank(self) -> int:

@@ -28,11 +28,11 @@ from mercer.arrays import (
     to_numpy,
     whitened,
 )
-from mercer.data import Block, FeatureMap, Fold, Seen, Source, StringSource, require_finite_rows
+from mercer.data import Block, FeatureMap, Seen, Source, StringSource, require_finite_rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import KernelMap, evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
-from mercer.linalg import Moments
+from mercer.linalg.moments import Moments
 from mercer.threads import serial_blas
 
 # Directions of the span below this share of the largest are dropped: they are known up to
@@ -49,25 +49,16 @@ _FEW_ROWS = 2048
 
 @dataclass(frozen=True)
 class Basis:
-    """The landmarks.
-
-    Attributes
-    ----------
-    points : rows or None
-        The points; None if rows are a kernel matrix, of which `at` are columns.
-    at : ndarray of int or None
-        Indices of the rows that the points are; None if they are not rows.
-    counts : ndarray of shape (m,) or None
-        Number of rows that each point represents: one over the probability with which it was
-        drawn. None for points that were not drawn.
-    sizes : ndarray of shape (m,) or None
-        Number of rows of the cluster of which each point is the center; None for other points.
-    """
+    """The landmarks."""
 
     points: Any
+    """The points; None if rows are a kernel matrix, of which `at` are columns."""
     at: np.ndarray[Any, Any] | None = None
+    """Indices of the rows that the points are; None if they are not rows."""
     counts: Vector | None = None
+    """Number of rows that each point represents, one over its probability to be drawn, if any."""
     sizes: Vector | None = None
+    """Number of rows of the cluster of which each point is the center, if it is one."""
 
     def __len__(self) -> int:
         if self.at is not None:
@@ -102,9 +93,12 @@ class Span:
         self.kernel, self.basis = kernel, basis
         self.dtype = kernel_dtype(source) if dtype is None else np.dtype(dtype)
         self.reference = source.reference
-        self.matrix = (
-            self._precomputed(source) if kernel is None else kernel_matrix(kernel, basis.points)
-        )
+        if kernel is None:
+            assert basis.at is not None
+            rows = to_numpy(source.take(basis.at))
+            self.matrix = np.asarray(rows[:, basis.at], dtype=np.float64)
+        else:
+            self.matrix = kernel_matrix(kernel, basis.points)
         if not is_finite(self.matrix):
             raise ValueError(
                 f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
@@ -160,8 +154,8 @@ class Span:
         # For an indefinite kernel, directions no longer than its negative ones mean nothing.
         largest, lowest = np.max(values, initial=0.0), np.min(values, initial=0.0)
         least = max(_CUT[self.dtype] * largest, -lowest)
-        there = int((values > least).sum())
-        values, U = values[:there], U[:, :there]
+        rank = int((values > least).sum())
+        values, U = values[:rank], U[:, :rank]
         self.whitener = U / np.sqrt(values)
         self.ranks = np.arange(1, len(values) + 1)
         self.norm2, self.norm_fro = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
@@ -209,11 +203,6 @@ class Span:
         """The pseudo-inverse of K_y."""
         return self.whitener @ self.whitener.T
 
-    def _precomputed(self, source: Source) -> Matrix:
-        assert self.basis.at is not None
-        rows = to_numpy(source.take(self.basis.at))
-        return np.asarray(rows[:, self.basis.at], dtype=np.float64)
-
 
 @dataclass(frozen=True)
 class MatrixColumns:
@@ -247,11 +236,11 @@ def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     return held(out)
 
 
-class KernelMoments(Fold):
+class KernelMoments(Moments):
     """Moments of h(x), and the sum and maximum of k(x, x).
 
-    Also what bounds the rounding of kernel values: the sum and maximum of w k(x,x) C², with C the
-    bound for each row in unit roundoffs (`Kernel.roundings`).
+    Also the sum and maximum of w k(x,x) C², which bound the rounding of kernel values; C is the
+    bound of each row in unit roundoffs (`Kernel.roundings`).
 
     Kernel values are in the precision of the rows, their products in float64, because the span
     divides them by eigenvalues that may be tiny. Rows with NaN or infinity are refused.
@@ -260,44 +249,41 @@ class KernelMoments(Fold):
     label = "kernel to the landmarks"
 
     def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
-        self.span, self.center, self.known = span, center, known
+        super().__init__(len(span.matrix), source.reference, np.float64, center=center)
+        self.span, self.known = span, known
         # Without the rows: the sums outlive them between batches, and are pickled.
         self.source = Seen(source, 0, 0.0)
-        self.moments = Moments(span.size, source.reference, np.float64, center=center)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
-        self.nbytes = self.moments.nbytes
-        self.row_bytes = span.size * span.dtype.itemsize + self.moments.row_bytes
+        self.row_bytes += self.d * span.dtype.itemsize
 
     def add(self, block: Block) -> None:
+        kernel, x = self.span.kernel, None
         if self.known is not None:
-            self.add_features(block, self.known[block.start : block.stop, :])
-        elif self.span.kernel is None:
-            self.add_features(block, self.span.feature_map(self.source)(block))
+            h = self.known[block.start : block.stop, :]
+        elif kernel is None:
+            h = self.span.feature_map(self.source)(block)
         else:
             require_finite_rows(block, self.source)
-            x, dtype = self._rows(block), self.span.dtype
-            h = evaluate(self.span.kernel.on, x, self._points, self.source.reference, dtype)
-            self.add_features(block, h, x)
+            x = Points(cast_rows(block.rows, self.span.dtype), block.start)
+            h = evaluate(kernel.on, x, self._points, self.reference, self.span.dtype)
+        self.add_features(block, h, x)
 
     def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
         """Add the rows of a block whose kernels to the basis are known."""
-        self.moments.add(Block(block.start, h, block.weights))
+        super().add(Block(block.start, h, block.weights))
         kernel = self.span.kernel
         if kernel is None:
             diag, errors = to_numpy(self.span.diag(block)).astype(np.float64), 0.0
         else:
-            x = self._rows(block) if x is None else x
+            x = Points(cast_rows(block.rows, self.span.dtype), block.start) if x is None else x
             diag = to_numpy(kernel.on_diagonal(x)).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 errors = kernel.roundings(x, self._points, self.span.dtype)
-        self.diag_sum += float(block.count @ diag)
         rounding = np.abs(diag) * errors**2
+        self.diag_sum += float(block.count @ diag)
         self.rounding_sum += float(block.count @ rounding)
-        self.rounding_max = max(self.rounding_max, float(rounding.max(initial=0.0)))
         self.diag_max = max(self.diag_max, float(diag.max(initial=0.0)))
-
-    def _rows(self, block: Block) -> Points:
-        return Points(cast_rows(block.rows, self.span.dtype), block.start)
+        self.rounding_max = max(self.rounding_max, float(rounding.max(initial=0.0)))
 
     @cached_property
     def _points(self) -> Points:
@@ -306,7 +292,7 @@ class KernelMoments(Fold):
         return Points(cast_rows(near, self.span.dtype))
 
     def merge(self, other: Self) -> None:
-        self.moments.merge(other.moments)
+        super().merge(other)
         self.diag_sum += other.diag_sum
         self.rounding_sum += other.rounding_sum
         self.rounding_max = max(self.rounding_max, other.rounding_max)
@@ -317,41 +303,16 @@ class KernelMoments(Fold):
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.diag_sum, self.diag_max, self.rounding_sum, self.rounding_max])
-        return {"own": sums, **self.moments.arrays()}
+        return {"own": sums, **super().arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
         self.diag_sum, self.diag_max, *rounding = (float(x) for x in arrays["own"])
-        if not rounding:  # saved without them: the bound for any rows
-            worst = self._worst_rounding
+        if not rounding and self.span.kernel is not None:  # saved without: the bound for any rows
+            x = self._points  # strings of any length round as those of the basis do
+            if not isinstance(x.rows, list):
+                x = Points(np.full((1, self.source.shape[1]), np.inf))
+            with np.errstate(over="ignore", invalid="ignore"):
+                worst = float(np.max(self.span.kernel.roundings(x, x, self.span.dtype)) ** 2)
             rounding = [worst * self.diag_sum, worst * self.diag_max]
-        self.rounding_sum, self.rounding_max = rounding
-        self.moments.restore({k: v for k, v in arrays.items() if k != "own"})
-
-    @property
-    def _worst_rounding(self) -> float:
-        """Bound on the squared rounding of a kernel value, for any row."""
-        if self.span.kernel is None:
-            return 0.0
-        x = self._points  # strings of any length round as those of the basis do
-        if not isinstance(x.rows, list):
-            x = Points(np.full((1, self.source.shape[1]), np.inf))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.max(self.span.kernel.roundings(x, x, self.span.dtype)) ** 2)
-
-    def settle(self) -> None:
-        self.moments.settle()
-
-    @property
-    def weight(self) -> float:
-        """Weight of the rows."""
-        return self.moments.weight
-
-    @property
-    def mean(self) -> Vector:
-        """Mean of h."""
-        return self.moments.mean
-
-    @property
-    def scatter(self) -> Matrix:
-        """Scatter of h about its mean."""
-        return self.moments.scatter
+        self.rounding_sum, self.rounding_max = rounding or (0.0, 0.0)

@@ -2,32 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype
-from mercer.data import Block, Source
-from mercer.linalg.centering import Centering
+from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype, to_numpy
+from mercer.data import Block, Fold, Source
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
-from mercer.linalg.products import AdjointProduct, CovarianceProduct
 from mercer.messages import format_parameter
+
+
+class Centering:
+    """Subtracts a mean: from dense rows before a product, from sparse rows after it."""
+
+    def __init__(self, mean: Array, dtype: Any, reference: Array) -> None:
+        self.dtype = np.dtype(dtype)
+        self.mean = like(to_numpy(mean), reference, self.dtype)
+        self.zero = not np.any(to_numpy(mean))
+
+    def __call__(self, rows: Array) -> Array:
+        """Return dense rows centered, and sparse rows unchanged, in the precision `dtype`."""
+        if hasattr(rows, "tocsr"):
+            return rows.astype(self.dtype, copy=False)
+        rows = cast(rows, self.dtype)
+        return rows if self.zero else rows - self.mean
+
+    def times(self, rows: Array, V: Array) -> Array:
+        """Return (rows - mean) @ V for rows that `__call__` returned."""
+        product = rows @ V
+        late = hasattr(rows, "tocsr") and not self.zero
+        return product - self.mean @ V if late else product
+
+    def transposed_times(self, rows: Array, V: Array) -> Array:
+        """Return (rows - mean)ᵀ @ V for rows that `__call__` returned."""
+        product = rows.T @ V
+        late = hasattr(rows, "tocsr") and not self.zero
+        return product - np.outer(self.mean, V.sum(axis=0)) if late else product
+
+
+class CovarianceProduct(Fold):
+    r"""The product :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T V`, in one pass, in V's precision.
+
+    It is summed in float64. A subclass may multiply by other vectors: `shape` is that of the sum.
+    """
+
+    label = "product"
+
+    def __init__(self, centering: Centering, V: Array, shape: tuple[int, int]) -> None:
+        # C order: SciPy would copy V to it for every sparse block.
+        V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
+        self.centering, self.V, self.shape = centering, V, shape
+        self.inputs = (V,)
+        self.result = like(np.zeros(shape), V)
+        self.row_bytes = (shape[0] + 2 * shape[1]) * centering.dtype.itemsize
+        self.nbytes = shape[0] * shape[1] * 8
+
+    def add(self, block: Block) -> None:
+        rows = self.centering(block.rows)
+        scores = self.centering.times(rows, self.V)
+        if block.weights is not None:
+            scores = scores * like(block.weights, self.V, self.centering.dtype)[:, None]
+        self.result += self.centering.transposed_times(rows, scores)
+
+    def merge(self, other: Self) -> None:
+        self.result += other.result
+
+    def spawn(self) -> Self:
+        return type(self)(self.centering, self.V, self.shape)
+
+    def arrays(self) -> dict[str, Array]:
+        return {"result": self.result}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
 
 
 class StandardizedOperator(Operator):
     """An operator made of standardized rows: centered, and divided by their deviations.
 
-    Parameters
-    ----------
-    source : Source
-        The rows.
-    mean, deviation : ndarray
-        What is subtracted from each column, and what it is divided by.
-    divisor : float
-        The number c that the sum is divided by.
-    variance : float
-        Total variance of the standardized rows.
+    `variance` is the total variance of these rows, and `divisor` the number c.
     """
 
     axis: int
@@ -37,16 +91,17 @@ class StandardizedOperator(Operator):
         self, source: Source, mean: Vector, deviation: Vector, divisor: float, variance: float
     ) -> None:
         self.source, self.mean, self.deviation = source, mean, deviation
-        self.divisor = divisor
+        self.divisor, self.reference = divisor, source.reference
         self.plain = not np.any(deviation != 1.0)
         self.size = source.shape[self.axis]
         self.trace = variance
         self.dtype = source.dtype
-        self.rounding = _rounding(source, mean / deviation, divisor, variance)
-
-    @property
-    def reference(self) -> Array:
-        return self.source.reference
+        # γ times the sum of the sizes of float64 products. Dense rows are centered first; sparse
+        # rows are not, and their mean counts too.
+        if source.sparse:
+            far = mean / deviation
+            variance += float(far @ far) * source.count / divisor
+        self.rounding = float(np.finfo(np.float64).eps) * sum(source.shape) * variance
 
     @property
     def rank(self) -> int:
@@ -83,11 +138,14 @@ class DotOperator(StandardizedOperator):
 
     axis = 0
 
-    def columns(self, dtype: Any) -> Source | None:
-        """Return the standardized, weighted columns as rows of a source; None if unreadable."""
+    def columns(self, dtype: Any) -> Source:
+        """Return the standardized, weighted columns as rows of a source."""
         columns = self.source.transposed()
         if columns is None:
-            return None
+            raise ValueError(
+                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
+                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
+            )
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
@@ -108,24 +166,18 @@ class DotOperator(StandardizedOperator):
         they are centered after it.
         """
         dtype, width = numpy_dtype(V), int(V.shape[1])
-        divide = like(self.deviation, V, dtype)[:, None]
         if self.source.sparse and not exact:
             # C order: SciPy would copy V to it for every block.
             V = np.ascontiguousarray(self._weight(self._center(V)))
             columns = self.source.transposed()
             lifted = columns.map(lambda block: block.rows @ V, width, dtype)  # type: ignore[union-attr]
             lifted = lifted.collect(label="product")
+            divide = like(self.deviation, V, dtype)[:, None]
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)
-        columns = self.columns(dtype)
-        if columns is not None:
-            # One column after the other in memory, as components are returned.
-            out = empty((width, self.source.shape[1]), V, dtype).T
-            return columns.map(lambda block: (V.T @ block.rows.T).T, width).collect(
-                out, label="product"
-            )
-        V = V * self._roots(dtype)
-        fold = AdjointProduct(Centering(self.mean, dtype, V), V, (self.source.shape[1], width))
-        return cast(self.source.fold(fold).result, dtype) / divide
+        # One column after the other in memory, as components are returned.
+        out = empty((width, self.source.shape[1]), V, dtype).T
+        products = self.columns(dtype).map(lambda block: (V.T @ block.rows.T).T, width)
+        return products.collect(out, label="product")
 
     def matmat(self, V: Array) -> Array:
         dtype, width = numpy_dtype(V), int(V.shape[1])
@@ -145,13 +197,8 @@ class DotOperator(StandardizedOperator):
 
     def moments(self, products: Any) -> Moments:
         """Return the dot products as the scatter of the standardized columns, in one pass."""
-        columns = self.columns(products)
-        if columns is None:
-            raise ValueError(
-                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
-                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
-            )
-        return columns.fold(Moments(self.size, self.reference, products, center=False))
+        fold = Moments(self.size, self.reference, products, center=False)
+        return self.columns(products).fold(fold)
 
     def _weight(self, V: Array) -> Array:
         return V if self.source.weights is None else V * self._roots(numpy_dtype(V))
@@ -166,14 +213,3 @@ class DotOperator(StandardizedOperator):
     def _roots(self, dtype: Any) -> Array:
         w = np.ones(self.size) if self.source.weights is None else self.source.weights
         return like(np.sqrt(w), self.reference, dtype)[:, None]
-
-
-def _rounding(source: Source, mean: Vector, divisor: float, variance: float) -> float:
-    """Bound the rounding of float64 products: γ times the sum of the products' sizes.
-
-    Dense rows are centered first; sparse rows are not, and their mean counts too.
-    """
-    amount = variance
-    if source.sparse:
-        amount += float(mean @ mean) * source.count / divisor
-    return float(np.finfo(np.float64).eps) * (source.shape[0] + source.shape[1]) * amount

@@ -1,9 +1,10 @@
-"""The upper blocks of a symmetric kernel matrix: every pair of rows once."""
+"""The upper blocks of a symmetric kernel matrix: every pair of rows once, here or on a cluster."""
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from mercer.config import get_config
 from mercer.data import Block, Fold, Source
 from mercer.data.remote import PairwiseFold
 from mercer.kernels import Kernel
-from mercer.kernels.evaluate import evaluate, evaluate_into
+from mercer.kernels.evaluate import KernelPairFold, evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
+
+F = TypeVar("F", bound=Fold)
 
 # Bytes of a block: enough for an efficient matrix product on the host, and on a device.
 _BLOCK_BYTES, _DEVICE_BYTES = 32 * 2**20, 4 * 2**30
@@ -38,6 +41,18 @@ def upper_block_rows(n: int, itemsize: int, *, on_device: bool = False) -> int:
     """Return the number of rows of a block of an n×n matrix; several blocks fit the budget."""
     room = min(_DEVICE_BYTES if on_device else _BLOCK_BYTES, get_config().budget // 16)
     return max(1, min(n, room // (n * itemsize), max(_BLOCK_ROWS, -(-n // _BLOCKS))))
+
+
+def upper_blocks(kernel: Kernel | None, source: Source, dtype: Any, *, keep: bool) -> UpperBlocks:
+    """Return the upper blocks of a kernel matrix; those of remote rows are computed remotely.
+
+    Without a kernel the rows are the matrix itself.
+    """
+    if kernel is None:
+        return PrecomputedBlocks(source.whole(), dtype)
+    if source.remote is None:
+        return UpperBlocks(kernel, source, dtype, keep=keep)
+    return DistributedGram(kernel, source, dtype)
 
 
 class UpperBlocks(Source):
@@ -193,3 +208,55 @@ class SymmetricFill(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.out[...] = to_numpy(arrays["out"])
+
+
+class DistributedGram(UpperBlocks):
+    """The kernel matrix of remote rows.
+
+    Every pair of chunks is computed once, on a worker. Only the rows of a product are gathered:
+    neither the rows of the source nor the matrix.
+    """
+
+    def __init__(self, kernel: Kernel, source: Source, dtype: Any) -> None:
+        self.kernel, self.source, self.stored = kernel, source, None
+        self.dtype, self.shape = np.dtype(dtype), (source.shape[0], source.shape[0])
+
+    def fold(self, state: F) -> F:
+        """Fold the matrix into a product; the whole matrix is its product with the identity."""
+        if isinstance(state, SymmetricFill):
+            state.out[...] = self.fold(SymmetricProduct(np.eye(self.shape[0]), self.dtype)).result
+            return state
+        if not isinstance(state, SymmetricProduct) or self.source.remote is None:
+            raise TypeError(f"{type(state).__name__} needs blocks, which are not gathered here.")
+        make = functools.partial(PairProduct, self.kernel, self.dtype)
+        return self.source.remote.fold_pairs(self.source, make, state)
+
+
+class PairProduct(KernelPairFold):
+    """K V for the rows x of a chunk, and Kᵀ V for the rows y of another; summed in float64.
+
+    An operand is the number of the first row, V, and the roots of the weights or None.
+    """
+
+    def __init__(self, kernel: Kernel, dtype: Any, y: Block, left: Any, right: Any) -> None:
+        super().__init__(kernel, dtype, y, left, right)
+        self.sums = {"left result": np.zeros(left[1].shape), "left square": np.zeros(())}
+        if left[0] != right[0]:  # not the same rows
+            self.sums["right result"] = np.zeros(right[1].shape)
+        self.nbytes = 8 * (left[1].size + right[1].size)
+        self.row_bytes = (self.dtype.itemsize + 16) * self.tile_columns
+
+    def points_of(self, block: Block) -> Points:
+        # Rows are not rounded to the dtype of products: close rows would move.
+        listed = isinstance(block.rows, list)
+        dtype = np.float64 if listed else np.result_type(block.rows.dtype, self.dtype)
+        return Points(cast_rows(block.rows, dtype), block.start)
+
+    def add_tile(self, tile: Array, rows: slice, columns: slice) -> None:
+        self.sums["left result"][rows] += tile @ self.right[1][columns]
+        if "right result" in self.sums:
+            self.sums["right result"][columns] += (self.left[1][rows].T @ tile).T
+        if self.left[2] is not None:
+            tile = self.left[2][rows] * cast(tile, np.float64) * self.right[2][columns].T
+            times = 2.0 if "right result" in self.sums else 1.0
+            self.sums["left square"] += times * float(np.einsum("ij,ij->", tile, tile))

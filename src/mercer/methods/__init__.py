@@ -6,11 +6,9 @@ from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.features import RandomFeatures
 from mercer.methods.kernel.low_rank import Cholesky, Greedy, Nystrom, Reduced
 from mercer.methods.kernel.subset import Improved, OnBasis, Subset
-from mercer.methods.linear.covariance import Covariance
-from mercer.methods.linear.dot import Dot
+from mercer.methods.linear.direct import SVD, Covariance, Dot
 from mercer.methods.linear.frequent_directions import FrequentDirections
 from mercer.methods.linear.iterative import Iterative
-from mercer.methods.linear.svd import SVD
 from mercer.methods.literature.hebbian import Hebbian
 from mercer.methods.literature.sparse import Sparse
 from mercer.methods.literature.sparse_l1 import SparseL1

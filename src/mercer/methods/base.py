@@ -45,6 +45,8 @@ class Size:
     """Whether rows live on a device with its own memory."""
     remote: bool = False
     """Whether rows live on a cluster, where products with their kernel matrix are computed."""
+    first_pass: bool = False
+    """Whether columns are summed in a pass of its own, to scale rows or to shift them."""
 
     @property
     def shape(self) -> str:

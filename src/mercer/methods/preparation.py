@@ -75,8 +75,9 @@ def column_deviation(problem: Problem, squares: Vector, mean: Vector) -> Vector:
 
 def require_finite_sums(source: Source, *sums: Array) -> None:
     """Refuse sums that NaN or infinity in the rows have spoilt, and say where they are."""
-    if not all(is_finite(s) for s in sums):
-        raise not_finite(source.fold(Search()).found, source)
+    for array in sums:
+        if not is_finite(array):
+            raise not_finite(source.fold(Search()).found, source)
 
 
 def require_finite_vectors(problem: KernelProblem) -> None:
@@ -117,11 +118,13 @@ def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
     return levelled, column_statistics(levelled)
 
 
-def needs_moving(problem: KernelProblem) -> bool:
+def needs_moving(problem: KernelProblem, *, always: bool = False) -> bool:
     """Tell whether `move_rows` passes over the rows, to see whether shifting them helps."""
-    kernel = problem.kernel
+    source, kernel = problem.source, problem.kernel
     moves = kernel is not None and kernel.shift_invariant and kernel.offset_sensitive
-    return problem.center and moves and _dense_rows_fit(problem)
+    if not (always or (problem.center and moves)):
+        return False
+    return not source.sparse or 8 * source.shape[0] * source.shape[-1] <= get_config().budget // 4
 
 
 def move_rows(problem: KernelProblem, *, always: bool = False) -> KernelProblem:
@@ -132,7 +135,7 @@ def move_rows(problem: KernelProblem, *, always: bool = False) -> KernelProblem:
     far from zero that products lose it: then they become dense, if they fit in memory.
     """
     source = problem.source
-    if not (needs_moving(problem) or (always and _dense_rows_fit(problem))):
+    if not needs_moving(problem, always=always):
         return problem
     columns = column_statistics(replace(problem, center=True))
     mean = columns.mean
@@ -141,11 +144,6 @@ def move_rows(problem: KernelProblem, *, always: bool = False) -> KernelProblem:
         return problem
     shift = _coarse(mean, np.sqrt(columns.moments.scatter / problem.divisor))
     return replace(problem, source=shifted(source, shift), shift=shift)
-
-
-def _dense_rows_fit(problem: KernelProblem) -> bool:
-    size = 8 * problem.source.shape[0] * problem.source.shape[-1]
-    return not problem.source.sparse or size <= get_config().budget // 4
 
 
 def _coarse(mean: Vector, deviation: Vector) -> Vector:

@@ -19,7 +19,6 @@ from mercer.methods.kernel.sketch import (
 from mercer.methods.linear.sketch import (
     fit_linear_sketch,
     linear_sketch_cost,
-    linear_sketch_memory,
     require_columns,
 )
 from mercer.problem import KernelProblem, Problem
@@ -103,7 +102,9 @@ class Sketch(Method):
                 axes = fit_kernel_sketch(problem, sketch, rng, polish=self.polish)
             else:
                 axes = fit_linear_sketch(problem, sketch, rng, polish=self.polish)
-            if axes is not None and self._is_enough(problem, axes):
+            # Without the polish nothing is certified, however large the sketch.
+            gap = problem.gap if self.polish else None
+            if axes is not None and (gap is None or axes.evidence.gap <= gap):
                 return axes
             grows = self.sketch is None or problem.gap is not None
             larger = self._larger(problem, sketch) if grows else None
@@ -156,11 +157,6 @@ class Sketch(Method):
         q = getattr(self.sketch, "q", None)
         return min(d, int(q) if q else max(_LEAST, _EACH * (k or 0)))
 
-    def _is_enough(self, problem: Problem, axes: Axes) -> bool:
-        # Without the polish nothing is certified, however large the sketch.
-        gap = problem.gap if self.polish else None
-        return gap is None or axes.evidence.gap <= gap
-
     def _map(self, d: int, k: int | None) -> SketchMap:
         if self.sketch is not None:
             return self.sketch
@@ -179,7 +175,7 @@ class Sketch(Method):
             width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
             memory = kernel_sketch_memory(Size(n, width, k, kernel=True), more)
         else:
-            memory = linear_sketch_memory(n, d, more, k)
+            memory = linear_sketch_cost(Size(n, d, k), more, polish=True, dense=True).memory
         if more <= q or memory > get_config().budget:
             return None
         params: dict[str, Any] = {"q": more}

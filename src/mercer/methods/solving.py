@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Vector
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import spectral_evidence
 from mercer.linalg.bounds import split_bound
 from mercer.linalg.operator import Operator
 from mercer.linalg.solvers import SOLVERS, Randomized, Solver, Spectrum, dense, krylov

@@ -13,8 +13,7 @@ from mercer import progress
 from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, svd, to_numpy
 from mercer.data import as_source
 from mercer.kernels.points import Points
-from mercer.linalg.distributed_gram import upper_blocks
-from mercer.linalg.upper_blocks import SymmetricProduct
+from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.projection.fourier import FourierProjection
 

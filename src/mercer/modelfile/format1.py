@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mercer.certificate import Certificate
-from mercer.linalg.bounds import Figure
+from mercer.certificate import Certificate, Figure
 from mercer.modelfile.registry import Parts, build
 
 CLASSES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import isabstract
+from operator import attrgetter
 from typing import Any
 
 from mercer import methods
@@ -11,18 +12,11 @@ from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
 from mercer.messages import counted, format_parameter
-from mercer.methods import (
-    Adaptive,
-    Exact,
-    Method,
-    RandomFeatures,
-    Size,
-    Subset,
-)
+from mercer.methods import Adaptive, Exact, Method, Size, Subset
 from mercer.methods.base import largest
-from mercer.methods.kernel.features import has_spectrum
-from mercer.planning.base import ASKED, Candidate, Plan, enough, in_room, reckoned
-from mercer.problem import KernelProblem, Problem
+from mercer.methods.preparation import needs_moving
+from mercer.planning.plan import ASKED, Candidate, Plan, alternative, enough_memory, price
+from mercer.problem import KernelProblem
 
 _NAMED: dict[str, type[Method]] = {
     method.name: method
@@ -35,7 +29,7 @@ METHODS = ("auto", "exact", *_NAMED)
 
 # A pair of strings costs about as much as a pair of rows with so many columns.
 _STRING_COST = 10_000
-# Seconds, by the nominal machine, that a kernel matrix which is not kept may take.
+# Seconds, on the nominal machine, that a kernel matrix which is not stored may take.
 _PATIENCE = 600.0
 # The fewest points of a basis that is chosen to fit the memory.
 _SMALLEST = 100
@@ -46,13 +40,27 @@ _DENSE = 1000
 
 
 def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str | Method) -> Plan:
-    """Choose how components in a kernel's space are found.
+    """Choose a method of kernel PCA.
 
-    Of all rows where that fits the memory budget: the kernel matrix kept in float64, else in
-    float32, else computed anew for every product, unless that takes too long. Else on a basis.
-    Adaptive a gap: what is cheapest of those and of a basis that grows.
+    All rows where that fits the memory budget: the kernel matrix stored in float64, else in
+    float32, else computed again for every product, unless that takes too long. Else a basis. With
+    a gap, the cheapest of those and of a basis that grows.
     """
-    size, budget = _size(problem), get_config().budget
+    shape = problem.source.shape
+    n = shape[0]
+    size = Size(
+        n=n,
+        d=shape[1] if len(shape) > 1 else _STRING_COST,
+        k=problem.rule.at_most(n, n),
+        itemsize=problem.source.dtype.itemsize,
+        gap=problem.gap,
+        kernel=True,
+        strings=len(shape) == 1,
+        on_device=on_accelerator(problem.source.reference),
+        remote=problem.source.remote is not None and problem.kernel is not None,
+        first_pass=needs_moving(problem),
+    )
+    budget = get_config().budget
     if isinstance(method, str) and method in _NAMED:
         method = _NAMED[method]()
     if isinstance(method, Method):
@@ -67,35 +75,28 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
                 f"PCA(svd_solver={method!r}), or a method of KernelPCA such as Exact(), Subset() "
                 f"or Nystrom()."
             )
-        return Plan(method, ASKED, (reckoned(method, size, budget),), size, budget)
-    exact = [reckoned(one, size, budget) for one in _exact(problem, solver)]
+        return Plan(method, ASKED, (price(method, size, budget),), size, budget)
+    exact = [price(one, size, budget) for one in _exact(problem, solver)]
     if solver == "dense":
         return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
-    best, reason = _best(exact, budget)
-    partly = problem.kernel is not None and problem.kernel.psd is True and not problem.rule.whole
-    if solver == "auto" and size.k is None and partly:
-        best, reason = _growing(exact, size) or (best, reason)
+    psd = problem.kernel is not None and problem.kernel.psd is True
+    stored = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
+    if stored:
+        best: Candidate | None = min(stored, key=attrgetter("nominal"))
+        reason = "the cheapest"
+    else:
+        best = next((c for c in exact if c.fits), None)
+        reason = f"the first of those that fit {format_bytes(budget)}"
+    grows = solver == "auto" and size.k is None and psd and not problem.rule.whole
+    if grows and len(stored) > 1 and n > _DENSE:
+        # Krylov decomposes the whole matrix only if a rule asks for many components.
+        best = stored[-1]
+        reason = "as many components as the rule needs; the whole spectrum only if it does"
     if method == "exact" or solver != "auto":
         if best is None:
             raise _too_large(problem, exact, size, budget, auto=solver == "auto")
         return Plan(best.method, reason, tuple(exact), size, budget)
     return _chosen(problem, exact, best, reason, size, budget)
-
-
-def _size(problem: KernelProblem) -> Size:
-    shape = problem.source.shape
-    n = shape[0]
-    return Size(
-        n=n,
-        d=shape[1] if len(shape) > 1 else _STRING_COST,
-        k=problem.rule.at_most(n, n),
-        itemsize=problem.source.dtype.itemsize,
-        gap=problem.gap,
-        kernel=True,
-        strings=len(shape) == 1,
-        on_device=on_accelerator(problem.source.reference),
-        remote=problem.source.remote is not None and problem.kernel is not None,
-    )
 
 
 def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
@@ -105,27 +106,10 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
     stores = ["float64", "float32", "none"] if iterated == "krylov" else ["float64", "none"]
     if problem.kernel is None:
         stores = ["float64"]
-    elif problem.source.remote is not None:  # there it is not kept, and all of it is too much
+    elif problem.source.remote is not None:  # the matrix is not stored there
         return [Exact("dense" if solver == "dense" else iterated, "none")]
     methods: list[Method] = [Exact(iterated, store) for store in stores]
     return [Exact("dense"), *methods] if solver in ("auto", "dense") else methods
-
-
-def _best(exact: list[Candidate], budget: int) -> tuple[Candidate | None, str]:
-    """Return the cheapest that keeps the matrix in float64, or the first of those that fit."""
-    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
-    if kept:
-        return min(kept, key=lambda c: c.nominal), "the cheapest"
-    first = next((c for c in exact if c.fits), None)
-    return first, f"the first of those that fit {format_bytes(budget)}"
-
-
-def _growing(exact: list[Candidate], size: Size) -> tuple[Candidate, str] | None:
-    """Return Krylov, which decomposes the whole matrix only if a rule asks for many components."""
-    kept = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
-    if len(kept) < 2 or size.n <= _DENSE:
-        return None
-    return kept[-1], "as many components as the rule needs; the whole spectrum only if it does"
 
 
 def _chosen(
@@ -142,10 +126,10 @@ def _chosen(
     bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
     other: Method = Adaptive(store=store) if size.gap is not None and bounded else Subset()
-    basis = reckoned(other, size, budget)
+    basis = price(other, size, budget)
     if not basis.fits and isinstance(other, Subset):
         other = _smaller(size, budget)
-        basis = reckoned(other, size, budget)
+        basis = price(other, size, budget)
     candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
     cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
     if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
@@ -158,7 +142,7 @@ def _chosen(
 
 
 def _takes_long(one: Candidate) -> bool:
-    """Tell whether a kernel matrix that is not kept takes longer than anyone waits."""
+    """Tell whether a kernel matrix that is not stored takes too long."""
     return getattr(one.method, "store", "") == "none" and one.nominal > _PATIENCE
 
 
@@ -174,13 +158,6 @@ def _smaller(size: Size, budget: int) -> Subset:
     return Subset(m)
 
 
-def alternatives(problem: Problem) -> list[Method]:
-    """Return methods that take less memory than others, for a refusal to name; the best first."""
-    if not isinstance(problem, KernelProblem) or problem.kernel is None:
-        return []
-    return [Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])]
-
-
 def _too_large(
     problem: KernelProblem,
     candidates: list[Candidate],
@@ -190,22 +167,22 @@ def _too_large(
     auto: bool = False,
 ) -> MemoryError:
     least = min(candidates, key=lambda c: c.cost.memory)
-    said = [f"{format_parameter('memory', enough(least.method, size))} is enough"]
+    remedies = [f"{format_parameter('memory', enough_memory(least.method, size))} is enough"]
     whole = [one.method for one in candidates if isinstance(one.method, Exact)]
     rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
     if rows:
-        said.append(f"a sample of {rows} rows fits")
-    if auto and reckoned(Subset(), size, budget).fits:
+        remedies.append(f"a sample of {rows} rows fits")
+    if auto and price(Subset(), size, budget).fits:
         points = counted(Subset().points(size.n, size.k), "point")
         auto_method, subset = (format_parameter("method", name) for name in ("auto", "subset"))
-        said.append(f"{auto_method} would take {subset}, a basis of {points}, which fits")
+        remedies.append(f"{auto_method} would take {subset}, a basis of {points}, which fits")
     else:
-        found = (in_room(one, size, budget) for one in alternatives(problem))
-        said += [next((f"{text} all rows" for text in found if text), "")]
+        other = alternative(problem, size, budget)
+        remedies.append(f"{other} all rows" if other else "")
     return MemoryError(
         f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
         f"{least.method.label(size)}, and the memory budget is {format_bytes(budget)}. "
-        f"{'; '.join(filter(None, said))}."
+        f"{'; '.join(filter(None, remedies))}."
     )
 
 

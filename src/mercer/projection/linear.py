@@ -21,7 +21,7 @@ from mercer.arrays import (
 )
 from mercer.data import Block, Source, not_finite, require_finite_rows
 from mercer.kernels.evaluate import rounded_mean
-from mercer.linalg.centering import Centering
+from mercer.linalg import Centering
 
 # Sparse rows whose squared mean is so many times their variance lose digits when they are
 # centred after a product.

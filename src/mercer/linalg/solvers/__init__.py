@@ -1,13 +1,9 @@
 """Eigensolvers: an operator in, its largest eigenvalues with vectors and residuals out."""
 
-from mercer.linalg.solvers.arpack import arpack
-from mercer.linalg.solvers.dense import dense
-from mercer.linalg.solvers.jacobi import jacobi
-from mercer.linalg.solvers.krylov import krylov
-from mercer.linalg.solvers.power import power
-from mercer.linalg.solvers.randomized import Randomized
+from mercer.linalg.solvers.dense import dense, jacobi
+from mercer.linalg.solvers.iterations import Randomized, arpack, power
+from mercer.linalg.solvers.krylov import krylov, unseen_norm
 from mercer.linalg.solvers.spectrum import Solver, Spectrum, StopRule, rayleigh_ritz, ritz_pairs
-from mercer.linalg.solvers.unseen import unseen_norm
 
 __all__ = [
     "SOLVERS",

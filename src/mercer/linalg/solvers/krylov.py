@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,8 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.config import get_config
-from mercer.linalg.operator import Operator
+from mercer.linalg.bounds import lanczos_excess
+from mercer.linalg.operator import DeflatedOperator, Figure, Operator
 from mercer.linalg.solvers.spectrum import (
     Spectrum,
     StopRule,
@@ -36,6 +38,9 @@ _STEPS = 600
 _CLEAN = 1e-2
 # What a residual gets down to, as a share of what products are usually off by.
 _NOISE = 4e-3
+# `unseen_norm` multiplies so many vectors, and checks its bound after so many products; each
+# check may fail with its share of one in a thousand.
+_STARTS, _LOOKS, _CONFIDENCE = 4, (6, 10, 16), 0.999
 
 
 def krylov(
@@ -53,18 +58,6 @@ def krylov(
     the vectors found, so that values and residuals are float64's. `enough` may end the
     iteration before the residuals do.
     """
-    with serial_blas():
-        return _krylov(operator, k, tol, rng, start, enough)
-
-
-def _krylov(
-    operator: Operator,
-    k: int,
-    tol: float,
-    rng: np.random.Generator,
-    start: Spectrum | WarmStart | None,
-    enough: StopRule | None,
-) -> Spectrum:
     # Float32 products of very large or very small rows would overflow or vanish.
     drive = operator.dtype if 1e-25 < operator.trace < 1e30 else np.float64
     if isinstance(start, WarmStart):
@@ -76,16 +69,15 @@ def _krylov(
     else:
         block = min(operator.size, operator.block, k + 8)
         basis = KrylovBasis(operator, random_basis(operator, block, rng), drive)
-    spectrum = basis.grow(k, tol, rng, enough)
-    if basis.dtype == np.float64:
-        return spectrum
-    # Where no products are to spare for bounds, much of what was searched serves them.
-    wide = min(
-        operator.size, k + 8 if operator.probe_dtype is not None else min(basis.m, 4 * k + 256)
-    )
-    Q, _ = orthonormalize(cast(basis.vectors(wide), np.float64))
-    sharp = KrylovBasis(operator, Q, np.float64, spectrum.products)
-    return replace(sharp.grow(k, tol, rng, enough), state=basis)
+    with serial_blas():
+        spectrum = basis.grow(k, tol, rng, enough)
+        if basis.dtype == np.float64:
+            return spectrum
+        # Where no products are to spare for bounds, much of what was searched serves them.
+        wide = k + 8 if operator.probe_dtype is not None else min(basis.m, 4 * k + 256)
+        Q, _ = orthonormalize(cast(basis.vectors(min(operator.size, wide)), np.float64))
+        sharp = KrylovBasis(operator, Q, np.float64, spectrum.products)
+        return replace(sharp.grow(k, tol, rng, enough), state=basis)
 
 
 class KrylovBasis:
@@ -128,28 +120,24 @@ class KrylovBasis:
             if self.m >= k and (
                 full or step % self.operator.check_interval == 0 or self.m == self.width
             ):
-                found = self._spectrum(k)
-                # Float64 products are asked for what the data's own precision can give.
+                spectrum = self._spectrum(k)
+                # Float64 products must reach what the precision of the data allows.
                 least = self.operator.dtype if tol == 0 else self.dtype
                 # No residual gets below the noise of products, which is well below its bound.
-                goal = (
-                    residual_target(found.values, tol, least, self.N)
-                    + _NOISE * self.operator.noise_floor
-                )
+                goal = residual_target(spectrum.values, tol, least, self.N)
+                goal = goal + _NOISE * self.operator.noise_floor
                 met = full or bool(np.all(self._left(k) <= goal))
-                met = met and not self._hides(k)
-                met = met or self._noise(k)
-                asked = enough if self.dtype == np.float64 else None
-                if asked is None and met:
+                met = (met and not self._hides(k)) or self._noise(k)
+                rule = enough if self.dtype == np.float64 else None
+                if rule is None and met:
                     break
                 # Beyond convergence a larger basis still tightens what can be certified.
                 late = late + 1 if met else 0
-                if asked is not None and (full or late > 4 or asked(found)):
+                if rule is not None and (full or late > 4 or rule(spectrum)):
                     met = True
                     break
-        found = self._spectrum(k)
         basis = self.rows[: self.m, :].T
-        return replace(found, vectors=self.vectors(k), basis=basis, converged=met)
+        return replace(self._spectrum(k), vectors=self.vectors(k), basis=basis, converged=met)
 
     def _noise(self, k: int) -> bool:
         """Tell whether the matrix is nothing but rounding: eigenvalues of both signs may cancel."""
@@ -173,11 +161,6 @@ class KrylovBasis:
             return before[0] != k or not np.isclose(before[1], self._sum[1], rtol=1e-10, atol=0.0)
         reach = ritz + column_norms(self.tail @ S[self.m - self.width :, :])
         return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
-
-    @property
-    def largest(self) -> float:
-        """The largest eigenvalue that the basis sees."""
-        return float(self._ritz_pairs()[0][0])
 
     def vectors(self, k: int) -> Array:
         """Return the first k Ritz vectors."""
@@ -281,9 +264,9 @@ class KrylovBasis:
 
     def _spectrum(self, k: int) -> Spectrum:
         ritz, S = self._ritz_pairs()
-        apart = self.tail @ S[self.m - self.width :, :]
-        coupling = apart.T @ apart
-        residuals = column_norms(apart) + self.operator.rounding
+        coupled = self.tail @ S[self.m - self.width :, :]
+        coupling = coupled.T @ coupled
+        residuals = column_norms(coupled) + self.operator.rounding
         return Spectrum(
             values=ritz[:k],
             vectors=None,
@@ -294,3 +277,37 @@ class KrylovBasis:
             products=self.products,
             state=self,
         )
+
+
+def unseen_norm(
+    operator: Operator,
+    basis: Array,
+    rng: np.random.Generator,
+    enough: Callable[[float], bool] = lambda bound: False,
+) -> Figure:
+    """Return a bound, at 99.9 %, on the largest eigenvalue of (I − QQᵀ)A(I − QQᵀ), A ⪰ 0.
+
+    Six products of four fresh random vectors, those that the basis grew from tell nothing of
+    what it missed; up to ten more where that bound is not `enough`.
+    """
+    hidden = DeflatedOperator(operator, basis)
+    left = hidden.rank
+    if left <= 0:
+        return Figure(0.0)
+    starts = min(_STARTS, left)
+    G = like(rng.standard_normal((operator.size, starts)), cast(basis, np.float64))
+    Q, _ = orthonormalize(hidden.project(hidden.project(G)))
+    search = KrylovBasis(hidden, Q, operator.probe_dtype)
+    search.room, search.whole = starts * _LOOKS[-1], left
+    bound = np.inf
+    for steps in _LOOKS:
+        while search.m < min(steps * starts, left):
+            search.step(rng)
+        if search.m == left:
+            return Figure(float(search._ritz_pairs()[0][0]) + operator.product_error)
+        excess = lanczos_excess(steps, left, starts, 1 - (1 - _CONFIDENCE) / len(_LOOKS))
+        largest = float(search._ritz_pairs()[0][0])
+        bound = min(bound, largest * excess + operator.product_error)
+        if enough(bound):
+            break
+    return Figure(bound, "bound", _CONFIDENCE)

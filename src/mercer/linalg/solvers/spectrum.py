@@ -24,42 +24,28 @@ from mercer.linalg.operator import Operator
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The largest eigenvalues of an operator, with what is needed to bound their error.
-
-    Attributes
-    ----------
-    values : ndarray of shape (k,)
-        Eigenvalues, largest first.
-    vectors : array of shape (N, k)
-        Orthonormal eigenvectors.
-    residuals : ndarray of shape (k,)
-        ‖Av − λv‖ of each pair, rounding included.
-    complete : bool
-        Whether the solver cannot have missed an eigenvalue (a dense decomposition).
-    basis : array of shape (N, m) or None
-        Orthonormal basis Q of all that was searched.
-    ritz : ndarray of shape (m,)
-        Eigenvalues of QᵀAQ, largest first.
-    coupling : ndarray of shape (m, m)
-        BᵀB with B = (I − QQᵀ)AQ, in the coordinates where QᵀAQ is diagonal.
-    products : int
-        Products with a vector that were formed.
-    converged : bool
-        Whether the tolerance was met.
-    state : object
-        What the solver needs to go on to more eigenvalues.
-    """
+    """The largest eigenvalues of an operator, with what is needed to bound their error."""
 
     values: Vector
+    """Eigenvalues, largest first."""
     vectors: Array
+    """Orthonormal eigenvectors, one per column."""
     residuals: Vector
+    """‖Av − λv‖ of each pair, rounding included."""
     complete: bool = False
+    """Whether the solver cannot have missed an eigenvalue (a dense decomposition)."""
     basis: Array = None
+    """Orthonormal basis Q of the whole search space, N×m."""
     ritz: Vector | None = None
+    """Eigenvalues of QᵀAQ, largest first."""
     coupling: Matrix | None = None
+    """BᵀB with B = (I − QQᵀ)AQ, in the coordinates where QᵀAQ is diagonal."""
     products: int = 0
+    """Number of vectors that were multiplied."""
     converged: bool = True
+    """Whether the tolerance was met."""
     state: Any = None
+    """What the solver needs to go on to more eigenvalues."""
 
     @property
     def pairs(self) -> tuple[Vector, Array]:
@@ -161,15 +147,15 @@ def rayleigh_ritz(operator: Operator, Q: Array, k: int) -> Spectrum:
 
 
 def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
-    """Return the same where the product AQ is there already."""
+    """Return the best k eigenpairs within the span of Q, from the product AQ."""
     T = to_numpy(Q.T @ AQ)
     ritz, S = eigh((T + T.T) / 2)
     S = like(S, Q)
     basis = Q @ S
-    apart = AQ @ S - basis * like(ritz, Q)[None, :]
-    apart = apart - basis @ (basis.T @ apart)
-    coupling = to_numpy(apart.T @ apart)
-    residuals = column_norms(to_numpy(apart)) + operator.rounding
+    coupled = AQ @ S - basis * like(ritz, Q)[None, :]
+    coupled = coupled - basis @ (basis.T @ coupled)
+    coupling = to_numpy(coupled.T @ coupled)
+    residuals = column_norms(to_numpy(coupled)) + operator.rounding
     return Spectrum(
         values=ritz[:k],
         vectors=basis[:, :k],

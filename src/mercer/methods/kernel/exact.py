@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import like, orthonormalize
-from mercer.certificate import Axes, Evidence
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource
 from mercer.kernels import Kernel
@@ -75,7 +74,9 @@ class Exact(Method):
             factor = 4 / 3 * n**3 + 2.0 * n * n * k if 4 * k < n else 4.0 * n**3
             # The matrix of remote rows is its product with all unit vectors.
             matrix = 16.0 if size.remote else item / 2
-            return Cost(1, pairs, factor, (8.0 + 16.0 + matrix) * n * n)
+            # Passes: the diagonal, the means, and the matrix.
+            passes = 3 + size.first_pass
+            return Cost(passes, pairs, factor, (8.0 + 16.0 + matrix) * n * n)
         width = min(n, 16 if item else WIDE)
         basis = min(n, 4 * k + 8 * width)
         passes = -(-basis // width) + 2

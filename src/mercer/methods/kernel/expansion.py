@@ -19,8 +19,7 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.linalg import Gram, Operator
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms, random_basis

@@ -11,8 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.arrays.rounding import FEW
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.checks import check_whole, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
@@ -25,8 +24,7 @@ from mercer.methods.kernel.exact import rows_in_memory
 from mercer.methods.kernel.expansion import score_evidence, score_residuals, variance_in_span
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
 from mercer.methods.kernel.products import EXTRA
-from mercer.methods.linear.covariance import Covariance
-from mercer.methods.linear.dot import Dot
+from mercer.methods.linear.direct import Covariance, Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows
 from mercer.metrics.errors import scores_over
@@ -127,9 +125,12 @@ class RandomFeatures(Streaming):
         memory += float(n) * features.d * features.itemsize if stored else 0.0
         products = cost.products + 2.0 * n * waves * (1 if stored else cost.passes + 1)
         walks = _walks(n, d, k)
+        passes = cost.passes + 1
         if walks is not None:
             products, memory = products + walks[0], max(memory, walks[1])
-        return Cost(cost.passes + 1, products, cost.factor, memory)
+            # Two of the scores, three of the kernel matrix; float32 rows need another product.
+            passes += 5 + (size.itemsize == 4)
+        return Cost(passes, products, cost.factor, memory)
 
     def frequencies(self, n: int, k: int | None) -> int:
         """Return the number of frequencies for k components of n rows."""

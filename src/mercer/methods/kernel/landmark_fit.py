@@ -98,7 +98,7 @@ class LandmarkFit:
             first, second = min(first, measured[0]), min(second, measured[1])
         self._first, self._second = first / c, second / c
         # Of the covariance, in Frobenius norm.
-        self._rounding = float(moments.moments.rounding[0] * np.trace(self.covariance))
+        self._rounding = float(moments.rounding[0] * np.trace(self.covariance))
         turned = span.error * span.norm2
         turned = np.where(turned < 0.5, turned, np.inf)
         least, products = 0.0, self._rounding * span.norm_fro

@@ -32,10 +32,11 @@ class OnRows(LandmarkMethod):
             return cost
         pairs = float(size.n) * size.n * size.d
         products, memory = cost.products, 8.0 * size.n * (size.d + 4 * size.components)
+        passes = cost.passes + 2
         if pairs <= AFFORDABLE:  # for the certificate
-            products += 3 * pairs
+            products, passes = products + 3 * pairs, passes + 4
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-        return Cost(cost.passes + 2, products, cost.factor, memory + cost.memory)
+        return Cost(passes, products, cost.factor, memory + cost.memory)
 
     def fit(self, problem: Problem) -> Axes:
         if self.on not in ("rows", "basis"):

@@ -10,13 +10,12 @@ import numpy as np
 
 from mercer.arrays import cast, like, orthonormalize
 from mercer.arrays.rounding import summed
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg import Gram, LowPrecisionGram
-from mercer.linalg.bounds import least_certain
+from mercer.linalg.operator import least_certain
 from mercer.linalg.solvers import Spectrum, krylov
 from mercer.linalg.solvers.spectrum import WarmStart, column_norms
 from mercer.methods.kernel.exact import Exact, count_positive, exact_axes, rows_in_memory

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
-from mercer.certificate import Axes, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Figure, spacing_of, spectral_evidence
 from mercer.linalg import Gram
 from mercer.linalg.solvers import Spectrum, ritz_pairs
 from mercer.linalg.solvers.spectrum import column_norms
@@ -65,7 +64,7 @@ def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
         return Exact("dense").cost(size)
     n, passes = float(size.n), 3 if polish else 2
     products = passes * (n * n * size.d + 2.0 * n * n * q) + 12.0 * n * q * q
-    return Cost(passes, products, 12.0 * q**3, kernel_sketch_memory(size, q))
+    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, kernel_sketch_memory(size, q))
 
 
 def kernel_sketch_memory(size: Size, q: int) -> float:

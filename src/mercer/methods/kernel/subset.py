@@ -71,7 +71,7 @@ class OnBasis(Method):
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
-        passes = 1 + selection.passes + bool(selection.passes)
+        passes = 1 + size.first_pass + selection.passes + bool(selection.passes)
         return Cost(passes, products, 12.0 * m**3, memory)
 
     def points(self, n: int, k: int | None) -> int:
@@ -256,7 +256,7 @@ class Subset(LandmarkMethod, Streaming):
             return cost
         pairs = float(size.n) * size.n * size.d
         memory = cost.memory + 8.0 * size.n * (size.components + 2)
-        return Cost(cost.passes + 1, cost.products + pairs, cost.factor, memory)
+        return Cost(cost.passes + 2, cost.products + pairs, cost.factor, memory)
 
     @property
     def keeps_rows(self) -> bool:

@@ -11,7 +11,7 @@ from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.config import get_config
 from mercer.linalg import DirectionsSketch
 from mercer.methods.base import Cost, Size, Streaming
-from mercer.methods.linear.base import linear_axes
+from mercer.methods.linear.direct import linear_axes
 from mercer.methods.preparation import require_finite_sums
 from mercer.problem import Problem
 

@@ -6,21 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import cast, orthonormalize
-from mercer.certificate import Axes
-from mercer.certificate.spectral import lifted_evidence, spectral_evidence
+from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
+from mercer.certificate import Axes, lifted_evidence, spectral_evidence
 from mercer.config import get_config
-from mercer.linalg import CovarianceOperator, DotOperator, Operator
+from mercer.linalg import Centering, CovarianceOperator, DotOperator, Operator, TriangularFactor
 from mercer.linalg.solvers import Randomized, Solver
 from mercer.linalg.solvers.spectrum import with_score_variances
 from mercer.methods.base import FLOOR, Cost, Method, Size
-from mercer.methods.linear.base import INVISIBLE, linear_axes, refine_by_scores
-from mercer.methods.linear.dot import lift_eigenvectors
-from mercer.methods.linear.svd import SVD
-from mercer.methods.preparation import levelled_statistics
+from mercer.methods.linear.direct import SVD, lift_eigenvectors, linear_axes
+from mercer.methods.preparation import ColumnStatistics, levelled_statistics
 from mercer.methods.solving import find_solver, solve
 from mercer.problem import Problem
 
+# Eigenvalues below this share of the largest are invisible to a squared matrix.
+INVISIBLE = 1e-12
 _LOST_DIGITS = (
     "Sparse rows are centered after the product, and their mean is large: digits are lost. "
     'svd_solver="covariance_eigh" keeps them.'
@@ -66,7 +65,11 @@ class Iterative(Method):
         memory = 16.0 * N * basis + 24.0 * size.d * width
         memory += 16.0 * size.nnz if size.nnz is not None else 0.0
         sparse, dense = (0.0, work) if size.nnz is None else (work, 0.0)
-        passes = -(-basis // width) + 1
+        # The statistics of the columns, and the products; those of wide rows read them twice.
+        products, wide = -(-basis // width) + (size.itemsize == 4), size.n < size.d and size.columns
+        passes = 1 + products * (1 + wide) + wide
+        if isinstance(self.solver, Randomized):
+            passes = 3 + self.solver.steps(k, N) * self.solver.products
         # The compression is decomposed, with its vectors, at every check from the k-th vector on.
         factor = 4.0 * basis**3 + (basis**4 - k**4) / (width * Operator.check_interval)
         return Cost(passes, dense + orthogonal, factor, memory, sparse)
@@ -104,3 +107,22 @@ class Iterative(Method):
         if deep:
             values, vectors = refine_by_scores(problem, columns, vectors)
         return linear_axes(problem, mean, deviation, vectors, values, evidence, total=variance)
+
+
+def refine_by_scores(
+    problem: Problem, columns: ColumnStatistics, vectors: Array
+) -> tuple[Vector, Array]:
+    """Return variances and components from a QR decomposition of the scores.
+
+    Variances are then as accurate as those of an SVD of the scores.
+    """
+    V = cast(vectors, np.float64)
+    V = V / like(columns.deviation, V)[:, None]
+    centering = Centering(columns.mean, np.float64, V)
+    extra = 0 if problem.source.sparse else 8 * problem.source.shape[1]
+    scores = problem.source.map(
+        lambda block: centering.times(centering(block.rows), V), int(V.shape[1]), np.float64, extra
+    )
+    fold = scores.fold(TriangularFactor(scores.shape[1], V, center=problem.center))
+    _, s, Vt = svd(fold.factor)
+    return s**2 / problem.divisor, cast(vectors, np.float64) @ like(Vt.T, V)

@@ -19,16 +19,14 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.certificate import Axes, Evidence, Figure, spacing_of
-from mercer.certificate.spectral import spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
-from mercer.data import Block, Fold, Source
-from mercer.linalg import Centering, CovarianceOperator, Moments
-from mercer.linalg.products import SummedProduct
+from mercer.data import Block, Fold
+from mercer.linalg import Centering, CovarianceOperator, CovarianceProduct, Moments
 from mercer.linalg.solvers import rayleigh_ritz
 from mercer.methods.base import FLOOR, Cost, Size
-from mercer.methods.linear.base import INVISIBLE, linear_axes, refine_by_scores
-from mercer.methods.linear.svd import SVD
+from mercer.methods.linear.direct import SVD, linear_axes
+from mercer.methods.linear.iterative import INVISIBLE, refine_by_scores
 from mercer.methods.preparation import (
     ColumnStatistics,
     column_statistics,
@@ -55,12 +53,8 @@ def linear_sketch_cost(size: Size, q: int, *, polish: bool, dense: bool) -> Cost
     work = 2 * sketching + float(size.n) * q * q + lift
     sparse_work, dense_work = (0.0, work) if size.nnz is None else (work, 0.0)
     memory = _memory(size.d, q, p)
-    return Cost(3 if polish else 2, dense_work, 4 / 3 * q**3, memory, sparse_work)
-
-
-def linear_sketch_memory(n: int, d: int, q: int, k: int | None) -> float:
-    """Return the bytes of a sketch of q columns, of its map, and of the components."""
-    return _memory(d, q, _component_count(n, d, q, k))
+    passes = 2 + polish + size.first_pass
+    return Cost(passes, dense_work, 4 / 3 * q**3, memory, sparse_work)
 
 
 def fit_linear_sketch(
@@ -68,8 +62,16 @@ def fit_linear_sketch(
 ) -> Axes | None:
     """Return components from a sketch; None if it has too few for the rule to decide."""
     source, d = problem.source, problem.source.shape[1]
-    deviation = column_statistics(problem).deviation if problem.scale else np.ones(d)
-    matrix = sketch.matrix_from(_scaled(problem, deviation), rng)
+    scaled, deviation = source, np.ones(d)
+    if problem.scale:
+        deviation = column_statistics(problem).deviation
+
+        def divide(block: Block) -> Array:
+            rows = block.dense(np.float64)
+            return rows / like(deviation, rows)
+
+        scaled = source.map(divide, d, np.float64, 8 * d)
+    matrix = sketch.matrix_from(scaled, rng)
     mapped = StandardizedSketch(matrix, _first_mean(problem), deviation)
     fold = SketchMoments(
         mapped,
@@ -87,7 +89,10 @@ def fit_linear_sketch(
     small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
     del fold  # it holds the memory of a block
     values, U = eigh(small)
-    p = _lift_count(problem, sketch, values)
+    require_columns(sketch, len(values), problem.n_components or 0)
+    # Of the eigenvectors above rounding.
+    p = _component_count(*problem.shape, len(values), problem.n_components)
+    p = min(int((values > _RANK * values[0]).sum()), p)
     lift = SketchLift(
         Centering(columns.mean, source.dtype, source.reference),
         like(U[:, :p] / values[:p], source.reference),
@@ -99,7 +104,10 @@ def fit_linear_sketch(
     del lift, mapped, matrix  # and the matrix of the map
     vectors = vectors / like(deviation, vectors)[:, None]
     vectors = vectors / like(np.linalg.norm(to_numpy(vectors), axis=0), vectors)
-    vectors = _pad(vectors, problem)
+    missing = (problem.n_components or 0) - p
+    if missing > 0:  # random components where the rows have fewer than are wanted
+        others = like(problem.rng.standard_normal((d, missing)), vectors) / d**0.5
+        vectors = namespace(vectors).concat([vectors, others], axis=1)
     if polish:
         return _polish(problem, columns, vectors, values)
     return _unpolished(problem, columns, vectors, values)
@@ -201,41 +209,10 @@ def _memory(d: int, q: int, components: int) -> float:
     return 24.0 * q * q + 32.0 * d * components + min(8.0 * d * q, get_config().budget / 4)
 
 
-def _lift_count(problem: Problem, sketch: SketchMap, values: Vector) -> int:
-    """Return how many eigenvectors of the sketch to lift, of those above rounding."""
-    wanted = problem.n_components
-    require_columns(sketch, len(values), wanted or 0)
-    rank = int((values > _RANK * values[0]).sum())
-    return min(rank, _component_count(*problem.shape, len(values), wanted))
-
-
 def _choose(problem: Problem, values: Vector, total: float) -> int | None:
     wanted = problem.n_components
     chosen = wanted if wanted is not None else problem.choose(values, total)
     return None if chosen is None else min(chosen, len(values))
-
-
-def _scaled(problem: Problem, deviation: Vector) -> Source:
-    """Return the rows that a map learns from: divided by the deviations."""
-    source, d = problem.source, problem.source.shape[1]
-    if not problem.scale:
-        return source
-
-    def divide(block: Block) -> Array:
-        rows = block.dense(np.float64)
-        return rows / like(deviation, rows)
-
-    return source.map(divide, d, np.float64, 8 * d)
-
-
-def _pad(vectors: Array, problem: Problem) -> Array:
-    """Add random components where the rows have fewer than are wanted."""
-    wanted = problem.n_components or 0
-    d, count = (int(size) for size in vectors.shape)
-    if count >= wanted:
-        return vectors
-    others = like(problem.rng.standard_normal((d, wanted - count)), vectors) / d**0.5
-    return namespace(vectors).concat([vectors, others], axis=1)
 
 
 def _first_mean(problem: Problem) -> Vector:
@@ -303,7 +280,7 @@ class SketchMoments(Fold):
         self.small.settle()
 
 
-class SketchLift(SummedProduct):
+class SketchLift(CovarianceProduct):
     r"""The product :math:`\sum_i w_i (x_i-\mu)(f(x_i) - \bar f)^T U`: components of a sketch."""
 
     label = "components"

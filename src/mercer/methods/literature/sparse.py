@@ -161,7 +161,7 @@ class Sparse(OnBasis):
         if p < n:
             selection = rule.cost(n, d, p)
             products, memory = products + selection.work, memory + selection.memory
-        return Cost(2, products, _STEPS * float(p) ** 3, memory)
+        return Cost(2 + size.first_pass, products, _STEPS * float(p) ** 3, memory)
 
     def shrink(self, size: Size, room: float) -> Self | None:
         if self.pool is None:

@@ -1,0 +1,315 @@
+"""The plan: which methods could do the work, what each costs, and which one is chosen.
+
+The choice depends on shapes, the number of components, the gap and the memory budget only, so it
+is the same on every machine; a quick measurement of this one fills the column of seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+import numpy as np
+
+from mercer.arrays import eigh
+from mercer.config import (
+    config_context,
+    format_bytes,
+    get_config,
+    machine_memory,
+    parse_bytes,
+    rounded_up,
+)
+from mercer.data import Source
+from mercer.linalg.solvers import Randomized
+from mercer.messages import ParameterError, format_parameter
+from mercer.methods import (
+    SVD,
+    Cost,
+    Covariance,
+    Dot,
+    Iterative,
+    Method,
+    RandomFeatures,
+    Size,
+    Sketch,
+    Subset,
+)
+from mercer.methods.kernel.features import has_spectrum
+from mercer.problem import KernelProblem, Problem
+from mercer.rules import Rule
+
+ASKED = "as asked for"
+
+_METHODS: dict[str, Method] = {
+    "full": SVD(),
+    "covariance_eigh": Covariance(),
+    "dot": Dot(),
+    "krylov": Iterative("krylov"),
+    "arpack": Iterative("arpack"),
+    "sketch": Sketch(),
+}
+NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
+"""What `svd_solver` may be called."""
+
+# The methods among which "auto" chooses.
+_CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full", "krylov"))
+# Up to this many entries the most accurate method costs next to nothing.
+_SMALL = 250_000
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations per second; bytes per second."""
+
+    products: float
+    sparse: float
+    factor: float
+    read: float
+
+    def seconds(self, cost: Cost, size: Size) -> float:
+        """Predict the time of a method."""
+        entry = size.itemsize if size.nnz is None else 12
+        entries = size.n * size.d if size.nnz is None else size.nnz
+        double = size.itemsize / 8  # float32 products are twice as fast
+        return (
+            cost.products * double / self.products
+            + cost.sparse / self.sparse
+            + cost.factor / self.factor
+            + cost.passes * entries * entry / self.read
+        )
+
+
+# The choice assumes a fixed machine, so that it is the same on every machine.
+_NOMINAL = Rates(products=6e10, sparse=2e9, factor=1.5e10, read=5e9)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that could do the work."""
+
+    method: Method
+    cost: Cost
+    fits: bool
+    nominal: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be done, and what else could have been.
+
+    Printing it gives the table.
+
+    Attributes
+    ----------
+    method : Method
+        The method chosen.
+    reason : str
+        Why.
+    candidates : tuple of Candidate
+        All that were considered.
+    size : Size
+        What the costs were computed for.
+    budget : int
+        Bytes that the computation may hold beside the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import PCA
+    >>> plan = PCA(10).plan(np.zeros((1000, 300)))
+    >>> plan.method, plan.reason
+    (Covariance(), 'the cheapest')
+    """
+
+    method: Method
+    reason: str
+    candidates: tuple[Candidate, ...]
+    size: Size
+    budget: int
+
+    def require_fit(self, problem: Problem) -> None:
+        """Refuse a method that was asked for and does not fit in memory; say what does.
+
+        The limit is the budget where the user has set one, else all of the machine's memory.
+        """
+        if self.reason != ASKED:
+            return
+        memory = next(c.cost.memory for c in self.candidates if c.method is self.method)
+        room = self.budget if get_config().memory is not None else machine_memory()
+        if memory <= room:
+            return
+        instead = self.method.suggestion(self.size, room) or self._instead(problem, room)
+        raise MemoryError(
+            f"{self.method.label(self.size)} needs {format_bytes(memory)} for {self.size.shape}, "
+            f"more than the memory budget of {format_bytes(room)}. "
+            f"{format_parameter('memory', enough_memory(self.method, self.size))} is enough"
+            f"{f'; {instead}' if instead else ''}."
+        )
+
+    def _instead(self, problem: Problem, room: float) -> str:
+        """Name other methods that fit; empty where none does."""
+        fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
+        if not fitting:
+            return alternative(problem, self.size, room)
+        automatic = format_parameter("eigen_solver" if self.size.kernel else "svd_solver", "auto")
+        return f"{automatic} would choose from {', '.join(fitting)}, which fit"
+
+    def __str__(self) -> str:
+        size = self.size
+        shape = size.shape
+        if not size.strings:
+            shape += " float32" if size.itemsize == 4 else " float64"
+        if size.nnz is not None:
+            shape += f", {size.nnz} entries"
+        axes = "as many components as the rule finds"
+        if size.k is not None:
+            axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
+        lines = [
+            f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
+            f"{self.method!r}, {self.reason}.",
+            "",
+            f"   {'method':<24}{'passes':>7}{'operations':>12}{'memory':>11}{'seconds':>10}",
+        ]
+        for candidate in self.candidates:
+            cost = candidate.cost
+            work = cost.products + cost.sparse + cost.factor
+            mark = "→" if candidate.method is self.method else " "
+            seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
+            lines.append(
+                f" {mark} {candidate.method.label(size):<24}{cost.passes:>7}{work:>12.1e}"
+                f"{format_bytes(cost.memory):>11}{seconds:>10}"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def make_plan(
+    source: Source,
+    rule: Rule,
+    solver: str | Method,
+    randomized: Randomized,
+    gap: float | None = None,
+    *,
+    scale: bool = False,
+) -> Plan:
+    """Choose a method of linear PCA.
+
+    `solver` is a name, "auto" or the method itself; `randomized` is what the name "randomized"
+    stands for.
+    """
+    n, d = source.shape
+    size = Size(
+        n=n,
+        d=d,
+        k=rule.first_guess(n, d),
+        itemsize=source.dtype.itemsize,
+        nnz=getattr(source, "nnz", None),
+        columns=source.by_columns,
+        gap=gap,
+        first_pass=scale,
+    )
+    budget = get_config().budget
+    candidates = []
+    for method in _CANDIDATES:
+        if size.columns or not isinstance(method, Dot):
+            candidates.append(price(method, size, budget))
+    if solver == "auto":
+        chosen, reason = _choose(candidates, size, budget)
+        return Plan(chosen.method, reason, tuple(candidates), size, budget)
+    method = _named(solver, size, budget, randomized) if isinstance(solver, str) else solver
+    if not method.for_rows:
+        raise ValueError(
+            f"svd_solver={method!r} finds components with a kernel. Use "
+            f"KernelPCA(method={method!r}), or a method of PCA such as Covariance(), SVD() or "
+            f"Sketch()."
+        )
+    others = (c for c in candidates if c.method != method)
+    return Plan(method, ASKED, (price(method, size, budget), *others), size, budget)
+
+
+def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candidate, str]:
+    fitting = list(filter(attrgetter("fits"), candidates))
+    if size.n * size.d <= _SMALL and size.nnz is None:
+        for candidate in fitting:
+            if isinstance(candidate.method, SVD):
+                return (
+                    candidate,
+                    "the most accurate method, at little cost for a table of this size",
+                )
+    if len(fitting) == len(candidates):
+        return min(fitting, key=attrgetter("nominal")), "the cheapest"
+    room = format_bytes(budget)
+    if fitting:
+        best = min(fitting, key=attrgetter("nominal"))
+        return best, f"the cheapest of those that fit {room}"
+    least = min(candidates, key=attrgetter("cost.memory"))
+    return least, f"none fits {room}: the one that needs least memory"
+
+
+def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:
+    """Return the method that a name stands for."""
+    if name not in NAMES:
+        names = ", ".join(NAMES)
+        raise ParameterError("svd_solver", name, f"is not one of {names}, and not a method.")
+    if name in ("jacobi", "power"):
+        small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
+        formed = small.cost(size).memory <= budget
+        return small if formed or name == "jacobi" else Iterative(name)
+    return Iterative(randomized) if name == "randomized" else _METHODS[name]
+
+
+def price(method: Method, size: Size, budget: int) -> Candidate:
+    """Return a method with its cost."""
+    cost = method.cost(size)
+    return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
+
+
+def alternative(problem: Problem, size: Size, room: float) -> str:
+    """Name a method on fewer points, or features, that fits in `room` bytes; empty if none does."""
+    if not isinstance(problem, KernelProblem) or problem.kernel is None:
+        return ""
+    for method in (Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])):
+        if method.cost(size).memory <= room:
+            return f"{format_parameter('method', method.name)} fits"
+        smaller = method.shrink(size, room)
+        if smaller is not None:
+            return f"{format_parameter('method', smaller)} fits"
+    return ""
+
+
+def enough_memory(method: Method, size: Size) -> str:
+    """Return a memory budget under which a method fits: its need may depend on the budget."""
+    budget = get_config().budget
+    while True:
+        with config_context(memory=budget):
+            needed = method.cost(size).memory
+        if needed <= budget:
+            return rounded_up(budget)
+        budget = parse_bytes(rounded_up(needed))
+
+
+@functools.cache
+def measured() -> Rates:
+    """Measure this machine, in some hundredths of a second, once."""
+    A = np.random.default_rng(0).standard_normal((384, 384))
+    B = A[:192, :192] + A[:192, :192].T
+    return replace(
+        _NOMINAL,
+        products=2 * 384**3 / _best_time(lambda: A @ A),
+        factor=4 * 192**3 / _best_time(lambda: eigh(B)),
+        read=A.nbytes / _best_time(lambda: A + 1.0),
+    )
+
+
+def _best_time(f: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - start)
+    return max(min(times), 1e-9)
