@@ -74,14 +74,14 @@ def test_products_with_the_matrix_are_those_of_its_eigenvalues():
 def test_the_iterates_are_those_of_the_library():
     """Every product that the library's power iteration makes is with the next of our iterates."""
 
-    class Seen(DenseOperator):
+    class PastRows(DenseOperator):
         def matmat(self, V):
             seen.append(V)
             return super().matmat(V)
 
     seen = []
     A = power.worst(0.8, 30)
-    found = power_iteration(Seen(A.T @ A), 1, tol=1e-9, rng=np.random.default_rng(0))
+    found = power_iteration(PastRows(A.T @ A), 1, tol=1e-9, rng=np.random.default_rng(0))
     errors = power.iterated(A, 1).errors[:, 0]
     theirs = [power.away(y, found.vectors[:, 0])[0] for y in seen[1:]]
     np.testing.assert_allclose(theirs[:30], errors[:30], rtol=1e-6)

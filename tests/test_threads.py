@@ -8,7 +8,7 @@ import pytest
 import mercer
 from mercer import PCA, as_source, config_context, progress, threads
 from mercer.config import get_config
-from mercer.data import Search, Source
+from mercer.data import NonFiniteSearch, Source
 from mercer.data.errors import BudgetError
 from mercer.linalg import Moments
 
@@ -31,7 +31,7 @@ def workers(request, monkeypatch):
     use(monkeypatch, request.param)
 
 
-class Told(Search):
+class Told(NonFiniteSearch):
     """Notes the settings of every worker, when all of them have begun."""
 
     def __init__(self, seen, together):
@@ -84,7 +84,7 @@ def test_workers_announce_nothing_of_their_own(workers):
             pass
 
     def nested(block):
-        as_source(block.rows).fold(Search())
+        as_source(block.rows).fold(NonFiniteSearch())
         return block.rows
 
     with progress.session(Heard()), config_context(block_rows=10):

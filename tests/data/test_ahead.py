@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from mercer import PCA, as_source, config_context
 from mercer.config import get_config
-from mercer.data import NpySource, Search, Source
+from mercer.data import NonFiniteSearch, NpySource, Source
 from mercer.data.files import FileError
 from mercer.data.source import read_ahead
 
@@ -96,7 +96,7 @@ def test_an_error_comes_where_its_rows_are_due(monkeypatch, workers):
     source = Slow()
     source.broken = 6
     with config_context(block_rows=2), pytest.raises(OSError, match="the disk is gone"):
-        source.fold(Search())
+        source.fold(NonFiniteSearch())
     seen = []
     with pytest.raises(OSError, match="the disk is gone"):
         seen.extend(block.start for block in source.blocks(2))
@@ -105,7 +105,7 @@ def test_an_error_comes_where_its_rows_are_due(monkeypatch, workers):
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_an_end_half_way(kind):
-    class Ends(Search):
+    class Ends(NonFiniteSearch):
         def add(self, block):
             if block.start >= 4:
                 raise kind
@@ -160,7 +160,7 @@ def test_a_file_that_changes_half_way(tmp_path, damage):
     os.utime(path, ns=(0, 10**18))
     source = as_source(path)
 
-    class Damage(Search):
+    class Damage(NonFiniteSearch):
         def add(self, block):
             if damage == "gone":
                 path.unlink(missing_ok=True)

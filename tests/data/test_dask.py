@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from mercer import PCA, Denoiser, KernelPCA, NoveltyDetector, SubspaceClassifier, config_context
-from mercer.data import Search, as_source, check_weights, lazily, write_npy
+from mercer.data import NonFiniteSearch, as_source, check_weights, to_dask, write_npy
 from mercer.linalg import Moments, TriangularFactor
 from mercer.methods import Exact, Subset
 from mercer.progress import Listener, session
@@ -98,7 +98,7 @@ class TestSource:
 
         view = source.map(twice, 3).map(lambda block: block.rows + 1.0, 3)
         wanted = np.column_stack([2 * ROWS[:, 0] + 1, np.arange(N) + 1])
-        for found in (view.collect(), lazily(view).compute()):
+        for found in (view.collect(), to_dask(view).compute()):
             np.testing.assert_array_equal(found[:, :2], wanted)
             assert np.all(found[:, 2] == (2.0 if scheduler == "threads" else 1.0))
         np.testing.assert_array_equal(view.take([5, 650, 100])[:, :2], wanted[[5, 650, 100]])
@@ -169,7 +169,7 @@ class TestSource:
             source.map(look, 1).fold(Moments(1, np.empty(0), np.float64))
         assert max(longest) * 64 * 8 <= 4 * 2**20
         with config_context(block_rows=500):
-            source.map(look, 1).fold(Search())
+            source.map(look, 1).fold(NonFiniteSearch())
         assert max(longest[-120:]) == 500
 
     def test_progress_hears_of_every_row(self, scheduler):
@@ -187,7 +187,7 @@ class TestSource:
                 pass
 
         with session(Ear()):
-            as_source(dask_rows()).fold(Search())
+            as_source(dask_rows()).fold(NonFiniteSearch())
         assert heard[0][:3] == ["looking for NaN", N, N]
         assert heard[0][3] >= 7  # chunk by chunk
 

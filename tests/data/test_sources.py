@@ -11,7 +11,15 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 from mercer import as_source, config_context
-from mercer.data import ArraySource, Collect, NpySource, ScaledSource, Search, Source, SparseSource
+from mercer.data import (
+    ArraySource,
+    Collect,
+    NonFiniteSearch,
+    NpySource,
+    ScaledSource,
+    Source,
+    SparseSource,
+)
 from mercer.linalg import Moments
 
 
@@ -145,13 +153,13 @@ def test_the_first_entry_that_is_not_finite(kind, at, tmp_path):
     X[at] = np.inf
     X[22, 4] = np.nan
     with config_context(block_rows=3):
-        row, column, value = kind(X, tmp_path).fold(Search()).found
+        row, column, value = kind(X, tmp_path).fold(NonFiniteSearch()).found
     assert (row, column) == at
     assert np.isinf(value) == (at != (22, 4))
 
 
 def test_nothing_is_found_in_finite_rows(source):
-    assert source.fold(Search()).found is None
+    assert source.fold(NonFiniteSearch()).found is None
 
 
 def test_an_error_in_a_fold_comes_out(source):

@@ -321,8 +321,8 @@ def test_unscaled_rows_have_scale_one():
 def test_loadings_are_covariances_of_columns_and_whitened_scores(scale):
     X = rows()
     pca = PCA(3, whiten=True, scale=scale).fit(X)
-    treated = (X - pca.mean_) / pca.scale_
-    expected = treated.T @ pca.transform(X) / (len(X) - 1)
+    preprocessed = (X - pca.mean_) / pca.scale_
+    expected = preprocessed.T @ pca.transform(X) / (len(X) - 1)
     assert_allclose(pca.loadings_, expected, atol=1e-10)
 
 

@@ -1,7 +1,7 @@
 """Small matrices, m×m or d×d, and their decompositions, on the host or on a device.
 
 Small matrices are NumPy arrays to most of the program. Those that were computed on a device stay
-there as a `Remote`: products, sums and scalings are made there, and small results, such as
+there as a `DeviceMatrix`: products, sums and scalings are made there, and small results, such as
 products with a few axes, are returned to the host. NumPy converts it for anything else, so callers
 need not know; it is only slower.
 """
@@ -49,7 +49,7 @@ _helper: ContextVar[Array] = ContextVar("mercer_helper", default=None)
 
 
 @contextlib.contextmanager
-def helped_by(reference: Array) -> Iterator[None]:
+def device_lapack(reference: Array) -> Iterator[None]:
     """Let the device that an array lives on decompose the larger host matrices inside."""
     token = _helper.set(reference if on_accelerator(reference) else None)
     try:
@@ -64,13 +64,13 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
 
     N = A.shape[0]
     k = N if k is None else k
-    helper = A.there if isinstance(A, Remote) else _helper.get()
+    helper = A.device_array if isinstance(A, DeviceMatrix) else _helper.get()
     if helper is not None and N >= _HELPED:
         xp = namespace(helper)
         # Each library has an error of its own for what does not converge: then the host tries.
         with contextlib.suppress(RuntimeError, np.linalg.LinAlgError):
             values, V = xp.linalg.eigh(like(A, helper, np.float64))
-            return to_numpy(values)[::-1][:k].copy(), held(xp.flip(V[:, N - k :], axis=1))
+            return to_numpy(values)[::-1][:k].copy(), small_matrix(xp.flip(V[:, N - k :], axis=1))
     A = to_numpy(A)
     with lapack_threads(N):
         if 4 * k < N:  # beyond a quarter, all of them by divide and conquer come sooner
@@ -174,9 +174,9 @@ def lapack_threads(N: int) -> Any:
     return serial_blas() if _THREADED < N < _SERIAL else contextlib.nullcontext()
 
 
-def whitened(A: Matrix) -> Matrix | None:
+def cholesky_whitener(A: Matrix) -> Matrix | None:
     """Return T with TᵀAT = I, triangular, by a Cholesky decomposition; None where it fails."""
-    if not isinstance(A, Remote):
+    if not isinstance(A, DeviceMatrix):
         import scipy.linalg.lapack
 
         L, failed = scipy.linalg.lapack.dpotrf(A, lower=1, clean=1)
@@ -184,22 +184,22 @@ def whitened(A: Matrix) -> Matrix | None:
             return None
         inverse, failed = scipy.linalg.lapack.dtrtri(L, lower=1)
         return None if failed else inverse.T
-    xp = namespace(A.there)
+    xp = namespace(A.device_array)
     try:
-        L = xp.linalg.cholesky(A.there)
+        L = xp.linalg.cholesky(A.device_array)
     except Exception:  # each library has an error of its own for what is not positive definite
         return None
     eye = xp.eye(len(A), dtype=L.dtype, device=device(L))
     solve = getattr(xp.linalg, "solve_triangular", None)
     inverse = xp.linalg.solve(L, eye) if solve is None else solve(L, eye, upper=False)
-    return held(inverse.T)
+    return small_matrix(inverse.T)
 
 
 def squares(A: Array) -> float:
     """Return the sum of the squares of the entries."""
     if isinstance(A, np.ndarray):
         return float(np.einsum("ij,ij->", A, A))
-    A = getattr(A, "there", A)
+    A = getattr(A, "device_array", A)
     xp = namespace(A)
     if hasattr(A, "is_cuda"):  # torch's norm sums float32 as float64, without a copy
         return float(xp.linalg.vector_norm(A, dtype=xp.float64)) ** 2
@@ -209,38 +209,38 @@ def squares(A: Array) -> float:
 
 def longest_column(A: Array) -> float:
     """Return the largest absolute column sum, ‖A‖₁, which bounds ‖A‖₂ of a symmetric matrix."""
-    A = getattr(A, "there", A)
+    A = getattr(A, "device_array", A)
     xp = namespace(A)
     return float(xp.max(xp.sum(xp.abs(A), axis=0)))
 
 
-def held(x: Array) -> Matrix:
-    """Return a small float64 matrix as a NumPy array, or as a `Remote` if large and on a device."""
+def small_matrix(x: Array) -> Matrix:
+    """Return a small float64 matrix as a NumPy array, or as a `DeviceMatrix` if large and on a device."""
     if isinstance(x, np.ndarray):
         return x
     if on_accelerator(x) and math.prod(x.shape) >= _LEAST:
-        return Remote(x)  # type: ignore[return-value]
+        return DeviceMatrix(x)  # type: ignore[return-value]
     return np.asarray(to_numpy(x))
 
 
-class Remote(np.lib.mixins.NDArrayOperatorsMixin):
+class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
     """A float64 matrix on a device that NumPy code can use.
 
     Attributes
     ----------
-    there : array
+    device_array : array
         The matrix on the device.
     """
 
     dtype = np.dtype(np.float64)
     ndim = 2
 
-    def __init__(self, there: Array) -> None:
-        self.there = cast(there, np.float64)
-        self.shape = tuple(int(size) for size in there.shape)
+    def __init__(self, device_array: Array) -> None:
+        self.device_array = cast(device_array, np.float64)
+        self.shape = tuple(int(size) for size in device_array.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        host = to_numpy(self.there)
+        host = to_numpy(self.device_array)
         return host if dtype is None else host.astype(dtype, copy=False)
 
     def __len__(self) -> int:
@@ -254,41 +254,45 @@ class Remote(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def T(self) -> Matrix:  # noqa: N802 (NumPy's name)
         """The transpose."""
-        return held(self.there.T)
+        return small_matrix(self.device_array.T)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray) and key.dtype.kind in "iu":
-            return held(namespace(self.there).take(self.there, like(key, self.there), axis=0))
+            return small_matrix(
+                namespace(self.device_array).take(
+                    self.device_array, like(key, self.device_array), axis=0
+                )
+            )
         keys = key if isinstance(key, tuple) else (key,)
         if not all(isinstance(part, (int, slice)) for part in keys):
             return np.asarray(self)[key]
-        part = self.there[key]
-        return held(part) if part.ndim == 2 else to_numpy(part)
+        part = self.device_array[key]
+        return small_matrix(part) if part.ndim == 2 else to_numpy(part)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         host = np.array(self)
         host[key] = value
-        self.there[...] = like(host, self.there)
+        self.device_array[...] = like(host, self.device_array)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         (out,) = options.pop("out", (None,))
-        if isinstance(out, Remote):  # A -= B
+        if isinstance(out, DeviceMatrix):  # A -= B
             result = self.__array_ufunc__(ufunc, method, *inputs, **options)
-            out.there[...] = like(result, out.there)
+            out.device_array[...] = like(result, out.device_array)
             return out
         options = options if out is None else {**options, "out": (out,)}
         name = _THERE.get(ufunc)
         if name is None or method != "__call__" or options:
-            inputs = tuple(np.asarray(x) if isinstance(x, Remote) else x for x in inputs)
+            inputs = tuple(np.asarray(x) if isinstance(x, DeviceMatrix) else x for x in inputs)
             return getattr(ufunc, method)(*inputs, **options)
-        xp = namespace(self.there)
-        result = getattr(xp, name)(*(like(x, self.there, np.float64) for x in inputs))
-        return held(result) if result.ndim == 2 else to_numpy(result)
+        xp = namespace(self.device_array)
+        result = getattr(xp, name)(*(like(x, self.device_array, np.float64) for x in inputs))
+        return small_matrix(result) if result.ndim == 2 else to_numpy(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        linalg = namespace(self.there).linalg
+        linalg = namespace(self.device_array).linalg
         if func is np.trace and len(args) == 1:
-            return np.float64(float(linalg.trace(self.there)))
+            return np.float64(float(linalg.trace(self.device_array)))
         if func in (np.diag, np.diagonal) and len(args) == 1:
-            return to_numpy(linalg.diagonal(self.there)).copy()
-        return func(*(np.asarray(x) if isinstance(x, Remote) else x for x in args), **kwargs)
+            return to_numpy(linalg.diagonal(self.device_array)).copy()
+        return func(*(np.asarray(x) if isinstance(x, DeviceMatrix) else x for x in args), **kwargs)

@@ -66,7 +66,7 @@ def on_accelerator(x: Array) -> bool:
     return name not in _HOSTS
 
 
-def together(x: Array, y: Array) -> bool:
+def same_device(x: Array, y: Array) -> bool:
     """Return whether two arrays are of one library, and live on one device."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
@@ -124,8 +124,8 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     """Bring a host array to where `reference` lives."""
     if isinstance(reference, np.ndarray):
         return np.asarray(x, dtype=dtype)
-    there = getattr(x, "there", None)  # a `Remote`
-    if there is not None and together(there, reference):
+    device_array = getattr(x, "device_array", None)  # a `DeviceMatrix`
+    if device_array is not None and same_device(device_array, reference):
         return there if dtype is None else cast(there, dtype)
     x = np.asarray(x, dtype=dtype)
     # A single row counts as contiguous whichever way it is read; torch takes none backwards.
@@ -136,9 +136,9 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     return xp.asarray(x, dtype=getattr(xp, x.dtype.name), device=device(reference))
 
 
-def moved(x: Array, reference: Array) -> Array:
+def to_device_of(x: Array, reference: Array) -> Array:
     """Bring any array to where `reference` lives; return x itself if it lives there."""
-    return x if together(x, reference) else like(to_numpy(x), reference)
+    return x if same_device(x, reference) else like(to_numpy(x), reference)
 
 
 def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
@@ -169,7 +169,7 @@ def is_finite(x: Array) -> bool:
     """Return whether every entry is finite."""
     if isinstance(x, np.ndarray):
         return bool(np.isfinite(x).all())
-    x = getattr(x, "there", x)  # of a `Remote`, where it lives
+    x = getattr(x, "device_array", x)  # of a `DeviceMatrix`, where it lives
     xp = namespace(x)
     return bool(xp.all(xp.isfinite(x)))
 

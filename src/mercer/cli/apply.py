@@ -118,12 +118,12 @@ def _inverted(model: Any, source: Source) -> Computed:
 def _denoised(model: Any, source: Source) -> Computed:
     """Return rows projected onto the components."""
     before, last = parts(model)
-    estimator, treated = rows.component_estimator(model), through(before, source)
+    estimator, preprocessed = rows.component_estimator(model), through(before, source)
     project = last.transform if isinstance(last, Denoiser) else estimator.reconstruct
     if isinstance(estimator, PCA):
-        denoised = project(treated)
+        denoised = project(preprocessed)
     else:
-        denoised = _by_blocks(estimator, project, treated, treated.shape[1])
+        denoised = _by_blocks(estimator, project, preprocessed, preprocessed.shape[1])
     return undo(before, denoised), rows.feature_names(model)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
 from mercer.data.checks import (
-    Search,
+    NonFiniteSearch,
     check_weights,
     fingerprint,
     joint_fingerprint,
@@ -18,10 +18,17 @@ from mercer.data.checks import (
     require_finite_rows,
     require_present,
 )
-from mercer.data.derived import Levelled, ScaledSource, Seen, Stored
-from mercer.data.device import Resident, at_home, at_work, in_place_of, placed, resident
+from mercer.data.derived import PastRows, ScaledSource, ShiftedSource, StoredCounts
+from mercer.data.device import (
+    DeviceRows,
+    array_source_like,
+    cache_on_device,
+    device_context,
+    to_configured_device,
+    to_output_device,
+)
 from mercer.data.fold import Block, Collect, FeatureMap, Fold
-from mercer.data.in_memory import ArraySource, SparseSource, StringSource, collected, is_lazy
+from mercer.data.in_memory import ArraySource, SparseSource, StringSource, is_lazy, materialize
 from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Mapped, Source
 
@@ -29,35 +36,35 @@ __all__ = [
     "ArraySource",
     "Block",
     "Collect",
+    "DeviceRows",
     "FeatureMap",
     "Fold",
-    "Levelled",
     "Mapped",
+    "NonFiniteSearch",
     "NpySource",
-    "Resident",
+    "PastRows",
     "ScaledSource",
-    "Search",
-    "Seen",
+    "ShiftedSource",
     "Source",
     "SparseSource",
-    "Stored",
+    "StoredCounts",
     "StringSource",
+    "array_source_like",
     "as_source",
-    "at_home",
-    "at_work",
+    "cache_on_device",
     "check_weights",
-    "collected",
+    "device_context",
     "fingerprint",
-    "in_place_of",
     "is_lazy",
     "joint_fingerprint",
-    "lazily",
+    "materialize",
     "not_finite",
-    "placed",
     "require_finite_entries",
     "require_finite_rows",
     "require_present",
-    "resident",
+    "to_configured_device",
+    "to_dask",
+    "to_output_device",
     "write_npy",
 ]
 
@@ -85,7 +92,7 @@ def as_source(X: Any) -> Source:
     >>> as_source(np.ones((3, 2))).shape
     (3, 2)
     """
-    X = collected(X)
+    X = materialize(X)
     if isinstance(X, Source):
         return X
     require_present(X)
@@ -112,7 +119,7 @@ def as_source(X: Any) -> Source:
     return ArraySource(np.asarray(X))
 
 
-def lazily(rows: Source, like: Any = None) -> Any:
+def to_dask(rows: Source, like: Any = None) -> Any:
     """Return rows as a Dask array; remote rows are computed when the array is.
 
     Rows in memory get the chunks of `like`, a source or another Dask array.

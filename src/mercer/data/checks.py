@@ -21,7 +21,7 @@ _AT_ONCE = 2**16
 _ROUNDING = 1e-6
 
 
-class Search(Fold):
+class NonFiniteSearch(Fold):
     """Finds the first entry that is not finite."""
 
     label = "looking for NaN"
@@ -85,7 +85,7 @@ def not_finite(
 
 def require_finite_entries(source: Source, called: str = "X") -> None:
     """Refuse rows with NaN or infinity; one pass."""
-    place = source.fold(Search()).found
+    place = source.fold(NonFiniteSearch()).found
     if place is not None:
         raise not_finite(place, source, called)
 
@@ -94,7 +94,7 @@ def require_finite_rows(block: Block, source: Source) -> None:
     """Refuse a block with NaN or infinity: a kernel may map them to numbers."""
     if isinstance(block.rows, list):
         return
-    search = Search()
+    search = NonFiniteSearch()
     search.add(block)
     if search.found is not None:
         raise not_finite(search.found, source)

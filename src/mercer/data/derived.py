@@ -48,7 +48,7 @@ class ScaledSource(Entrywise):
         return None if columns is None else ScaledSource(columns, self.exponent)
 
 
-class Levelled(Entrywise):
+class ShiftedSource(Entrywise):
     """Rows minus a shift, in float64; of sparse rows only the stored entries are shifted.
 
     The shift of a sparse column is zero unless every row has an entry there. With `axis` 0 the
@@ -74,10 +74,10 @@ class Levelled(Entrywise):
 
     def transposed(self) -> Source | None:
         columns = self.source.transposed()
-        return None if columns is None else Levelled(columns, self.shift, 1 - self.axis)
+        return None if columns is None else ShiftedSource(columns, self.shift, 1 - self.axis)
 
 
-class Seen(Source):
+class PastRows(Source):
     """Rows of earlier batches: their number and weight, but not themselves."""
 
     def __init__(self, batch: Source, n: int, count: float) -> None:
@@ -93,7 +93,7 @@ class Seen(Source):
         raise ValueError("The rows of earlier batches are gone.")
 
 
-class Stored(Fold):
+class StoredCounts(Fold):
     """Counts the stored entries of every column of sparse rows."""
 
     label = "stored entries"

@@ -11,13 +11,13 @@ import numpy as np
 from mercer.arrays import (
     Array,
     copy_stream,
+    device_lapack,
     device_memory,
     device_reference,
-    helped_by,
     like,
     on_accelerator,
+    same_device,
     to_numpy,
-    together,
 )
 from mercer.config import config_context, get_config
 from mercer.data.fold import Block
@@ -65,7 +65,7 @@ class OnDevice(Source):
         return None if columns is None else OnDevice(columns, self.reference)
 
 
-class Resident(ArraySource):
+class DeviceRows(ArraySource):
     """Rows on a device; results go where those of the source go."""
 
     def __init__(self, rows: Array, source: Source) -> None:
@@ -77,7 +77,7 @@ class Resident(ArraySource):
         return self._home
 
 
-class AtHome(Mapped):
+class OnOutputDevice(Mapped):
     """Rows that a device computes, copied to where the data came from."""
 
     def __init__(self, source: Source) -> None:
@@ -88,7 +88,7 @@ class AtHome(Mapped):
         self.reference = source.home
 
 
-def placed(source: Source) -> Source:
+def to_configured_device(source: Source) -> Source:
     """Return rows on the device of the settings."""
     name = get_config().device
     if name is None or on_accelerator(source.reference):
@@ -106,7 +106,7 @@ def placed(source: Source) -> Source:
     return OnDevice(source, device_reference(name))
 
 
-def resident(source: Source) -> Source:
+def cache_on_device(source: Source) -> Source:
     """Return rows that are read more than once, kept on their device if they fit."""
     if not isinstance(source, OnDevice):
         return source
@@ -114,27 +114,27 @@ def resident(source: Source) -> Source:
     if n * d * source.dtype.itemsize > get_config().budget // 4:
         return source
     rows = source.collect(label="to the device")
-    return Resident(rows, source).weighted(source.weights)
+    return DeviceRows(rows, source).weighted(source.weights)
 
 
-def in_place_of(rows: Array, source: Source) -> ArraySource:
+def array_source_like(rows: Array, source: Source) -> ArraySource:
     """Return rows in memory whose results go where those of the source go."""
-    same = together(source.reference, source.home)
-    return ArraySource(rows, source.names) if same else Resident(rows, source)
+    same = same_device(source.reference, source.home)
+    return ArraySource(rows, source.names) if same else DeviceRows(rows, source)
 
 
-def at_home(source: Source) -> Source:
+def to_output_device(source: Source) -> Source:
     """Return rows as arrays of the library and device that the data came from."""
-    return source if together(source.reference, source.home) else AtHome(source)
+    return source if same_device(source.reference, source.home) else OnOutputDevice(source)
 
 
 @contextlib.contextmanager
-def at_work(reference: Array) -> Iterator[None]:
+def device_context(reference: Array) -> Iterator[None]:
     """Compute on the device of an array: within its memory, larger host matrices included."""
     memory = None if isinstance(reference, np.ndarray) else device_memory(reference)
     if memory is None:
         yield
         return
     limit = {} if get_config().memory is not None else {"memory": memory // 2}
-    with helped_by(reference), config_context(**limit):
+    with device_lapack(reference), config_context(**limit):
         yield

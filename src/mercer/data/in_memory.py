@@ -155,14 +155,14 @@ class StringSource(Source):
 
 
 def is_lazy(X: Any) -> bool:
-    """Return whether `collected` would read or unwrap X; reads nothing."""
+    """Return whether `materialize` would read or unwrap X; reads nothing."""
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "pyarrow":
         return hasattr(X, "read_all") or hasattr(X, "to_table")
     return (library == "polars" and name == "LazyFrame") or name == "AnnData"
 
 
-def collected(X: Any) -> Any:
+def materialize(X: Any) -> Any:
     """Return a polars LazyFrame, pyarrow reader or dataset, or AnnData object in memory.
 
     An AnnData object gives its X, with the names of var as columns and those of obs beside the

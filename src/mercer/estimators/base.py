@@ -34,19 +34,19 @@ from mercer.certificate import Axes, Certificate
 from mercer.checkpoint import check_same, checkpointed, identify
 from mercer.data import (
     ArraySource,
-    Seen,
+    PastRows,
     Source,
     as_source,
-    at_home,
-    at_work,
+    cache_on_device,
     check_weights,
-    collected,
+    device_context,
     fingerprint,
     joint_fingerprint,
-    lazily,
-    placed,
+    materialize,
     require_present,
-    resident,
+    to_configured_device,
+    to_dask,
+    to_output_device,
     write_npy,
 )
 from mercer.data.errors import MissingValues
@@ -163,7 +163,7 @@ class Sessions:
             raise
 
 
-class Projecting(
+class ProjectionEstimator(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sessions, BaseEstimator
 ):
     """Base of estimators whose fit ends in a projection, `projection_`.
@@ -297,7 +297,7 @@ class Projecting(
             fold = _add_batch(self._fold, self._shifted(batch))
             before = None if first else getattr(self, "fingerprint_", None)
             self.fingerprint_ = joint_fingerprint(before, batch)
-            rows = Seen(batch, self._seen + batch.shape[0], fold.weight)
+            rows = PastRows(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= self._min_samples(batch.shape[-1]):
                 problem, plan = self._plan_stream(rows)
@@ -337,7 +337,7 @@ class Projecting(
         self._require_fitted()
         if out is None:
             return self._output(X, self._scores(self._rows(X, reset=False)))
-        X = from_file(self, collected(X))
+        X = from_file(self, materialize(X))
         return self._write(self._scores(self._rows(X, reset=False)), out, row_names(X))
 
     def reconstruction_error(self, X: Any) -> Any:
@@ -359,7 +359,7 @@ class Projecting(
         self._require_fitted()
         residuals = self._residuals(self._rows(X, reset=False))
         with progress.session():
-            return at_home(residuals).collect(label="residuals")[:, 0]
+            return to_output_device(residuals).collect(label="residuals")[:, 0]
 
     def plan(self, X: Any) -> Plan:
         """Return what `fit` would do, and what it would cost; runs nothing.
@@ -377,7 +377,7 @@ class Projecting(
         with model._session(resumable=False):
             source = model._rows(X, reset=True)
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with at_work(source.reference), products(source.reference), quiet:
+            with device_context(source.reference), products(source.reference), quiet:
                 return model._plan_fit(source)[1]
 
     @property
@@ -411,7 +411,7 @@ class Projecting(
         """Set the method that batches go through, `_stream`, and its sums, `_fold`."""
 
     @abstractmethod
-    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+    def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         """Return the problem of all batches, and its plan."""
 
     def _shifted(self, batch: Source) -> Source:
@@ -452,8 +452,8 @@ class Projecting(
                 check_same(self, rows=rows, weights=source.weights)
             # Overflow, in bounds of variances of 1e160, is checked where it matters.
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with at_work(source.reference), products(source.reference), quiet:
-                source = resident(source)
+            with device_context(source.reference), products(source.reference), quiet:
+                source = cache_on_device(source)
                 problem, plan = self._plan_fit(source)
                 plan.require_fit(problem)
                 if recorded:
@@ -476,13 +476,13 @@ class Projecting(
                 f"X has {counted(source.shape[1], 'column')}, but {type(self).__name__} has "
                 f"{counted(self.n_components_, 'component')}. Pass what transform returned."
             )
-        return placed(source)
+        return to_configured_device(source)
 
     def _write(self, rows: Source, out: Any, names: Mapping[str, Any]) -> Source:
         """Write rows to a file; return them as they lie there, or as they are computed."""
         if _get_output_config("transform", self)["dense"] != "default":
             raise ValueError("set_output asks for a table, and out for a file: use one of them.")
-        rows = at_home(rows)
+        rows = to_output_device(rows)
         with progress.session():
             if Path(out).suffix.lower() == ".npy":
                 return write_npy(rows, out)
@@ -495,11 +495,14 @@ class Projecting(
         `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
         chunks, which X may not.
         """
-        table, rows = _get_output_config("transform", self)["dense"] != "default", at_home(rows)
+        table, rows = (
+            _get_output_config("transform", self)["dense"] != "default",
+            to_output_device(rows),
+        )
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            return lazily(rows, X if fitted is None or fitted.remote is None else fitted)
+            return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
         with progress.session():
             return rows.collect()
 

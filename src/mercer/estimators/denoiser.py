@@ -18,7 +18,7 @@ from mercer import progress
 from mercer.arrays import Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
-from mercer.data import Source, check_weights, fingerprint, lazily, require_finite_entries
+from mercer.data import Source, check_weights, fingerprint, require_finite_entries, to_dask
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
@@ -242,7 +242,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
             if isinstance(X, (Source, str, os.PathLike)) and not table:
                 return rows
             if is_dask(X) and X.ndim == 2 and not table:
-                return lazily(rows, X)
+                return to_dask(rows, X)
             with progress.session():
                 rows = rows.collect()
         else:

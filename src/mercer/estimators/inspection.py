@@ -256,7 +256,7 @@ class EvaluatedRows:
     """
 
     raw: Source
-    treated: Source
+    preprocessed: Source
     scores: Source
     errors: Source | None
 
@@ -265,12 +265,12 @@ def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
     """Return rows of X with what a PCA or KernelPCA after some steps computes of them."""
     if steps:
         raw: Source = LastBlock(check_rows(steps[0], X, reset=False))
-        treated: Source = LastBlock(through(steps, raw, int(model.n_features_in_)))
-        model._rows(treated, reset=False)
+        preprocessed: Source = LastBlock(through(steps, raw, int(model.n_features_in_)))
+        model._rows(preprocessed, reset=False)
     else:
-        raw = treated = LastBlock(model._rows(X, reset=False))
-    errors = None if getattr(model, "kernel_", True) is None else model._residuals(treated)
-    return EvaluatedRows(raw, treated, model._scores(treated), errors)
+        raw = preprocessed = LastBlock(model._rows(X, reset=False))
+    errors = None if getattr(model, "kernel_", True) is None else model._residuals(preprocessed)
+    return EvaluatedRows(raw, preprocessed, model._scores(preprocessed), errors)
 
 
 class FittedSpectrum:

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, like, moved, numpy_dtype, to_numpy
+from mercer.arrays import Array, Matrix, like, numpy_dtype, to_device_of, to_numpy
 from mercer.data import ArraySource, Source
-from mercer.estimators.base import Projecting
+from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
@@ -53,7 +53,7 @@ def _not_invertible() -> NotFittedError:
     )
 
 
-class KernelModel(Projecting):
+class KernelModel(ProjectionEstimator):
     """Base of estimators whose fit ends in a kernel projection.
 
     Its components are α = √w v/√λ, with eigenvalues λ and eigenvectors v of the kernel matrix and
@@ -145,8 +145,8 @@ class KernelModel(Projecting):
             raise _not_invertible()
         scores, kernel = self._check_scores(X), self.kernel_
         assert kernel is not None
-        basis = moved(self.X_transformed_fit_, scores.reference)
-        dual = moved(self.dual_coef_, scores.reference)
+        basis = to_device_of(self.X_transformed_fit_, scores.reference)
+        dual = to_device_of(self.dual_coef_, scores.reference)
         rows = scores.map(lambda block: kernel(block.rows, basis) @ dual, int(dual.shape[1]))
         return self._output(X, rows)
 
@@ -261,7 +261,7 @@ class KernelModel(Projecting):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         assert kernel is not None
         require_gram_fits("fit_inverse_transform", source.shape[0])
-        self.X_transformed_fit_ = moved(scores, home)
+        self.X_transformed_fit_ = to_device_of(scores, home)
         K = to_numpy(kernel(scores)).astype(np.float64)
         dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
         self.dual_coef_ = like(dual, home, source.dtype)

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, cast, is_finite, like, moved, to_numpy, together
+from mercer.arrays import Array, cast, is_finite, like, same_device, to_numpy
 from mercer.certificate import Axes, certify
-from mercer.data import Seen, Source
+from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array
 from mercer.estimators.kernel_model import KernelModel
 from mercer.estimators.kernel_parameters import resolve_kernel, warn_of_scale
@@ -340,7 +340,7 @@ class KernelPCA(KernelModel):
     def _shifted(self, batch: Source) -> Source:
         return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
 
-    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+    def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
         return problem, make_kernel_plan(problem, "auto", self._stream)
 
@@ -381,9 +381,9 @@ class KernelPCA(KernelModel):
             self.__dict__.pop(name, None)
         if self.preimage is not None or self.fit_inverse_transform:
             self._fit_inverse(problem, home)
-        if not together(source.reference, home):
-            self.projection_ = projection.moved(home)
-            self.X_fit_ = None if points is None else moved(points, home)
+        if not same_device(source.reference, home):
+            self.projection_ = projection.to_device_of(home)
+            self.X_fit_ = None if points is None else to_device_of(points, home)
         self._warn(problem)
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, Vector, like, namespace, numpy_dtype, to_numpy
-from mercer.data import Block, Source, at_home
-from mercer.estimators.base import Projecting, fitted_array
+from mercer.data import Block, Source, to_output_device
+from mercer.estimators.base import ProjectionEstimator, fitted_array
 from mercer.projection import LinearProjection
 
 
@@ -33,7 +33,7 @@ def _view(field: str, text: str) -> Any:
     return property(get, set_, doc=text)
 
 
-class LinearModel(Projecting):
+class LinearModel(ProjectionEstimator):
     """Base of estimators whose fit ends in a linear projection.
 
     The attributes that `transform` depends on are views of `projection_`: a user may replace them.
@@ -142,7 +142,7 @@ class LinearModel(Projecting):
 
         rows = source.map(likelihood, 1, dtype, extra_bytes=6 * d * dtype.itemsize)
         with progress.session():
-            return at_home(rows).collect(label="likelihood")[:, 0]
+            return to_output_device(rows).collect(label="likelihood")[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-likelihood of rows.

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from mercer.arrays import Array, like, to_numpy
 from mercer.certificate import Axes, certify
 from mercer.config import format_bytes, get_config
-from mercer.data import Seen, Source
+from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array
 from mercer.estimators.linear_model import LinearModel
 from mercer.estimators.validation import rescale_rows
@@ -224,10 +224,10 @@ class PCA(LinearModel):
     def _start_stream(self, batch: Source) -> None:
         n, d = batch.shape
         self._stream = _stream_method(self.svd_solver, d)
-        rows = Seen(batch, max(self._min_samples(d), n), batch.count)
+        rows = PastRows(batch, max(self._min_samples(d), n), batch.count)
         self._fold = self._stream.begin(self._problem(rows))
 
-    def _plan_stream(self, rows: Seen) -> tuple[Problem, Plan]:
+    def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         problem = self._problem(rows)
         return problem, make_plan(rows, problem.rule, self._stream, Randomized())
 

@@ -17,10 +17,10 @@ from mercer.data import (
     Block,
     Source,
     StringSource,
-    at_home,
     check_weights,
     fingerprint,
     require_finite_entries,
+    to_output_device,
 )
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_parameters import resolve_kernel
@@ -195,7 +195,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         extra = max(part.row_bytes for part in parts) - source.row_bytes
         with progress.session():  # all classes of a block before the next: one pass
             rows = source.map(distances, len(order), dtype, extra)
-            return at_home(rows).collect(label="residuals")
+            return to_output_device(rows).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
         """Return the negative squared distances: the nearest class has the largest value.

@@ -15,19 +15,19 @@ from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
 from mercer.data import (
     ArraySource,
     Block,
-    Resident,
+    DeviceRows,
     ScaledSource,
     Source,
     SparseSource,
     StringSource,
+    array_source_like,
     as_source,
-    collected,
-    in_place_of,
     is_lazy,
-    lazily,
-    placed,
+    materialize,
     require_finite_entries,
     require_present,
+    to_configured_device,
+    to_dask,
 )
 from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path, table_advice
 from mercer.messages import format_parameter
@@ -45,7 +45,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     """
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     if not plain:
-        X = collected(X)
+        X = materialize(X)
         require_present(X)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
@@ -74,7 +74,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             f"{type(estimator).__name__} needs at least {least} rows, and got "
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
-    return placed(source)
+    return to_configured_device(source)
 
 
 def from_file(estimator: Any, X: Any) -> Any:
@@ -119,8 +119,8 @@ def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
     if isinstance(source, StringSource):
         return source
     rows = source.whole()
-    if isinstance(source, Resident) or not isinstance(source, (ArraySource, SparseSource)):
-        return in_place_of(rows, source).weighted(source.weights)  # just read or computed
+    if isinstance(source, DeviceRows) or not isinstance(source, (ArraySource, SparseSource)):
+        return array_source_like(rows, source).weighted(source.weights)  # just read or computed
     if not copy_rows:
         return source
     rows = rows.copy() if hasattr(rows, "copy") else namespace(rows).asarray(rows, copy=True)
@@ -131,7 +131,7 @@ def select_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return some rows with their weights: as Dask has them, or in memory."""
     if source.remote is None:
         return load_rows(source, at)
-    rows = as_source(lazily(source.weighted(None))[at])
+    rows = as_source(to_dask(source.weighted(None))[at])
     rows.names = source.names
     return rows.weighted(None if source.weights is None else source.weights[at])
 
@@ -144,7 +144,7 @@ def load_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     rows = source.take(at)
     if isinstance(source, StringSource):
         return StringSource(rows).weighted(weights)
-    return in_place_of(rows, source).weighted(weights)
+    return array_source_like(rows, source).weighted(weights)
 
 
 def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
@@ -168,7 +168,7 @@ def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source 
     if reset:  # strings have no columns
         for name in ("n_features_in_", "feature_names_in_"):
             estimator.__dict__.pop(name, None)
-    return placed(source)
+    return to_configured_device(source)
 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:

@@ -10,9 +10,18 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.random import Generator
 
-from mercer.arrays import Array, Vector, like, moved, namespace, numpy_dtype, to_numpy, together
+from mercer.arrays import (
+    Array,
+    Vector,
+    like,
+    namespace,
+    numpy_dtype,
+    same_device,
+    to_device_of,
+    to_numpy,
+)
 from mercer.checks import is_real
-from mercer.data import Source, StringSource, as_source, at_home, placed
+from mercer.data import Source, StringSource, as_source, to_configured_device, to_output_device
 from mercer.kernels.evaluate import gram_matrix
 from mercer.kernels.pair import DiagonalPair, Pair, Slopes, TilePair, dot_error, require_dense
 from mercer.kernels.points import Points
@@ -227,7 +236,7 @@ class Kernel(Params, ABC):
         """
         x, _ = self._sides(X, None)
         rows = x.map(lambda block: self.on_diagonal(Points(block.rows, block.start))[:, None], 1)
-        return at_home(rows).collect()[:, 0]
+        return to_output_device(rows).collect()[:, 0]
 
     def distances(self, X: Any, Y: Any = None) -> Array:
         r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space.
@@ -279,7 +288,7 @@ class Kernel(Params, ABC):
                 mask = np.isin(np.arange(x.width), part.columns)
                 gradient = gradient * like(mask, x.rows, dtype)
             total = total + gradient
-        return moved(total, sides[0].home)
+        return to_device_of(total, sides[0].home)
 
     # The algebra, of which `operation` of a class says what it implements.
 
@@ -357,14 +366,14 @@ class Kernel(Params, ABC):
             raise ValueError(
                 f"{self!r} takes rows of {self.takes}, and was given {rows}. Use {remedy}."
             )
-        return placed(source)
+        return to_configured_device(source)
 
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
         """Return both groups of rows, checked: of one library and device, and of one width."""
         self.check()
         x = self.source(X)
         y = x if Y is None else self.source(Y)
-        if not together(x.reference, y.reference):
+        if not same_device(x.reference, y.reference):
             raise ValueError(
                 f"{self!r}: X and Y are arrays of two libraries, or live on two devices. Pass both "
                 f"as NumPy arrays, or both as the other library's, on one device."

@@ -16,11 +16,11 @@ from mercer.arrays import (
     Vector,
     empty,
     like,
-    moved,
     namespace,
     numpy_dtype,
+    same_device,
+    to_device_of,
     to_numpy,
-    together,
 )
 from mercer.data import Block, Fold, Source, require_finite_rows
 from mercer.data.remote import TILE_COLUMNS
@@ -88,7 +88,7 @@ class GramFold(Fold):
 
     def __init__(self, formula: Formula, y: Points, out: Array, reference: Array) -> None:
         self.formula, self.y, self.out, self.reference = formula, y, out, reference
-        self._in_place = together(reference, out)
+        self._in_place = same_device(reference, out)
         self.row_bytes = len(y) * numpy_dtype(out).itemsize
 
     def add(self, block: Block) -> None:
@@ -98,7 +98,7 @@ class GramFold(Fold):
             evaluate_into(self.formula, x, self.y, target)
         else:
             values = evaluate(self.formula, x, self.y, self.reference, dtype)
-            self.out[block.start : block.stop, :] = moved(values, self.out)
+            self.out[block.start : block.stop, :] = to_device_of(values, self.out)
 
     def merge(self, other: Self) -> None:
         pass  # both write into the same array
@@ -169,7 +169,7 @@ class KernelMap:
         """Return the basis on the device of the rows."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis
-        return moved(self.basis, source.reference)
+        return to_device_of(self.basis, source.reference)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
 from mercer.arrays.rounding import FEW
 from mercer.checks import check_positive, is_real, require
-from mercer.data import Search, Source, not_finite
+from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
 from mercer.kernels.points import Points
@@ -103,7 +103,7 @@ class DistanceDecay(Exponential):
             if median == 0 and np.any(distances > 0):
                 median = float(np.median(distances[distances > 0]))
         if not np.isfinite(median):
-            place = source.fold(Search()).found
+            place = source.fold(NonFiniteSearch()).found
             error = not_finite(place, source)
             raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
         if median == 0:

@@ -7,7 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, empty, held, like, namespace, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    empty,
+    like,
+    namespace,
+    small_matrix,
+    to_numpy,
+)
 from mercer.arrays.rounding import LIKELY, confidence, drift
 from mercer.data import Block, Fold
 
@@ -278,7 +288,7 @@ class Moments(Fold):
     def scatter(self) -> Matrix:
         """Scatter about the mean; a matrix on a device stays there."""
         self.settle()
-        return to_numpy(self._scatter) if self.diagonal else held(self._scatter)
+        return to_numpy(self._scatter) if self.diagonal else small_matrix(self._scatter)
 
     @property
     def rounding(self) -> tuple[float, float]:

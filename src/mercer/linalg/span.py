@@ -19,16 +19,16 @@ from mercer.arrays import (
     Matrix,
     Vector,
     cast,
+    cholesky_whitener,
     eigh,
     empty,
-    held,
     is_finite,
     longest_column,
+    small_matrix,
     squares,
     to_numpy,
-    whitened,
 )
-from mercer.data import Block, FeatureMap, Seen, Source, StringSource, require_finite_rows
+from mercer.data import Block, FeatureMap, PastRows, Source, StringSource, require_finite_rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import KernelMap, evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
@@ -137,7 +137,7 @@ class Span:
         """Set the whitener from a triangular factor; False if that would lose digits."""
         if not self.size:
             return False
-        whitener = whitened(self.matrix)
+        whitener = cholesky_whitener(self.matrix)
         if whitener is None:
             return False
         product = whitener @ whitener.T
@@ -233,7 +233,7 @@ def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     host = isinstance(points, list) or hasattr(points, "tocsr")
     out = empty((len(y), len(y)), np.empty(0) if host else points, np.float64)
     evaluate_into(kernel.on, y, y, out)
-    return held(out)
+    return small_matrix(out)
 
 
 class KernelMoments(Moments):
@@ -252,7 +252,7 @@ class KernelMoments(Moments):
         super().__init__(len(span.matrix), source.reference, np.float64, center=center)
         self.span, self.known = span, known
         # Without the rows: the sums outlive them between batches, and are pickled.
-        self.source = Seen(source, 0, 0.0)
+        self.source = PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
         self.row_bytes += self.d * span.dtype.itemsize
 

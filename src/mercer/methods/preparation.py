@@ -11,10 +11,10 @@ from mercer.arrays import Array, Vector, is_finite, like
 from mercer.config import get_config
 from mercer.data import (
     Block,
-    Levelled,
-    Search,
+    NonFiniteSearch,
+    ShiftedSource,
     Source,
-    Stored,
+    StoredCounts,
     StringSource,
     not_finite,
     require_finite_entries,
@@ -77,7 +77,7 @@ def require_finite_sums(source: Source, *sums: Array) -> None:
     """Refuse sums that NaN or infinity in the rows have spoilt, and say where they are."""
     for array in sums:
         if not is_finite(array):
-            raise not_finite(source.fold(Search()).found, source)
+            raise not_finite(source.fold(NonFiniteSearch()).found, source)
 
 
 def require_finite_vectors(problem: KernelProblem) -> None:
@@ -102,11 +102,11 @@ def level(problem: P, columns: ColumnStatistics) -> P:
         eps, rounding = float(np.finfo(np.float64).eps), columns.moments.running.rounding
         visible = float(((rounding / deviation) ** 2).sum()) > eps * columns.variance
     if visible and problem.source.sparse:
-        stored = problem.source.fold(Stored(len(mean))).count
+        stored = problem.source.fold(StoredCounts(len(mean))).count
         mean = np.where(stored == problem.source.shape[0], mean, 0.0)
     if not visible or not mean.any():
         return problem
-    return replace(problem, source=Levelled(problem.source, mean), shift=mean)
+    return replace(problem, source=ShiftedSource(problem.source, mean), shift=mean)
 
 
 def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.arrays import to_numpy
 from mercer.checks import is_real
 from mercer.config import get_config
-from mercer.data import ArraySource, Search, Source, as_source, not_finite
+from mercer.data import ArraySource, NonFiniteSearch, Source, as_source, not_finite
 from mercer.sketches import RandomMap, SketchMap, SketchMatrix
 
 # Rows whose pairs are compared together.
@@ -167,7 +167,7 @@ def _groups(source: Source, pairs: int, rng: np.random.Generator) -> Iterator[An
     for _ in range(draws):
         chosen = np.arange(n) if every else np.sort(rng.choice(n, few, replace=False))
         rows = source.take(chosen)
-        search = ArraySource(rows, source.names).fold(Search())
+        search = ArraySource(rows, source.names).fold(NonFiniteSearch())
         if search.found is not None:
             row, column, value = search.found
             raise not_finite((int(chosen[row]), column, value), source)

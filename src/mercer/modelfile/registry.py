@@ -33,7 +33,7 @@ from mercer import estimators
 from mercer.arrays import numpy_dtype, on_accelerator, to_numpy
 from mercer.certificate import Certificate, Figure
 from mercer.config import get_config, machine_memory
-from mercer.data import Seen
+from mercer.data import PastRows
 from mercer.kernels import Fisher, Frequencies, FromFunction, Kernel, Separable, Sum
 from mercer.kernels.strings import StringKernel
 from mercer.linalg import DirectionsSketch, Moments, TriangularFactor
@@ -299,7 +299,7 @@ _SPECIAL = (
         lambda parts: Figure(**parts),
     ),
     _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
-    _bare(Seen, "shape dtype names _reference _count"),
+    _bare(PastRows, "shape dtype names _reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),
     Codec("scikit-learn.SimpleImputer", SimpleImputer, _imputer_parts, _imputer),
     Codec("scikit-learn.KNeighborsClassifier", KNeighborsClassifier, _neighbors_parts, _neighbors),

@@ -14,14 +14,14 @@ from mercer.arrays import (
     Matrix,
     Vector,
     empty,
-    held,
     like,
     namespace,
     on_accelerator,
+    small_matrix,
     to_numpy,
     working_dtype,
 )
-from mercer.data import Block, as_source, placed
+from mercer.data import Block, as_source, to_configured_device
 from mercer.kernels import Kernel
 from mercer.kernels.pair import DiagonalPair, TilePair
 from mercer.kernels.points import Points
@@ -220,7 +220,7 @@ class FeatureComponents:
         s = np.hstack([scores, np.ones((len(scores), 1))])
         norm_sq = np.einsum("ij,ij->i", s @ (self.coefficients.T @ self.products), s)
         gamma, dots = (
-            held(like(s, self.reference) @ like(x.T, self.reference))
+            small_matrix(like(s, self.reference) @ like(x.T, self.reference))
             for x in (self.coefficients, self.products)
         )
         return Target(self, gamma, dots, np.maximum(norm_sq, 0.0))
@@ -340,5 +340,5 @@ def feature_components(
     if on_accelerator(basis):
         reference = empty((0,), basis, np.float64)
     else:
-        reference = placed(as_source(np.empty((1, 1)))).reference
+        reference = to_configured_device(as_source(np.empty((1, 1)))).reference
     return FeatureComponents(kernel, y, coef, products, reference)

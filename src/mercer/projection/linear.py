@@ -10,13 +10,13 @@ import numpy as np
 
 from mercer.arrays import (
     Array,
-    Remote,
+    DeviceMatrix,
     Vector,
     is_finite,
     like,
-    moved,
     namespace,
     on_accelerator,
+    to_device_of,
     to_numpy,
 )
 from mercer.data import Block, Source, not_finite, require_finite_rows
@@ -58,12 +58,14 @@ class Projection(ABC):
             return 1.0
         return float(values[-1] / values[0]) if values[0] > 0 else 0.0
 
-    def moved(self, reference: Array) -> Self:
+    def to_device_of(self, reference: Array) -> Self:
         """Return the projection with its arrays on the device of another array."""
         arrays = {
-            field.name: moved(np.asarray(value) if isinstance(value, Remote) else value, reference)
+            field.name: to_device_of(
+                np.asarray(value) if isinstance(value, DeviceMatrix) else value, reference
+            )
             for field in fields(self)
-            if isinstance(value := getattr(self, field.name), Remote) or on_accelerator(value)
+            if isinstance(value := getattr(self, field.name), DeviceMatrix) or on_accelerator(value)
         }
         return replace(self, **arrays)
 

@@ -172,8 +172,8 @@ def image_gallery(
     groups = []
     for title, at in places.items():
         originals = to_numpy(shown.rows.raw.take(at)).astype(np.float64)
-        treated = to_numpy(shown.rows.treated.take(at)).astype(np.float64)
-        copies = _undo_steps(subject, to_numpy(model.reconstruct(treated)).astype(np.float64))
+        preprocessed = to_numpy(shown.rows.preprocessed.take(at)).astype(np.float64)
+        copies = _undo_steps(subject, to_numpy(model.reconstruct(preprocessed)).astype(np.float64))
         pairs = []
         for i, original, copy in zip(at.tolist(), originals, copies, strict=True):
             low, high = float(np.nanmin(original)), float(np.nanmax(original))

@@ -174,7 +174,7 @@ class Survey(Fold):
             rows = block.rows[at] if hasattr(block.rows, "tocsr") else to_numpy(block.rows)[at]
             self.values[first:last] = rows.toarray() if hasattr(rows, "toarray") else rows
         if self.moments is not None:
-            self.moments.add(self.rows.treated.read(start, stop), scores, block.count)
+            self.moments.add(self.rows.preprocessed.read(start, stop), scores, block.count)
 
     def merge(self, other: Self) -> None:
         if self.moments is not None:  # the arrays are shared
@@ -233,7 +233,7 @@ def survey_rows(
     keep = bool(d) and min(most, n) * d[0] <= MAX_VALUES
     # Loadings answer the same question; the columns of a kernel matrix are not features.
     correlate = bool(d) and not subject.linear and not subject.precomputed and k > 0
-    moments = CrossMoments(rows.treated, min(MAX_CORRELATED, k)) if correlate else None
+    moments = CrossMoments(rows.preprocessed, min(MAX_CORRELATED, k)) if correlate else None
     with progress.session():
         state = rows.raw.fold(Survey(rows, sample, count, keep, moments))
     scores, values, errors = state.scores, state.values, state.errors

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.base import Projecting
+from mercer.estimators.base import ProjectionEstimator
 from mercer.estimators.inspection import FittedSpectrum, fitted_feature_names, parts
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.subspace import SubspaceClassifier
@@ -90,7 +90,7 @@ def find_subject(model: Any) -> Subject:
     if isinstance(last, Wrapper):
         check_is_fitted(last)
         outer, last = last, last.estimator_
-    if not isinstance(last, Projecting):
+    if not isinstance(last, ProjectionEstimator):
         raise TypeError(
             f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a NoveltyDetector, "
             f"Denoiser or NearestProjection, or at the end of a Pipeline; not "

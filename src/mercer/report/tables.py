@@ -147,6 +147,6 @@ def fully_reconstructed(subject: Subject, shown: ReportRows) -> bool:
     if shown.errors is None:
         return False
     projection = subject.model.projection_
-    eps = float(np.finfo(shown.rows.treated.dtype).eps)
+    eps = float(np.finfo(shown.rows.preprocessed.dtype).eps)
     length = projection.total_variance + getattr(projection, "mean_sq", 0.0)
     return bool(np.max(shown.errors, initial=0.0) <= 1000 * eps * length)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer.atomic_write import whole
-from mercer.data import collected
+from mercer.data import materialize
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
 from mercer.estimators.inspection import evaluated_rows
 from mercer.estimators.validation import default_ids, flatten_images, from_file, image_sides
@@ -88,7 +88,7 @@ def write_report(
     _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
     shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
-        X = from_file(subject.first, collected(X))
+        X = from_file(subject.first, materialize(X))
         images = X if shape is None else flatten_images(X, image_shape)
         rows = evaluated_rows(subject.steps, subject.model, images)
         n = rows.raw.shape[0]

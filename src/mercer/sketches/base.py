@@ -22,9 +22,9 @@ from mercer.data import (
     SparseSource,
     StringSource,
     as_source,
-    lazily,
     require_finite_entries,
     require_present,
+    to_dask,
 )
 from mercer.params import Params
 from mercer.sketches.matrix import IdentityMatrix, SketchMatrix
@@ -113,7 +113,7 @@ class SketchMap(Params, ABC):
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            return lazily(rows, X)
+            return to_dask(rows, X)
         with progress.session():
             result = rows.collect()
         return output._wrap_data_with_container("transform", result, X, self) if table else result

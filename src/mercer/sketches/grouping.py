@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_positive, check_whole, require
 from mercer.config import format_bytes, get_config
-from mercer.data import Search, Source, not_finite
+from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
 from mercer.sketches.sparse import FixedMatrix
@@ -145,7 +145,7 @@ class FeatureGrouping(SketchMap):
         moments = Moments(d, source.reference, np.float64, center=self.center)
         C = source.fold(moments).scatter
         if not np.isfinite(C).all():
-            raise not_finite(source.fold(Search()).found, source)
+            raise not_finite(source.fold(NonFiniteSearch()).found, source)
         return self._learn(C)
 
     def _learn(self, C: Matrix) -> GroupingMatrix:

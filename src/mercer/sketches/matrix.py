@@ -23,7 +23,7 @@ from mercer.arrays import (
     working_dtype,
 )
 from mercer.config import get_config
-from mercer.data import Block, Search, Source, not_finite
+from mercer.data import Block, NonFiniteSearch, Source, not_finite
 
 # Most rows and entries of a part of the matrix: 4 MiB in float64.
 _ROWS, _ENTRIES = 1024, 2**19
@@ -88,7 +88,7 @@ class SketchMatrix(ABC):
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self.apply(block.rows)
             if self.drops or not is_finite(rows):
-                search = Search()
+                search = NonFiniteSearch()
                 search.add(block)
                 if search.found is not None or not is_finite(rows):
                     raise not_finite(search.found, source)
