@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer import session
+from mercer import progress
 from mercer.checks import is_real
 from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
@@ -317,7 +317,7 @@ class ParallelAnalysis(Rule):
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # One seed, also for a Generator: every round below must draw the same noise.
-        seed = session.seed(int(np.random.default_rng(self.random_state).integers(2**63)))
+        seed = progress.seed(int(np.random.default_rng(self.random_state).integers(2**63)))
         ranks, p = 8, min(spectrum.n - 1, spectrum.d)
         while True:
             rng = np.random.default_rng(seed)

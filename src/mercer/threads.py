@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -79,7 +79,7 @@ def in_threads(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
         for part in parts[1:]:  # with the caller's settings
             others.append(_pool().submit(contextvars.copy_context().run, run, part))
         try:
-            return [run(parts[0]), *(other.result() for other in others)]
+            return [run(parts[0]), *map(Future.result, others)]
         finally:
             wait(others)
 

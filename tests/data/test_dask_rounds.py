@@ -9,7 +9,7 @@ import pytest
 from mercer import PCA, as_source, config_context
 from mercer.checkpoint import check_same, checkpointed
 from mercer.linalg import DirectionsSketch, Moments
-from mercer.session import PassRecord, Recorder, recorded_by
+from mercer.progress import PassRecord, Recorder, recorded_by
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask.array is not installed")

@@ -8,6 +8,7 @@ stay there until the host needs them (`DeviceMatrix`).
 from mercer.arrays.linear import (
     DeviceMatrix,
     cholesky_whitener,
+    column_norms,
     column_signs,
     device_lapack,
     eigh,
@@ -55,6 +56,7 @@ __all__ = [
     "Vector",
     "cast",
     "cholesky_whitener",
+    "column_norms",
     "column_signs",
     "copy_stream",
     "device",

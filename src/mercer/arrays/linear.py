@@ -169,6 +169,14 @@ def column_signs(V: Array) -> Vector:
     return np.where(positive, 1.0, -1.0)
 
 
+def column_norms(A: Matrix) -> Vector:
+    """Return the lengths of the columns, however small: their squares may underflow."""
+    largest = float(np.abs(A).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros(A.shape[1])
+    return largest * np.asarray(np.linalg.norm(A / largest, axis=0))
+
+
 def lapack_threads(N: int) -> Any:
     """Return a context with the threads that serve a matrix of N rows best."""
     return serial_blas() if _THREADED < N < _SERIAL else contextlib.nullcontext()
@@ -215,7 +223,7 @@ def longest_column(A: Array) -> float:
 
 
 def small_matrix(x: Array) -> Matrix:
-    """Return a small float64 matrix as a NumPy array, or as a `DeviceMatrix` if large and on a device."""
+    """Return a float64 matrix: as a NumPy array, or where it is if it is large and on a device."""
     if isinstance(x, np.ndarray):
         return x
     if on_accelerator(x) and math.prod(x.shape) >= _LEAST:

@@ -126,7 +126,7 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
         return np.asarray(x, dtype=dtype)
     device_array = getattr(x, "device_array", None)  # a `DeviceMatrix`
     if device_array is not None and same_device(device_array, reference):
-        return there if dtype is None else cast(there, dtype)
+        return device_array if dtype is None else cast(device_array, dtype)
     x = np.asarray(x, dtype=dtype)
     # A single row counts as contiguous whichever way it is read; torch takes none backwards.
     x = np.ascontiguousarray(x) if min(x.strides, default=0) >= 0 else x.copy()

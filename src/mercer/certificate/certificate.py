@@ -9,12 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector
+from mercer.arrays import Array, Vector, column_norms
 from mercer.arrays.rounding import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
 from mercer.linalg.operator import Figure, Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm
-from mercer.linalg.solvers.spectrum import column_norms
 from mercer.messages import percent
 from mercer.projection import Projection
 from mercer.threads import serial_blas
@@ -322,7 +321,7 @@ def spectral_evidence(
     sure = operator.confidence
     return Evidence(
         explained=Figure(max(0.0, float(values.sum()) - slack), "bound", sure),
-        bounds=(upper.like(upper + slack),),
+        bounds=(Figure(upper + slack, upper.kind, upper.confidence),),
         total=(
             Figure(max(total - rounding, 0.0), "bound", sure),
             Figure(total + rounding, "bound", sure),

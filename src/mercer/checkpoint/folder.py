@@ -30,7 +30,7 @@ from mercer.atomic_write import whole
 from mercer.checkpoint.identity import describe
 from mercer.config import format_bytes, get_config
 from mercer.messages import format_parameter, warn
-from mercer.session import PassRecord, Recorder, recorded_by, recorder
+from mercer.progress import PassRecord, Recorder, recorded_by, recorder
 
 try:
     import fcntl

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.arrays import Array, is_foreign, to_numpy
 from mercer.data import Block, Fold, Source
-from mercer.session import recorded_by, recorder
+from mercer.progress import recorded_by, recorder
 
 Numbers = npt.NDArray[np.uint64]
 # Longer texts of lists are replaced by a hash.

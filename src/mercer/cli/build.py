@@ -13,7 +13,7 @@ from mercer import methods, rules
 from mercer.arrays import Array
 from mercer.cli.errors import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
-from mercer.data import Block, Fold, Source
+from mercer.data import Block, Fold, Source, require_finite_sums
 from mercer.data.errors import format_names
 from mercer.estimators.inspection import mapped, through
 from mercer.estimators.kernel_parameters import has_gamma
@@ -23,7 +23,7 @@ from mercer.kernels import parse
 from mercer.kernels.base import KERNELS
 from mercer.landmarks import RULES
 from mercer.linalg import Moments
-from mercer.methods.preparation import column_deviation, require_finite_sums
+from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 from mercer.problem import Problem

@@ -16,6 +16,7 @@ from mercer.data.checks import (
     not_finite,
     require_finite_entries,
     require_finite_rows,
+    require_finite_sums,
     require_present,
 )
 from mercer.data.derived import PastRows, ScaledSource, ShiftedSource, StoredCounts
@@ -61,6 +62,7 @@ __all__ = [
     "not_finite",
     "require_finite_entries",
     "require_finite_rows",
+    "require_finite_sums",
     "require_present",
     "to_configured_device",
     "to_dask",

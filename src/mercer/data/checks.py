@@ -90,6 +90,13 @@ def require_finite_entries(source: Source, called: str = "X") -> None:
         raise not_finite(place, source, called)
 
 
+def require_finite_sums(source: Source, *sums: Array) -> None:
+    """Refuse sums that NaN or infinity in the rows have spoilt, and say where they are."""
+    for array in sums:
+        if not is_finite(array):
+            raise not_finite(source.fold(NonFiniteSearch()).found, source)
+
+
 def require_finite_rows(block: Block, source: Source) -> None:
     """Refuse a block with NaN or infinity: a kernel may map them to numbers."""
     if isinstance(block.rows, list):

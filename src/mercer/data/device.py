@@ -16,6 +16,7 @@ from mercer.arrays import (
     device_reference,
     like,
     on_accelerator,
+    products,
     same_device,
     to_numpy,
 )
@@ -37,7 +38,7 @@ class OnDevice(Source):
 
     def __init__(self, source: Source, reference: Array) -> None:
         self.source, self.reference = source, reference
-        self.shape, self.dtype = source.shape, source.dtype
+        self.shape, self.dtype, self.held_bytes = source.shape, source.dtype, source.held_bytes
         self.names, self.weights, self.by_columns = source.names, source.weights, source.by_columns
 
     @property
@@ -47,10 +48,6 @@ class OnDevice(Source):
     @property
     def row_bytes(self) -> int:
         return super().row_bytes + self.source.row_bytes
-
-    @property
-    def held_bytes(self) -> int:
-        return self.source.held_bytes
 
     def read(self, start: int, stop: int) -> Array:
         rows = self.source.read(start, stop)
@@ -132,9 +129,6 @@ def to_output_device(source: Source) -> Source:
 def device_context(reference: Array) -> Iterator[None]:
     """Compute on the device of an array: within its memory, larger host matrices included."""
     memory = None if isinstance(reference, np.ndarray) else device_memory(reference)
-    if memory is None:
-        yield
-        return
-    limit = {} if get_config().memory is not None else {"memory": memory // 2}
-    with device_lapack(reference), config_context(**limit):
+    limit = {} if memory is None or get_config().memory is not None else {"memory": memory // 2}
+    with products(reference), device_lapack(reference), config_context(**limit):
         yield

@@ -21,7 +21,7 @@ from mercer.arrays import Array, Vector
 from mercer.config import config_context
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
-from mercer.session import recorded_by
+from mercer.progress import recorded_by
 
 F = TypeVar("F", bound=Fold)
 P = TypeVar("P", bound="PairwiseFold")

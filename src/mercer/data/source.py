@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from mercer import progress, session, threads
+from mercer import progress, threads
 from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import BudgetError
@@ -70,6 +70,8 @@ class Source(ABC):
     """An array of the library and on the device of the rows."""
     part_bytes = 0
     """Bytes that every worker needs besides its block."""
+    held_bytes = 0
+    """Bytes that reading needs, however many rows a block has."""
     sparse = False
     uneven = False
     """Whether some rows take much longer than others."""
@@ -103,11 +105,6 @@ class Source(ABC):
     def row_bytes(self) -> int:
         """Bytes that a row takes once read; 0 where reading it copies nothing."""
         return self.shape[1] * self.dtype.itemsize
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that reading needs, however many rows a block has."""
-        return 0
 
     @property
     def count(self) -> float:
@@ -230,11 +227,13 @@ class Source(ABC):
                 stop.set()
                 raise
 
+        on_host = isinstance(self.reference, np.ndarray)
+        coarse = state.rough and settings.tf32
         layout = f"{self.shape} in {workers} times {rows}"
         with (
-            products(self.reference, coarse=state.rough and settings.tf32),
+            nullcontext() if on_host else products(self.reference, coarse=coarse),
             progress.task(state.label, n) as tick,
-            session.record_pass(state, layout) as record,
+            progress.record(state, layout) as record,
         ):
             if record and record.finished:
                 return state
@@ -259,7 +258,8 @@ class Source(ABC):
             return min(settings.block_rows, n)
         budget = settings.budget
         row = max(1, self.row_bytes + extra_bytes)
-        full = DEVICE_BYTES if on_accelerator(self.reference) else BLOCK_BYTES
+        on_host = isinstance(self.reference, np.ndarray) or not on_accelerator(self.reference)
+        full = BLOCK_BYTES if on_host else DEVICE_BYTES
         held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
         needed = row
         if self.waits:  # and a row that is read ahead
@@ -331,7 +331,8 @@ class Mapped(Source):
         self.weights, self.reference = source.weights, source.reference
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
         self.origin, self.remote = source.origin, source.remote
-        self.extra_bytes, self.part_bytes = extra_bytes, source.part_bytes + part_bytes
+        self.extra_bytes, self.held_bytes = extra_bytes, source.held_bytes
+        self.part_bytes = source.part_bytes + part_bytes
 
     @property
     def home(self) -> Array:
@@ -344,10 +345,6 @@ class Mapped(Source):
     @property
     def row_bytes(self) -> int:
         return self.source.row_bytes + super().row_bytes + self.extra_bytes
-
-    @property
-    def held_bytes(self) -> int:
-        return self.source.held_bytes
 
     def read(self, start: int, stop: int) -> Array:
         return self.apply(start, self.source.read(start, stop))

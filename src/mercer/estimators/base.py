@@ -28,10 +28,11 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from mercer import progress, session
-from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator, products
+from mercer import progress
+from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator
 from mercer.certificate import Axes, Certificate
 from mercer.checkpoint import check_same, checkpointed, identify
+from mercer.config import get_config
 from mercer.data import (
     ArraySource,
     PastRows,
@@ -43,6 +44,7 @@ from mercer.data import (
     fingerprint,
     joint_fingerprint,
     materialize,
+    require_finite_sums,
     require_present,
     to_configured_device,
     to_dask,
@@ -54,9 +56,8 @@ from mercer.data.files import write_table
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
-from mercer.methods.preparation import require_finite_sums
 from mercer.params import same
-from mercer.planning import Plan
+from mercer.planning import ASKED, Plan
 from mercer.problem import Problem
 
 try:
@@ -86,7 +87,7 @@ def typed(decorator: Any) -> Callable[[F], F]:
 
 def draw_seed(random_state: Any) -> int:
     """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    return session.seed(int(check_random_state(random_state).randint(2**31 - 1)))
+    return progress.seed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def fitted_array(x: Any, dtype: np.dtype[Any], reference: Array) -> Array:
@@ -146,6 +147,7 @@ class Sessions:
         callbacks = [PassCallbacks(self, X)] if followed else []
         before = vars(self).copy()
         try:
+            resumable = resumable and get_config().checkpoint is not None
             recorded = checkpointed() if resumable else contextlib.nullcontext()
             with recorded, progress.session(*callbacks):
                 yield
@@ -377,7 +379,7 @@ class ProjectionEstimator(
         with model._session(resumable=False):
             source = model._rows(X, reset=True)
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with device_context(source.reference), products(source.reference), quiet:
+            with device_context(source.reference), quiet:
                 return model._plan_fit(source)[1]
 
     @property
@@ -444,22 +446,26 @@ class ProjectionEstimator(
             for name in _STREAM:
                 self.__dict__.pop(name, None)
             source = self._rows(X, reset=True)
-            source = source.weighted(check_weights(sample_weight, source))
+            if sample_weight is not None or source.weights is not None:
+                source = source.weighted(check_weights(sample_weight, source))
             self.fingerprint_ = fingerprint(source)
-            recorded = session.recorder() is not None
+            recorded = progress.recorder() is not None
             if recorded:
                 rows = identify(source, self.fingerprint_)
                 check_same(self, rows=rows, weights=source.weights)
             # Overflow, in bounds of variances of 1e160, is checked where it matters.
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with device_context(source.reference), products(source.reference), quiet:
-                source = cache_on_device(source)
+            on_host = isinstance(source.reference, np.ndarray)
+            with contextlib.nullcontext() if on_host else device_context(source.reference), quiet:
+                source = source if on_host else cache_on_device(source)
                 problem, plan = self._plan_fit(source)
-                plan.require_fit(problem)
+                if plan.reason == ASKED:
+                    plan.require_fit(problem)
                 if recorded:
                     check_same(plan=plan.method)
                 problem = self._load(problem, plan)
-                self._set_fitted(problem, plan.method.fit(problem), plan, source.home)
+                home = source.reference if on_host else source.home
+                self._set_fitted(problem, plan.method.fit(problem), plan, home)
         return source
 
     def _check_scores(self, X: Any) -> Source:

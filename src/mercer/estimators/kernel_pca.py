@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, cast, is_finite, like, same_device, to_numpy
+from mercer.arrays import Array, cast, is_finite, like, same_device, to_device_of, to_numpy
 from mercer.certificate import Axes, certify
 from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array

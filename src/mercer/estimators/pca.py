@@ -191,19 +191,20 @@ class PCA(LinearModel):
         n, d = source.shape
         asked, solver = self.n_components, self.svd_solver
         least = int(solver in ("arpack", "randomized"))  # these compute a part of the spectrum
-        named = format_parameter("svd_solver", "full" if solver == "auto" else solver)
         if asked == "mle" and least:
             raise ParameterError(
                 "n_components",
                 asked,
-                f"cannot be a string with {named}: it needs the whole spectrum. Use "
+                f"cannot be a string with {format_parameter('svd_solver', solver)}: it needs the "
+                f"whole spectrum. Use "
                 f"{format_parameter('svd_solver', 'auto')}.",
             )
         if isinstance(asked, Integral) and not least <= int(asked) <= min(n, d):
             raise ParameterError(
                 "n_components",
                 asked,
-                f"must be between {least} and min(n_samples, n_features)={min(n, d)} with {named}",
+                f"must be between {least} and min(n_samples, n_features)={min(n, d)} with "
+                f"{format_parameter('svd_solver', 'full' if solver == 'auto' else solver)}",
             )
         rule = as_rule(asked, n, d)
         if asked in (None, "all") and solver == "arpack":

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
+from mercer.config import get_config
 from mercer.data import (
     ArraySource,
     Block,
@@ -74,7 +75,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             f"{type(estimator).__name__} needs at least {least} rows, and got "
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
-    return to_configured_device(source)
+    return source if get_config().device is None else to_configured_device(source)
 
 
 def from_file(estimator: Any, X: Any) -> Any:

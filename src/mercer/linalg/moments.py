@@ -12,7 +12,6 @@ from mercer.arrays import (
     Matrix,
     Vector,
     cast,
-    empty,
     like,
     namespace,
     small_matrix,
@@ -196,7 +195,7 @@ class Moments(Fold):
         if not isinstance(rows, np.ndarray):
             return cast(rows.T @ rows, np.float64)
         if self._product is None:
-            self._product = empty((self.d, self.d), rows, self.products)
+            self._product = np.empty((self.d, self.d), self.products)
         return np.matmul(rows.T, rows, out=self._product)
 
     def _add_sparse(self, block: Block, weight: float) -> None:

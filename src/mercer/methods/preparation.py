@@ -7,17 +7,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, like
+from mercer.arrays import Array, Vector, like
 from mercer.config import get_config
 from mercer.data import (
     Block,
-    NonFiniteSearch,
     ShiftedSource,
     Source,
     StoredCounts,
     StringSource,
-    not_finite,
     require_finite_entries,
+    require_finite_sums,
 )
 from mercer.linalg import Moments
 from mercer.problem import KernelProblem, Problem
@@ -71,13 +70,6 @@ def column_deviation(problem: Problem, squares: Vector, mean: Vector) -> Vector:
     deviation = np.sqrt(squares / problem.divisor)
     mean = mean if problem.shift is None else mean + problem.shift
     return np.where(deviation <= _NOISE * np.abs(mean), np.inf, deviation)
-
-
-def require_finite_sums(source: Source, *sums: Array) -> None:
-    """Refuse sums that NaN or infinity in the rows have spoilt, and say where they are."""
-    for array in sums:
-        if not is_finite(array):
-            raise not_finite(source.fold(NonFiniteSearch()).found, source)
 
 
 def require_finite_vectors(problem: KernelProblem) -> None:

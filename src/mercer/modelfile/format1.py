@@ -18,6 +18,7 @@ CLASSES = {
     "folds.Directions": "folds.DirectionsSketch",
     "folds.Learning": "folds.HebbianFold",
     "folds.OfFeatures": "folds.FeatureFold",
+    "folds.Seen": "folds.PastRows",
     "folds.Triangle": "folds.TriangularFactor",
     "methods.Within": "methods.Adaptive",
 }
@@ -29,6 +30,7 @@ _SKETCHES = (
 )
 PARTS = {
     "drawn.Hashing": {"hashes": "each"},
+    "folds.Seen": {"_reference": "reference"},
     "folds.Span": {
         "white": "whitener",
         "parts": "ranks",

@@ -299,7 +299,7 @@ _SPECIAL = (
         lambda parts: Figure(**parts),
     ),
     _bare(Span, "kernel basis dtype reference matrix whitener ranks norm2 norm_fro"),
-    _bare(PastRows, "shape dtype names _reference _count"),
+    _bare(PastRows, "shape dtype names reference _count"),
     _plain("scikit-learn.StandardScaler", StandardScaler, state=True),
     Codec("scikit-learn.SimpleImputer", SimpleImputer, _imputer_parts, _imputer),
     Codec("scikit-learn.KNeighborsClassifier", KNeighborsClassifier, _neighbors_parts, _neighbors),

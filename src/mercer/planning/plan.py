@@ -136,8 +136,6 @@ class Plan:
 
         The limit is the budget where the user has set one, else all of the machine's memory.
         """
-        if self.reason != ASKED:
-            return
         memory = next(c.cost.memory for c in self.candidates if c.method is self.method)
         room = self.budget if get_config().memory is not None else machine_memory()
         if memory <= room:

@@ -50,14 +50,6 @@ class Projection(ABC):
     total_variance: float
     rest: float
 
-    @property
-    def depth(self) -> float:
-        """The smallest variance as a share of the largest; 0 where there is no variance."""
-        values = self.eigenvalues
-        if not len(values):
-            return 1.0
-        return float(values[-1] / values[0]) if values[0] > 0 else 0.0
-
     def to_device_of(self, reference: Array) -> Self:
         """Return the projection with its arrays on the device of another array."""
         arrays = {

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mercer import progress, session
+from mercer import progress
 from mercer.arrays import is_dask, is_foreign
 from mercer.checks import check_whole, require
 from mercer.data import (
@@ -208,11 +208,11 @@ class RandomMap(SketchMap):
             )
         seed = self.random_state if rng is None else rng
         if seed is None:
-            seed = session.seed(int(np.random.default_rng().integers(2**63)))
+            seed = progress.seed(int(np.random.default_rng().integers(2**63)))
         elif isinstance(seed, np.random.Generator):
             seed = seed.integers(2**63)
         elif isinstance(seed, np.random.RandomState):
-            seed = session.seed(int(seed.randint(2**31)))
+            seed = progress.seed(int(seed.randint(2**31)))
         return self.draw(d, int(seed))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mercer import progress, session
+from mercer import progress
 from mercer.arrays import Array
 from mercer.config import get_config
 from mercer.data import remote
@@ -76,7 +76,7 @@ class Chunks:
         shared = constant(chunk_task)
         with (
             progress.task(state.label, view.shape[0]) as tick,
-            session.record_pass(state, f"{self.layout(view)}, in rounds") as record,
+            progress.record(state, f"{self.layout(view)}, in rounds") as record,
         ):
             if record and record.finished:
                 return state

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer import progress, session
+from mercer import progress
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_sides
 from mercer.data.source import BLOCK_BYTES, Source
@@ -38,7 +38,7 @@ def fold_pairs(chunks: Chunks, view: Source, make: PairTask, state: P) -> P:
     shared = constant(chunks.task(view, make))
     with (
         progress.task(state.label, view.shape[0] ** 2) as tick,
-        session.record_pass(state, layout) as record,
+        progress.record(state, layout) as record,
     ):
         if record and record.finished:
             return state
@@ -115,7 +115,7 @@ def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
     """Return the chunks in groups: two of them take a quarter of the memory of all workers."""
     row = max(1, view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
     count = GROUP_CHUNKS
-    if session.recorder() is not None:  # at least twice as many pairs as workers
+    if progress.recorder() is not None:  # at least twice as many pairs as workers
         count = min(count, max(_RECORDED_CHUNKS, math.ceil(2 * math.sqrt(current_workers().tasks))))
     return _split(join_small(chunks, view.row_bytes), current_workers().memory // 8 // row, count)
 

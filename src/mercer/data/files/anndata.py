@@ -160,6 +160,7 @@ class CSRRows(Source):
         self.shape = (shape[0], len(columns))
         self.dtype = working_dtype(data.dtype)
         self.indptr = indptr[:].astype(np.int64)
+        self.held_bytes = int(self.indptr.nbytes)
         self.guard = FileGuard([path])
         ordered = len(self.indptr) == shape[0] + 1 and self.indptr[0] == 0
         ordered = ordered and not np.any(np.diff(self.indptr) < 0)
@@ -179,10 +180,6 @@ class CSRRows(Source):
         cuts = np.linspace(0, n, min(n, 64) + 1).astype(np.int64)
         longest = np.max(np.diff(self.indptr[cuts]) / np.maximum(1, np.diff(cuts)))
         return int(2 * 20 * longest) + 8
-
-    @property
-    def held_bytes(self) -> int:
-        return int(self.indptr.nbytes)
 
     def read(self, start: int, stop: int) -> Any:
         self.guard.check(self.path)

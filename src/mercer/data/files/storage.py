@@ -110,6 +110,9 @@ class Banded(Source):
         self.shape, self.stored, self.edges = shape, np.dtype(stored), edges
         self.dtype = working_dtype(stored)
         self.guard, self.label = guard, label
+        longest = 1 if edges is None else int(np.diff(edges).max())
+        size = max(self.stored.itemsize, self.dtype.itemsize)
+        self.held_bytes = (_CACHED + _COPIES) * longest * self.width * int(size)
         self._lock, self._cache = threading.Lock(), dict[int, Rows]()
 
     @abstractmethod
@@ -125,12 +128,6 @@ class Banded(Source):
     def row_bytes(self) -> int:
         """Bytes of a row: as it is returned, and as it is decoded."""
         return super().row_bytes + self.width * int(self.stored.itemsize)
-
-    @property
-    def held_bytes(self) -> int:
-        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
-        size = max(self.stored.itemsize, self.dtype.itemsize)
-        return (_CACHED + _COPIES) * longest * self.width * int(size)
 
     def read(self, start: int, stop: int) -> Rows:
         out = np.empty((stop - start, self.shape[1]), self.dtype, order=self.order)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Matrix, Vector, eigh, eigvalsh, lapack_threads, like
+from mercer.arrays import Matrix, Vector, column_norms, eigh, eigvalsh, lapack_threads, like
 from mercer.linalg.operator import Operator
-from mercer.linalg.solvers.spectrum import Spectrum, column_norms
+from mercer.linalg.solvers.spectrum import Spectrum
 
 Index = npt.NDArray[np.intp]
 

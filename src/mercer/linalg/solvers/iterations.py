@@ -7,17 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, like, namespace, orthonormalize, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    column_norms,
+    like,
+    namespace,
+    orthonormalize,
+    to_numpy,
+)
 from mercer.linalg.operator import Operator
 from mercer.linalg.solvers.dense import dense
 from mercer.linalg.solvers.krylov import krylov
-from mercer.linalg.solvers.spectrum import (
-    PRECISION,
-    Spectrum,
-    column_norms,
-    random_basis,
-    rayleigh_ritz,
-)
+from mercer.linalg.solvers.spectrum import PRECISION, Spectrum, random_basis, rayleigh_ritz
 
 _STEPS = 20_000
 

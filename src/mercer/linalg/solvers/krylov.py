@@ -12,6 +12,7 @@ from mercer.arrays import (
     Matrix,
     Vector,
     cast,
+    column_norms,
     eigh,
     empty,
     like,
@@ -27,7 +28,6 @@ from mercer.linalg.solvers.spectrum import (
     Spectrum,
     StopRule,
     WarmStart,
-    column_norms,
     random_basis,
     residual_target,
 )

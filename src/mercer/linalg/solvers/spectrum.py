@@ -13,6 +13,7 @@ from mercer.arrays import (
     Matrix,
     Vector,
     cast,
+    column_norms,
     eigh,
     like,
     numpy_dtype,
@@ -165,14 +166,6 @@ def ritz_pairs(operator: Operator, Q: Array, AQ: Array, k: int) -> Spectrum:
         coupling=coupling,
         products=int(Q.shape[1]),
     )
-
-
-def column_norms(A: Matrix) -> Vector:
-    """Return the lengths of the columns, however small: their squares may underflow."""
-    largest = float(np.abs(A).max(initial=0.0))
-    if largest == 0.0:
-        return np.zeros(A.shape[1])
-    return largest * np.asarray(np.linalg.norm(A / largest, axis=0))
 
 
 def random_basis(operator: Operator, width: int, rng: np.random.Generator) -> Array:

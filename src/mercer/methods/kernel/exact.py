@@ -18,9 +18,8 @@ from mercer.linalg.gram import WIDE
 from mercer.linalg.solvers import Solver, Spectrum, krylov, power
 from mercer.linalg.solvers.spectrum import WarmStart, with_score_variances
 from mercer.linalg.upper_blocks import upper_block_rows
-from mercer.methods.base import Cost, Method, Size
+from mercer.methods.base import Cost, Method, Size, find_solver, solve
 from mercer.methods.preparation import move_rows
-from mercer.methods.solving import find_solver, solve
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import row_expansion
 

@@ -12,6 +12,7 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
+    column_norms,
     column_signs,
     eigh,
     like,
@@ -22,7 +23,7 @@ from mercer.arrays import (
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.linalg import Gram, Operator
 from mercer.linalg.solvers import Spectrum, rayleigh_ritz, ritz_pairs
-from mercer.linalg.solvers.spectrum import column_norms, random_basis
+from mercer.linalg.solvers.spectrum import random_basis
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, SAMPLE_ROWS, LandmarkFit, add_rows
 from mercer.projection import KernelProjection, span_variance
 

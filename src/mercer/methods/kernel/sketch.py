@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, like, orthonormalize, svd, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    column_norms,
+    eigh,
+    like,
+    orthonormalize,
+    svd,
+    to_numpy,
+)
 from mercer.certificate import Axes, Figure, spacing_of, spectral_evidence
 from mercer.linalg import Gram
 from mercer.linalg.solvers import Spectrum, ritz_pairs
-from mercer.linalg.solvers.spectrum import column_norms
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
 from mercer.methods.kernel.exact import (

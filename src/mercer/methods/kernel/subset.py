@@ -15,6 +15,7 @@ from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.certificate import Axes
 from mercer.checks import is_real
 from mercer.config import get_config
+from mercer.data import require_finite_sums
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
 from mercer.linalg.span import Basis, KernelMoments, Span
@@ -28,7 +29,7 @@ from mercer.methods.kernel.landmark_fit import (
     fit_landmarks,
 )
 from mercer.methods.kernel.products import EXTRA, judge_by_products
-from mercer.methods.preparation import move_rows, require_finite_sums, require_finite_vectors
+from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas

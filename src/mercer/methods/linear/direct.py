@@ -13,6 +13,7 @@ from mercer.arrays import (
     Matrix,
     Vector,
     cast,
+    column_norms,
     column_signs,
     eigh,
     like,
@@ -22,18 +23,11 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, lifted_evidence, spectral_evidence
-from mercer.data import ArraySource, Block
+from mercer.data import ArraySource, Block, require_finite_sums
 from mercer.linalg import DenseOperator, DotOperator, Moments, TriangularFactor
 from mercer.linalg.solvers import Solver, Spectrum
-from mercer.linalg.solvers.spectrum import column_norms
-from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, Streaming
-from mercer.methods.preparation import (
-    column_deviation,
-    column_statistics,
-    levelled_statistics,
-    require_finite_sums,
-)
-from mercer.methods.solving import find_solver, solve
+from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, Streaming, solve
+from mercer.methods.preparation import column_deviation, column_statistics, levelled_statistics
 from mercer.problem import Problem
 from mercer.projection import LinearProjection
 from mercer.threads import serial_blas
@@ -101,7 +95,7 @@ class SVD(Streaming):
     for_kernels = False
 
     def cost(self, size: Size) -> Cost:
-        side, k = size.side, size.components
+        side, k = min(size.n, size.d), size.components
         wide = size.d > size.n
         products = 4.0 * size.n * size.d * k if wide else 0.0
         factor = 2.0 * size.n * size.d * side + 20.0 * side**3
@@ -207,10 +201,10 @@ class Covariance(Streaming):
             fold = source.fold(self.begin(problem, single))
             if not _too_coarse(problem, fold):
                 axes = self.finish(problem, fold)
-                if axes.projection.depth >= FLOOR[single]:
+                if _depth(axes) >= FLOOR[single]:
                     return axes
         axes = self.finish(problem, source.fold(self.begin(problem)))
-        if source.dtype == double and axes.projection.depth < FLOOR[double]:
+        if source.dtype == double and _depth(axes) < FLOOR[double]:
             return SVD().fit(problem)
         return axes
 
@@ -227,11 +221,19 @@ class Covariance(Streaming):
             C = C / np.outer(deviation, deviation)
         error, confidence = fold.error(deviation)
         operator = DenseOperator(C, rounding=error / problem.divisor, confidence=confidence)
-        spectrum, k = solve(problem, operator, find_solver(self.solver))
+        spectrum, k = solve(problem, operator, self.solver)
         vectors = like(to_numpy(spectrum.vectors[:, :k]), problem.source.reference)
         evidence = spectral_evidence(operator, spectrum, k, problem.rng)
         values, total = spectrum.values[:k], operator.trace
         return linear_axes(problem, mean, deviation, vectors, values, evidence, total=total)
+
+
+def _depth(axes: Axes) -> float:
+    """Return the smallest variance as a share of the largest; 0 where there is no variance."""
+    values = axes.projection.eigenvalues
+    if not len(values):
+        return 1.0
+    return float(values[-1] / values[0]) if values[0] > 0 else 0.0
 
 
 def _too_coarse(problem: Problem, fold: Moments) -> bool:
@@ -316,7 +318,7 @@ class Dot(Method):
         unit = np.sqrt(w / w.sum())[:, None]
         operator = _dot_matrix(problem, moments, unit[:, 0])
         del moments
-        spectrum, k = solve(problem, operator, find_solver(self.solver))
+        spectrum, k = solve(problem, operator, self.solver)
         depth = spectrum.depth(k)
         if products == np.float64 and depth < FLOOR[products]:
             return SVD().fit(problem)

@@ -9,10 +9,10 @@ import numpy as np
 from mercer.arrays import eigh, like
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.config import get_config
+from mercer.data import require_finite_sums
 from mercer.linalg import DirectionsSketch
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.linear.direct import linear_axes
-from mercer.methods.preparation import require_finite_sums
 from mercer.problem import Problem
 
 

@@ -12,10 +12,9 @@ from mercer.config import get_config
 from mercer.linalg import Centering, CovarianceOperator, DotOperator, Operator, TriangularFactor
 from mercer.linalg.solvers import Randomized, Solver
 from mercer.linalg.solvers.spectrum import with_score_variances
-from mercer.methods.base import FLOOR, Cost, Method, Size
+from mercer.methods.base import FLOOR, Cost, Method, Size, find_solver, solve
 from mercer.methods.linear.direct import SVD, lift_eigenvectors, linear_axes
 from mercer.methods.preparation import ColumnStatistics, levelled_statistics
-from mercer.methods.solving import find_solver, solve
 from mercer.problem import Problem
 
 # Eigenvalues below this share of the largest are invisible to a squared matrix.
@@ -53,7 +52,7 @@ class Iterative(Method):
         self.solver = solver
 
     def cost(self, size: Size) -> Cost:
-        N, k = size.side, size.components
+        N, k = min(size.n, size.d), size.components
         width = min(N, 16, k + 8)
         # Vectors for a slowly decaying spectrum; fewer suffice where a gap is good enough.
         basis = min(N, 4 * k + 10 * width if size.gap is None else k + 5 * width)

@@ -21,19 +21,13 @@ from mercer.arrays import (
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
-from mercer.data import Block, Fold
+from mercer.data import Block, Fold, require_finite_sums
 from mercer.linalg import Centering, CovarianceOperator, CovarianceProduct, Moments
 from mercer.linalg.solvers import rayleigh_ritz
 from mercer.methods.base import FLOOR, Cost, Size
 from mercer.methods.linear.direct import SVD, linear_axes
 from mercer.methods.linear.iterative import INVISIBLE, refine_by_scores
-from mercer.methods.preparation import (
-    ColumnStatistics,
-    column_statistics,
-    level,
-    require_finite_sums,
-    statistics_of,
-)
+from mercer.methods.preparation import ColumnStatistics, column_statistics, level, statistics_of
 from mercer.problem import Problem
 from mercer.sketches import SketchMap, SketchMatrix
 
