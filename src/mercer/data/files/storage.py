@@ -110,9 +110,6 @@ class Banded(Source):
         self.shape, self.stored, self.edges = shape, np.dtype(stored), edges
         self.dtype = working_dtype(stored)
         self.guard, self.label = guard, label
-        longest = 1 if edges is None else int(np.diff(edges).max())
-        size = max(self.stored.itemsize, self.dtype.itemsize)
-        self.held_bytes = (_CACHED + _COPIES) * longest * self.width * int(size)
         self._lock, self._cache = threading.Lock(), dict[int, Rows]()
 
     @abstractmethod
@@ -123,6 +120,12 @@ class Banded(Source):
     def width(self) -> int:
         """Columns that are decoded."""
         return self.shape[1]
+
+    @property
+    def held_bytes(self) -> int:  # type: ignore[override]
+        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
+        size = max(self.stored.itemsize, self.dtype.itemsize)
+        return (_CACHED + _COPIES) * longest * self.width * int(size)
 
     @property
     def row_bytes(self) -> int:
