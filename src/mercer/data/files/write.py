@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,14 +23,14 @@ from mercer.data.source import Source
 _BATCH, _GROUP = 2**18, 2**22
 
 
-WRITERS: dict[str, Callable[[Any, Path, int], None]] = {
-    ".csv": lambda frame, path, _: frame.sink_csv(path),
-    ".tsv": lambda frame, path, _: frame.sink_csv(path, separator="\t"),
-    ".parquet": lambda frame, path, width: frame.sink_parquet(
-        path, row_group_size=max(1, _GROUP // width)
+WRITERS: dict[str, Callable[[Any, IO[bytes], int], None]] = {
+    ".csv": lambda frame, file, _: frame.sink_csv(file),
+    ".tsv": lambda frame, file, _: frame.sink_csv(file, separator="\t"),
+    ".parquet": lambda frame, file, width: frame.sink_parquet(
+        file, row_group_size=max(1, _GROUP // width)
     ),
-    ".arrow": lambda frame, path, width: frame.sink_ipc(
-        path, record_batch_size=max(1, _BATCH // width)
+    ".arrow": lambda frame, file, width: frame.sink_ipc(
+        file, record_batch_size=max(1, _BATCH // width)
     ),
 }
 WRITERS[".feather"] = WRITERS[".arrow"]
@@ -123,7 +123,10 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
     with whole(path) as part, progress.task("write", source.shape[0]) as tick:
         register = import_format("polars.io.plugins", "Table").register_io_source
         try:
-            WRITERS[path.suffix.lower()](register(frames, schema=schema), part, len(schema))
+            # An open file, not its path: after an error, a thread of Polars may still write, and
+            # would create the file again.
+            with part.open("wb") as file:
+                WRITERS[path.suffix.lower()](register(frames, schema=schema), file, len(schema))
         except (OSError, pl.exceptions.PolarsError) as error:
             # Polars gives the error number in the text alone.
             number = re.search(r"\(os error (\d+)\)", str(error))

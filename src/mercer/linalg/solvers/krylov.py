@@ -38,6 +38,8 @@ _STEPS = 600
 _CLEAN = 1e-2
 # What a residual gets down to, as a share of what products are usually off by.
 _NOISE = 4e-3
+# Rounding of the recurrence, in ε ‖A‖ for each vector of the basis: 170 ε ‖A‖ was seen for 56.
+_RECURRENCE = 8
 # `unseen_norm` multiplies so many vectors, and checks its bound after so many products; each
 # check may fail with its share of one in a thousand.
 _STARTS, _LOOKS, _CONFIDENCE = 4, (6, 10, 16), 0.999
@@ -266,7 +268,10 @@ class KrylovBasis:
         ritz, S = self._ritz_pairs()
         coupled = self.tail @ S[self.m - self.width :, :]
         coupling = coupled.T @ coupled
-        residuals = column_norms(coupled) + self.operator.rounding
+        # The recurrence rounds too: by up to some ε ‖A‖ for each vector of the basis.
+        rounding = _RECURRENCE * self.m * float(np.finfo(self.dtype).eps)
+        rounding = rounding * float(np.abs(ritz).max(initial=0.0)) + self.operator.rounding
+        residuals = column_norms(coupled) + rounding
         return Spectrum(
             values=ritz[:k],
             vectors=None,
