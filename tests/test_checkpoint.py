@@ -191,7 +191,8 @@ def test_sigkill_at_a_random_moment(case, tmp_path):
     scores, _ = fitted(estimator, rows, folder, 0.01, block_rows=16)
     found = np.asarray(scores)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    assert not folder.exists()
+    # A fit that was killed before it could say that the folder is its own leaves it, empty.
+    assert not folder.exists() or not list(folder.iterdir())
 
 
 SCRIPT = """

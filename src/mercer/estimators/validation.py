@@ -260,12 +260,13 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"{place}, which is not a number. Encode such columns as numbers, or drop them.{more}"
         ) from None
-    if reset and not hasattr(estimator, "feature_names_in_") and hasattr(X, "columns"):
-        columns = list(X.columns)  # scikit-learn 1.8 does not know the frames of Polars 2
-        if all(isinstance(name, str) for name in columns):
-            estimator.feature_names_in_ = np.asarray(columns, dtype=object)
     names = getattr(estimator, "feature_names_in_", None)
-    return (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
+    source = (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
+    columns = list(getattr(X, "columns", ()))
+    if columns and all(isinstance(name, str) for name in columns):
+        source.names = columns  # scikit-learn 1.8 does not know the frames of Polars 2
+        _check_features(estimator, source, reset)
+    return source
 
 
 def _not_a_number(X: Any) -> str | None:
