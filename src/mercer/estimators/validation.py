@@ -30,6 +30,7 @@ from mercer.data import (
     to_configured_device,
     to_dask,
 )
+from mercer.data.errors import format_names
 from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path, table_advice
 from mercer.messages import format_parameter
 from mercer.problem import Problem
@@ -299,9 +300,12 @@ def _check_features(estimator: Any, source: Source, reset: bool) -> None:
         return
     fitted = getattr(estimator, "feature_names_in_", None)
     if fitted is not None and source.names is not None and list(fitted) != list(source.names):
+        unseen = [name for name in source.names if name not in fitted]
+        missing = [name for name in fitted if name not in source.names]
         raise ValueError(
-            f"The feature names should match those that were passed during fit: {list(fitted)}, "
-            f"and are {list(source.names)}."
+            f"The feature names should match those that were passed during fit, in the same order. "
+            f"Unseen at fit time: {format_names(unseen) or 'none'}; missing: "
+            f"{format_names(missing) or 'none'}."
         )
     if d != getattr(estimator, "n_features_in_", d):  # strings have no features
         raise ValueError(
