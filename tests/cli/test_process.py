@@ -215,7 +215,7 @@ advance = progress.Bars.advance
 
 def slowly(self, handle, steps):
     advance(self, handle, steps)
-    if handle == self.seen.get("kernel matrix", (None,))[0]:
+    if handle == self.bars.get("kernel matrix", (None,))[0]:
         clock.now += 0.5
         self.display.refresh()
 

@@ -152,7 +152,7 @@ def test_every_decomposition_goes_through_the_module_that_tries_other_drivers():
         for path in ROOT.rglob("*.py")
         if calls.search(path.read_text()) and path.name != "linear.py"
     }
-    assert elsewhere == {"preimage/distances.py"}  # many at once; it has its own second way
+    assert elsewhere == {"preimage/closed_form.py"}  # many at once; it has its own second way
 
 
 def test_lifted_axes_that_depend_on_each_other(monkeypatch):

@@ -522,7 +522,7 @@ def test_the_plan():
             for polish in (False, True)
         ]
     few, all_three = (plan.candidates[0].cost for plan in plans)
-    assert (few.passes, all_three.passes) == (2, 3)
+    assert (few.passes, all_three.passes) == (3, 4)
     assert all_three.products > 1.3 * few.products
     assert all_three.memory < 8.0 * 20_000**2 / 4
     with warnings.catch_warnings():
