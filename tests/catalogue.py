@@ -1,5 +1,6 @@
 """One row per solver, method, source and nasty matrix: the laws run over all of them."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,34 @@ def pairwise(**factors):
         pytest.param(*case, id="-".join(str(getattr(x, "name", x)) for x in case)) for case in cases
     ]
     return pytest.mark.parametrize(names, params)
+
+
+def cycled(**factors):
+    """Parametrize a test so that every value of every factor occurs; the other products are slow.
+
+    The longest factor is gone through once, the others in turn beside it.
+    """
+    names = list(factors)
+    values = [list(factors[name]) for name in names]
+    longest = max(map(len, values))
+    chosen = {tuple(i % len(each) for each in values) for i in range(longest)}
+    params = []
+    for at in itertools.product(*(range(len(each)) for each in values)):
+        case = [each[i] for each, i in zip(values, at, strict=True)]
+        name = "-".join(str(getattr(x, "name", x)) for x in case)
+        marks = () if at in chosen else pytest.mark.slow
+        params.append(pytest.param(*case, id=name, marks=marks))
+    return pytest.mark.parametrize(names, params)
+
+
+def others_slow(values, *default):
+    """Values as parameters of a test: those named by default, the others where slow tests run."""
+    values = list(values)
+    assert set(default) <= set(values)
+    return [
+        pytest.param(value, id=str(value), marks=() if value in default else pytest.mark.slow)
+        for value in values
+    ]
 
 
 # Eigensolvers of mercer.linalg.solvers.

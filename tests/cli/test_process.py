@@ -91,7 +91,7 @@ def test_fit_from_stdin(tmp_path, iris):
 
 
 def test_a_reader_that_goes_away(mercer, tmp_path, rng):
-    np.save(tmp_path / "x.npy", rng.normal(size=(100_000, 3)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(20_000, 3)))
     mercer("fit", "x.npy", "-o", "m.mercer")
     shell = f"{sys.executable} -m mercer transform m.mercer x.npy -o - | head -1"
     shell += "; echo ${PIPESTATUS[0]}"
@@ -110,7 +110,10 @@ def test_a_reader_that_goes_away(mercer, tmp_path, rng):
 
 @pytest.mark.parametrize(
     ("encoding", "said"),
-    [("ascii", b"150 rows x 4"), ("latin-1", "150 rows × 4".encode("latin-1"))],
+    [
+        ("ascii", b"150 rows x 4"),
+        pytest.param("latin-1", "150 rows × 4".encode("latin-1"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
     env = environment(PYTHONIOENCODING=encoding, PYTHONUTF8="0", LC_ALL="C")
@@ -171,13 +174,16 @@ NONE_WRITTEN = "Stopped: no file was written."
         (signal.SIGINT, 130, 1, "import mercer.cli.process", ""),
         (signal.SIGINT, 130, 2, "import mercer.cli.options", ""),
         (signal.SIGTERM, 143, 2, "import mercer.cli.options", ""),
-        (signal.SIGTERM, 143, 2, "import mercer.estimators.pca", NONE_WRITTEN),
+        pytest.param(
+            *(signal.SIGTERM, 143, 2, "import mercer.estimators.pca", NONE_WRITTEN),
+            marks=pytest.mark.slow,
+        ),
         (signal.SIGTERM, 143, 2, "kernel matrix", NONE_WRITTEN),
-        (signal.SIGINT, 130, 2, "kernel matrix", NONE_WRITTEN),
+        pytest.param(signal.SIGINT, 130, 2, "kernel matrix", NONE_WRITTEN, marks=pytest.mark.slow),
     ],
 )
 def test_stopped(tmp_path, rng, number, code, times, moment, said):
-    np.save(tmp_path / "x.npy", rng.normal(size=(30_000, 40)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(10_000, 40)))
     (tmp_path / "m.mercer").write_text("as it was")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -226,13 +232,13 @@ runpy.run_module("mercer", run_name="__main__", alter_sys=True)
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
 def test_bars_with_the_time_left_in_a_terminal(tmp_path, rng):
-    np.save(tmp_path / "x.npy", rng.normal(size=(3_000, 40)))
+    np.save(tmp_path / "x.npy", rng.normal(size=(2_000, 40)))
     slow = ["fit", "x.npy", "--kernel", "rbf(0.01)", "--method", "exact", "--components", "20"]
-    seen = in_terminal([*slow, "--memory", "60MiB", "-o", "m.mercer"], tmp_path)
+    seen = in_terminal([*slow, "--memory", "30MiB", "-o", "m.mercer"], tmp_path)
     assert "kernel matrix" in seen
     assert "looking for NaN" not in seen  # which takes no second
     assert re.search(r"\d:\d\d:\d\d", seen)  # the time left
-    assert "3000 rows × 40 columns" in seen
+    assert "2000 rows × 40 columns" in seen
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h")  # the cursor is back
 
 
