@@ -24,10 +24,13 @@ def pairwise(**factors):
     """Parametrize a test so that every pair of values of two factors occurs, not every product."""
     names = sorted(factors, key=lambda name: -len(list(factors[name])))
     cases = AllPairs([list(factors[name]) for name in names])
-    params = [
-        pytest.param(*case, id="-".join(str(getattr(x, "name", x)) for x in case)) for case in cases
-    ]
+    params = [pytest.param(*case, id="-".join(map(label, case))) for case in cases]
     return pytest.mark.parametrize(names, params)
+
+
+def label(value):
+    """How a value of a factor is called in the name of a test."""
+    return value.name if isinstance(value, tuple) and hasattr(value, "name") else str(value)
 
 
 def cycled(**factors):
@@ -42,9 +45,8 @@ def cycled(**factors):
     params = []
     for at in itertools.product(*(range(len(each)) for each in values)):
         case = [each[i] for each, i in zip(values, at, strict=True)]
-        name = "-".join(str(getattr(x, "name", x)) for x in case)
         marks = () if at in chosen else pytest.mark.slow
-        params.append(pytest.param(*case, id=name, marks=marks))
+        params.append(pytest.param(*case, id="-".join(map(label, case)), marks=marks))
     return pytest.mark.parametrize(names, params)
 
 
