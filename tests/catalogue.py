@@ -30,7 +30,9 @@ def pairwise(**factors):
 
 def label(value):
     """How a value of a factor is called in the name of a test."""
-    return value.name if isinstance(value, tuple) and hasattr(value, "name") else str(value)
+    if isinstance(value, tuple) and hasattr(value, "name"):
+        return value.name  # a row of a catalogue
+    return getattr(value, "__name__", str(value))  # of a function str holds its address
 
 
 def cycled(**factors):

@@ -511,7 +511,9 @@ class TestCluster:
         assert max(came) < 1.1 * 8 * max(n * 33, 2**16)  # some rows are looked at, in blocks
 
     @pytest.mark.parametrize(
-        ("method", "size", "had"), [(Subset(60), 101, 5), (PLAIN, 240, 8)], ids=str
+        ("method", "size", "had"),
+        [(Subset(60), 101, 5), pytest.param(PLAIN, 240, 8, marks=pytest.mark.slow)],
+        ids=str,
     )
     def test_a_worker_that_is_killed(self, cluster, tmp_path, method, size, had):
         wanted = kernel_pca(method=method, tol=1e-3).fit(ROWS)
