@@ -120,6 +120,7 @@ with progress.session(Slow()):
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_forked_process_leaves_its_parents_rows_alone(tmp_path, scratch):
     X = write(tmp_path / "x.csv")
     code = """
