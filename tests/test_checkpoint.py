@@ -74,6 +74,7 @@ CASES = {
 }
 
 _BY_TWO = ("covariance", "krylov", "subset")
+_LIKE_OTHERS = ("covariance, float32", "krylov, float32", "exact, kept")
 _BY_TWO_TOO = ("svd", "dot", "sketch", "exact", "features")
 
 
@@ -125,7 +126,10 @@ def fitted(estimator, rows, folder, seconds=1e-9, **settings):
 @pytest.mark.parametrize(
     ("case", "workers"),
     [
-        *((case, 1) for case in CASES),
+        *(
+            pytest.param(case, 1, marks=pytest.mark.slow if case in _LIKE_OTHERS else ())
+            for case in CASES
+        ),
         *((case, 2) for case in _BY_TWO),
         *(pytest.param(case, 2, marks=pytest.mark.slow) for case in _BY_TWO_TOO),
     ],

@@ -1,7 +1,6 @@
 """The command as a process: how soon it answers, what it leaves, pipes, signals, locales."""
 
 import io
-import json
 import os
 import pty
 import re
@@ -84,9 +83,9 @@ def test_a_pipeline_of_commands(mercer, tmp_path, iris, X):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["iris.csv", "m.mercer"]
 
 
-def test_fit_from_stdin(mercer, tmp_path, iris, monkeypatch):
-    done = call("fit", "-", "-o", "m.mercer", "--json", cwd=tmp_path, input=iris.read_text())
-    assert json.loads(done.stdout)["rows"] == 150
+def test_fit_from_stdin(mercer, iris, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(iris.read_bytes())))
+    assert mercer("fit", "-", "-o", "m.mercer", "--json").json["rows"] == 150
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
     mercer("fit", "-", "-o", "n.mercer", code=1)
 

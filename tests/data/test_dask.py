@@ -460,6 +460,7 @@ class TestCluster:
         near(there.eigenvalues_, here.eigenvalues_)
         assert float(there.certificate_.gap) == pytest.approx(float(here.certificate_.gap))
 
+    @pytest.mark.slow
     def test_exact_kernel_pca(self, cluster):
         rows, new = ROWS[:300] + 100.0, ROWS[300:330] + 99.0
         kpca, weights, X = kernel_pca(method=PLAIN, tol=1e-3), WEIGHTS[:300], dask_rows(rows)

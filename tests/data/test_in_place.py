@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import os
 import pickle
 import time
@@ -14,6 +15,7 @@ import pytest
 import scipy.sparse
 import zarr
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.data import ArraySource, NpySource
@@ -173,17 +175,20 @@ def test_columns_are_chosen_by_the_reader(tmp_path, kind):
         assert table.source.names == [named.format(i) for i in at]
 
 
+@functools.cache
+def in_memory():
+    """Models, and the same fitted to rows in memory."""
+    subset = KernelPCA(3, kernel="rbf", gamma=1e-5, method=Subset(40), random_state=0)
+    return [(model, clone(model).fit(rows())) for model in (PCA(3), subset)]
+
+
 def test_pca_and_subset_as_in_memory(tmp_path, kind):
     X = rows()
     path = written(kind, tmp_path, X)
     with config_context(memory=SMALL):
         source = as_source(path)
-    make = (
-        lambda: PCA(3),
-        lambda: KernelPCA(3, kernel="rbf", gamma=1e-5, method=Subset(40), random_state=0),
-    )
-    for model in make:
-        ours, expected = model().fit(source), model().fit(X)
+    for model, expected in in_memory():
+        ours = clone(model).fit(source)
         assert_allclose(ours.projection_.eigenvalues, expected.projection_.eigenvalues, rtol=1e-9)
 
 

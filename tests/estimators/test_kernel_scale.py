@@ -57,6 +57,7 @@ def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
         (table, method, ("rbf", "laplacian")[(i + j) % 2], (0.1, 1, 5)[(i + 2 * j) % 3])
         for i, table in enumerate(TABLES)
         for j, method in enumerate(METHODS)
+        if (i + j // 2) % 2 == 0
     ],
 )
 def test_kernels_near_the_median_are_not(table, method, kernel, factor):

@@ -193,9 +193,8 @@ def check_arrays_of_other_libraries(estimators):
     print(passed, "passed")
 
 
-@pytest.mark.parametrize(
-    "estimators", ["DEFAULTS", pytest.param("VARIANTS", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("estimators", ["DEFAULTS", "VARIANTS"])
 def test_arrays_of_other_libraries(estimators):
     """SciPy reads its switch when it is imported, hence another process."""
     code = f"from {__name__} import *; check_arrays_of_other_libraries({estimators})"

@@ -68,7 +68,7 @@ def written(folder, name, order):
 @pytest.mark.parametrize(
     ("shape", "order", "solver"),
     [
-        ("tall", "C", "krylov"),
+        pytest.param("tall", "C", "krylov", marks=pytest.mark.slow),
         ("wide", "F", "auto"),
         ("float32", "C", "covariance_eigh"),
         pytest.param("tall", "C", "auto", marks=pytest.mark.slow),

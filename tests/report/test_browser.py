@@ -318,6 +318,7 @@ def test_many_components_and_long_numbers_as_names(open_page, tmp_path):
         assert set(heights) == {1}
 
 
+@pytest.mark.slow
 def test_nasty_texts_stay_text(open_page, tmp_path):
     rng = np.random.default_rng(0)
     n, d = 5 * len(NASTY), len(NASTY)
