@@ -1,5 +1,6 @@
 """One row per solver, method, source and nasty matrix: the laws run over all of them."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,10 +24,42 @@ def pairwise(**factors):
     """Parametrize a test so that every pair of values of two factors occurs, not every product."""
     names = sorted(factors, key=lambda name: -len(list(factors[name])))
     cases = AllPairs([list(factors[name]) for name in names])
-    params = [
-        pytest.param(*case, id="-".join(str(getattr(x, "name", x)) for x in case)) for case in cases
-    ]
+    params = [pytest.param(*case, id="-".join(map(label, case))) for case in cases]
     return pytest.mark.parametrize(names, params)
+
+
+def label(value):
+    """How a value of a factor is called in the name of a test."""
+    if isinstance(value, tuple) and hasattr(value, "name"):
+        return value.name  # a row of a catalogue
+    return getattr(value, "__name__", str(value))  # of a function str holds its address
+
+
+def cycled(**factors):
+    """Parametrize a test so that every value of every factor occurs; the other products are slow.
+
+    The longest factor is gone through once, the others in turn beside it.
+    """
+    names = list(factors)
+    values = [list(factors[name]) for name in names]
+    longest = max(map(len, values))
+    chosen = {tuple(i % len(each) for each in values) for i in range(longest)}
+    params = []
+    for at in itertools.product(*(range(len(each)) for each in values)):
+        case = [each[i] for each, i in zip(values, at, strict=True)]
+        marks = () if at in chosen else pytest.mark.slow
+        params.append(pytest.param(*case, id="-".join(map(label, case)), marks=marks))
+    return pytest.mark.parametrize(names, params)
+
+
+def others_slow(values, *default):
+    """Values as parameters of a test: those named by default, the others where slow tests run."""
+    values = list(values)
+    assert set(default) <= set(values)
+    return [
+        pytest.param(value, id=str(value), marks=() if value in default else pytest.mark.slow)
+        for value in values
+    ]
 
 
 # Eigensolvers of mercer.linalg.solvers.

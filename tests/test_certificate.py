@@ -18,6 +18,7 @@ from mercer.estimators.pca import SOLVERS
 from mercer.linalg.operator import least_certain
 from mercer.messages import percent
 from mercer.methods import FrequentDirections, Iterative
+from tests.catalogue import pairwise
 
 ITERATIVE = ("krylov", "arpack", "randomized", "power")
 
@@ -56,9 +57,7 @@ def fit(X, *args, **parameters):
 # What it says is true.
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("data", [flat, steep])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pairwise(dtype=["float32", "float64"], data=[flat, steep], solver=SOLVERS)
 def test_shares_are_bounds(solver, data, dtype):
     X = data().astype(dtype)
     pca = fit(X, 4, svd_solver=solver)

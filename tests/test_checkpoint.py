@@ -40,6 +40,7 @@ from mercer.methods import (
     Subset,
 )
 from mercer.sketches import Gaussian
+from tests.catalogue import others_slow
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(300, 12)) * np.linspace(3, 1, 12) + 5.0
@@ -72,7 +73,9 @@ CASES = {
     "gap": (KernelPCA(2, kernel=RBF(0.02), gap=0.2), X),
 }
 
-_BY_TWO = ("covariance", "svd", "krylov", "dot", "sketch", "exact", "subset", "features")
+_BY_TWO = ("covariance", "krylov", "subset")
+_LIKE_OTHERS = ("covariance, float32", "krylov, float32", "exact, kept")
+_BY_TWO_TOO = ("svd", "dot", "sketch", "exact", "features")
 
 
 class Killed(BaseException):
@@ -121,7 +124,15 @@ def fitted(estimator, rows, folder, seconds=1e-9, **settings):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("case", "workers"), [*((case, 1) for case in CASES), *((case, 2) for case in _BY_TWO)]
+    ("case", "workers"),
+    [
+        *(
+            pytest.param(case, 1, marks=pytest.mark.slow if case in _LIKE_OTHERS else ())
+            for case in CASES
+        ),
+        *((case, 2) for case in _BY_TWO),
+        *(pytest.param(case, 2, marks=pytest.mark.slow) for case in _BY_TWO_TOO),
+    ],
 )
 def test_a_killed_fit_goes_on_and_ends_the_same(case, workers, meticulous, monkeypatch, tmp_path):
     busy = threads._worker
@@ -172,7 +183,7 @@ KILLED = {
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", KILLED)
+@pytest.mark.parametrize("case", others_slow(KILLED, "covariance", "subset"))
 def test_sigkill_at_a_random_moment(case, tmp_path):
     folder, out = tmp_path / "kept", tmp_path / "scores.npy"
     estimator, rows = KILLED[case].set_params(random_state=3), slow(X)

@@ -11,6 +11,7 @@ from compare_methods import main as compare
 from compare_pictures import Result, runtimes
 
 from mercer import KernelPCA
+from tests.catalogue import others_slow
 
 FEW = ["--axes", "2", "--basis", "12"]
 
@@ -79,7 +80,7 @@ def test_no_timing_pays_for_a_first_fit(plane, tmp_path, monkeypatch):
     assert set(begun.values()) == {40}
 
 
-@pytest.mark.parametrize("tables", [1, 2, 3])
+@pytest.mark.parametrize("tables", others_slow([1, 2, 3], 3))
 def test_the_words_of_a_picture_fit(tables):
     methods = ["Nyström", "Reduced", "Improved", "Sketch", "Hebbian", "Features"]
     results = [Result("exact", "all rows", 9, None, 1.0, 0.0, 1.0, None)]

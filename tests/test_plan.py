@@ -13,6 +13,7 @@ from mercer.data import ArraySource, Source
 from mercer.estimators.pca import SOLVERS
 from mercer.kernels import RBF
 from mercer.methods import SVD, Covariance, Dot, Improved, Iterative, Reduced, Subset
+from tests.catalogue import pairwise
 
 MEMORY = "8GiB"  # so that no choice here depends on the machine
 SHAPES = [(10**7, 50), (10**6, 3000), (3000, 10**6), (5 * 10**4, 5 * 10**4), (10**4, 700)]
@@ -213,9 +214,11 @@ class Counted(ArraySource):
 FIXED = ("uniform", "diagonal", "column_norm", "leverage", "kmeans", "kernel_kmeans", "forward")
 
 
-@pytest.mark.parametrize("rule", [*FIXED, "pivoted_cholesky", "rp_cholesky", "backward"])
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("make", [Subset, Reduced, Improved])
+@pairwise(
+    rule=[*FIXED, "pivoted_cholesky", "rp_cholesky", "backward"],
+    center=[True, False],
+    make=[Subset, Reduced, Improved],
+)
 def test_passes_of_a_plan_are_those_that_are_made(make, center, rule):
     """Of rules whose steps depend on the data, the plan states the fewest."""
     rows = Counted(np.random.default_rng(0).standard_normal((120, 3)))

@@ -26,6 +26,7 @@ from mercer.rules import (
     marchenko_pastur_median,
     noise_shares,
 )
+from tests.catalogue import cycled
 
 RULES = [
     Count(2),
@@ -75,7 +76,7 @@ def spectra(draw):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(whole=spectra())
 def test_a_part_of_the_spectrum_never_misleads(rule, whole):
     values, n, d = whole
@@ -92,7 +93,7 @@ def test_a_part_of_the_spectrum_never_misleads(rule, whole):
 
 
 @pytest.mark.parametrize("rule", [r for r in RULES if not r.whole], ids=repr)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(whole=spectra())
 def test_more_is_asked_for_only_where_it_matters(rule, whole):
     values, n, d = whole
@@ -259,7 +260,10 @@ def test_broken_stick():
 # Parallel analysis
 
 
-@pytest.mark.parametrize(("n", "d"), [(12, 5), (6, 20), (9, 8), (40, 1), (2, 7), (30, 29)])
+@pytest.mark.parametrize(
+    ("n", "d"),
+    [(12, 5), (6, 20), (9, 8), (40, 1), (2, 7), pytest.param(30, 29, marks=pytest.mark.slow)],
+)
 def test_noise_has_the_spectra_of_random_matrices(n, d):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((3000, n, d))
@@ -272,9 +276,9 @@ def test_noise_has_the_spectra_of_random_matrices(n, d):
         assert ks_2samp(drawn[:, rank], ours[:, rank - 1]).pvalue < 1e-12
 
 
-@pytest.mark.parametrize("ranks", [1, 8, 40])
-@pytest.mark.parametrize(("n", "d"), [(600, 600), (400, 100_000), (100_000, 400)])
-def test_the_corner_is_enough(n, d, ranks):
+@cycled(ranks=[1, 8, 40], shape=[(600, 600), (400, 100_000), (100_000, 400)])
+def test_the_corner_is_enough(shape, ranks):
+    n, d = shape
     # Ranks of all p: no corner is cut.
     every = noise_shares(n, d, min(n, d), 3, np.random.default_rng(5))
     few = noise_shares(n, d, ranks, 3, np.random.default_rng(5))
@@ -293,7 +297,7 @@ def test_parallel_analysis_has_its_level_on_noise(n, d, quantile):
 
 def test_parallel_analysis_of_many_axes():
     # More axes than the first round of ranks looks at.
-    values, total, n, d = spectrum(low_rank(400, 1000, 40, seed=3))
+    values, total, n, d = spectrum(low_rank(200, 500, 40, seed=3))
     rule = ParallelAnalysis(trials=20)
     assert rule.choose(values, total, n, d) == 40
     assert rule.choose(values[:45], total, n, d) == 40
@@ -374,8 +378,8 @@ def test_mle_with_equal_eigenvalues(values, n, k, rounding):
 
 
 def test_mle_of_many_features():
-    values = spectrum(low_rank(3000, 1500, 20, seed=0))[0]
-    assert MLE().choose(values, values.sum(), 3000, 1500) == 20
+    values = spectrum(low_rank(1000, 500, 20, seed=0))[0]
+    assert MLE().choose(values, values.sum(), 1000, 500) == 20
 
 
 # Gavish and Donoho's threshold

@@ -125,6 +125,7 @@ def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, pass
     assert read_header("m.mercer").origin == origin
 
 
+@pytest.mark.slow
 def test_what_is_stopped_says_that_it_can_go_on(mercer, tmp_path, x):
     command = ["novelty", *FIT[:-2], "-o", "m.mercer", *KEPT]
     done = killed(tmp_path, command, 8, "SIGTERM")

@@ -460,6 +460,7 @@ class TestCluster:
         near(there.eigenvalues_, here.eigenvalues_)
         assert float(there.certificate_.gap) == pytest.approx(float(here.certificate_.gap))
 
+    @pytest.mark.slow
     def test_exact_kernel_pca(self, cluster):
         rows, new = ROWS[:300] + 100.0, ROWS[300:330] + 99.0
         kpca, weights, X = kernel_pca(method=PLAIN, tol=1e-3), WEIGHTS[:300], dask_rows(rows)
@@ -511,7 +512,9 @@ class TestCluster:
         assert max(came) < 1.1 * 8 * max(n * 33, 2**16)  # some rows are looked at, in blocks
 
     @pytest.mark.parametrize(
-        ("method", "size", "had"), [(Subset(60), 101, 5), (PLAIN, 240, 8)], ids=str
+        ("method", "size", "had"),
+        [(Subset(60), 101, 5), pytest.param(PLAIN, 240, 8, marks=pytest.mark.slow)],
+        ids=str,
     )
     def test_a_worker_that_is_killed(self, cluster, tmp_path, method, size, had):
         wanted = kernel_pca(method=method, tol=1e-3).fit(ROWS)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -22,6 +23,7 @@ from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.data import NpySource, SparseSource, StringSource
 from mercer.data.files import FileError, MissingValues, read_table, write_table
 from mercer.kernels import Substring
+from tests.catalogue import others_slow
 
 NAMES = ["length", "width", 'näme, "quoted"\nand <b>broken</b> 😀']
 TABLES = [".csv", ".tsv", ".parquet", ".arrow", ".feather"]
@@ -500,9 +502,11 @@ def test_a_kernel_of_strings_in_a_file(tmp_path):
 # The standard input.
 
 
-@pytest.mark.parametrize("suffix", [*TABLES, ".npy", ".npz", ".mtx", ".h5ad"])
-def test_the_standard_input(tmp_path, suffix):
-    X, path = rows().clip(-1e9, 1e9), tmp_path / f"x{suffix}"
+STANDARD = [*TABLES, ".npy", ".npz", ".mtx", ".h5ad"]
+
+
+def written(folder, suffix):
+    X, path = rows().clip(-1e9, 1e9), folder / f"x{suffix}"
     if suffix == ".npz":
         np.savez(path, X)
     elif suffix == ".mtx":
@@ -511,18 +515,29 @@ def test_the_standard_input(tmp_path, suffix):
         write_h5ad(path, X)
     else:
         write_table(as_source(X), path)
-    code = (
-        "import sys; from mercer.data.files import read_table;"
-        "from mercer import config_context\n"
-        "with config_context(memory=sys.argv[1]):\n"
-        "    print(read_table('-').source.collect().tolist())"
-    )
+    return X, path
+
+
+@pytest.mark.parametrize("suffix", STANDARD)
+def test_the_standard_input(tmp_path, monkeypatch, suffix):
+    X, path = written(tmp_path, suffix)
     for memory in ("64KiB", "1GiB") if suffix in (".csv", ".npy") else ("1GiB",):
-        with path.open("rb") as file:
-            done = subprocess.run(
-                [sys.executable, "-c", code, memory], stdin=file, capture_output=True, check=True
-            )
-        assert_array_equal(json.loads(done.stdout), X)
+        with path.open("rb") as file, config_context(memory=memory):
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=file))
+            assert_array_equal(read_table("-").source.collect(), X)
+
+
+@pytest.mark.parametrize("suffix", others_slow(STANDARD, ".csv"))
+def test_the_standard_input_of_a_process(tmp_path, suffix):
+    X, path = written(tmp_path, suffix)
+    code = (
+        "from mercer.data.files import read_table\nprint(read_table('-').source.collect().tolist())"
+    )
+    with path.open("rb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdin=file, capture_output=True, check=True
+        )
+    assert_array_equal(json.loads(done.stdout), X)
 
 
 def test_a_pipe(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 import os
 import pickle
 import time
@@ -14,6 +15,7 @@ import pytest
 import scipy.sparse
 import zarr
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.data import ArraySource, NpySource
@@ -21,12 +23,13 @@ from mercer.data.files import FileError, MissingValues, read_table
 from mercer.data.files.anndata import CSRRows
 from mercer.data.files.storage import Banded
 from mercer.methods import Subset
+from tests.catalogue import cycled
 from tests.data.test_formats import write_h5ad
 from tests.data.test_fuzz import mutated, outcome
 
-N, D = 6007, 24
-# Rows take 1.1 MiB, which is more than a quarter of this.
-SMALL = "3MiB"
+N, D = 3007, 24
+# Rows take 0.55 MiB, which is more than a quarter of this.
+SMALL = "1536KiB"
 
 
 def rows(dtype=np.float64):
@@ -88,7 +91,7 @@ def parquet_folder(X, path):
     (path / "later").mkdir(parents=True)
     (path / "_SUCCESS").write_text("")
     names = [f"x{i}" for i in range(X.shape[1])]
-    for part, at in {"a": (0, 2000), "b": (2000, 2000), "later/c": (2000, len(X))}.items():
+    for part, at in {"a": (0, 1000), "b": (1000, 1000), "later/c": (1000, len(X))}.items():
         table = arrow_table(X[slice(*at)]).select(names if part == "a" else names[::-1])
         pa.parquet.write_table(table, path / f"{part}.parquet", row_group_size=130)
     return path
@@ -133,20 +136,20 @@ def written(kind, folder, X):
 # The same rows.
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@cycled(kind=KINDS, dtype=["float64", "float32", "int16"])
 def test_every_row_in_blocks_of_any_length(tmp_path, kind, dtype):
     X = rows(dtype)
     path = written(kind, tmp_path, X)
-    with config_context(memory="512KiB" if dtype == np.float32 else SMALL):
+    with config_context(memory="512KiB" if dtype == "float32" else SMALL):
         source = as_source(path)
         assert isinstance(source, Banded)
-        assert source.dtype == (np.float32 if dtype == np.float32 else np.float64)
+        assert source.dtype == ("float32" if dtype == "float32" else "float64")
         assert_array_equal(source.collect(), X)
     for length in (1000, 101):
         with config_context(block_rows=length):
             assert_array_equal(source.collect(), X)
     rng = np.random.default_rng(1)
-    for start, stop in np.sort(rng.integers(0, N + 1, (20, 2))):
+    for start, stop in np.sort(rng.integers(0, N + 1, (10, 2))):
         assert_array_equal(source.read(int(start), int(stop)), X[start:stop])
     at = rng.integers(-N, N, 60)
     assert_array_equal(source.take(at), X[at])
@@ -172,17 +175,20 @@ def test_columns_are_chosen_by_the_reader(tmp_path, kind):
         assert table.source.names == [named.format(i) for i in at]
 
 
+@functools.cache
+def in_memory():
+    """Models, and the same fitted to rows in memory."""
+    subset = KernelPCA(3, kernel="rbf", gamma=1e-5, method=Subset(40), random_state=0)
+    return [(model, clone(model).fit(rows())) for model in (PCA(3), subset)]
+
+
 def test_pca_and_subset_as_in_memory(tmp_path, kind):
     X = rows()
     path = written(kind, tmp_path, X)
     with config_context(memory=SMALL):
         source = as_source(path)
-    make = (
-        lambda: PCA(3),
-        lambda: KernelPCA(3, kernel="rbf", gamma=1e-5, method=Subset(40), random_state=0),
-    )
-    for model in make:
-        ours, expected = model().fit(source), model().fit(X)
+    for model, expected in in_memory():
+        ours = clone(model).fit(source)
         assert_allclose(ours.projection_.eigenvalues, expected.projection_.eigenvalues, rtol=1e-9)
 
 
@@ -206,13 +212,13 @@ def test_labels_and_weights_beside_rows_in_place(tmp_path):
 
 def test_missing_values_are_found(tmp_path, kind):
     X = rows()
-    X[5000, 7] = np.nan
+    X[2500, 7] = np.nan
     path = written(kind, tmp_path, X)
     with config_context(memory=SMALL):
         with pytest.raises(MissingValues, match="1 value is missing"):
             read_table(path)
         assert list(read_table(path, missing="keep").missing.values()) == [1]
-        with pytest.raises(ValueError, match="row 5000, column 7"):
+        with pytest.raises(ValueError, match="row 2500, column 7"):
             PCA(2).fit(path)
 
 
@@ -243,12 +249,12 @@ def test_a_band_is_unpacked_once_a_pass(tmp_path, monkeypatch):
     monkeypatch.setattr("mercer.threads.workers", lambda: 1)
     with config_context(block_rows=37):
         source.collect()
-    assert seen == list(range(60))
+    assert seen == list(range(30))
     seen.clear()
     source.take([N - 1, N - 2])
     assert seen == []  # it is still kept
     source.take(np.arange(N)[::-1])
-    assert len(seen) == 60
+    assert len(seen) == 30
 
 
 @pytest.mark.parametrize("why", ["large", "slow"])
@@ -273,10 +279,10 @@ def test_bands_that_do_not_suit_go_to_a_temporary_file(tmp_path, why):
 
 def test_sparse_rows_beyond_memory(tmp_path):
     rng = np.random.default_rng(0)
-    X = np.where(rng.uniform(size=(20_000, 30)) < 0.2, rng.integers(1, 9, (20_000, 30)), 0)
+    X = np.where(rng.uniform(size=(10_000, 30)) < 0.2, rng.integers(1, 9, (10_000, 30)), 0)
     X = X.astype(np.float32)
     write_h5ad(tmp_path / "x.h5ad", X, False)
-    with config_context(memory="2MiB"):
+    with config_context(memory="1MiB"):
         source = as_source(tmp_path / "x.h5ad")
         assert isinstance(source, CSRRows)
         assert source.sparse
@@ -414,7 +420,7 @@ def test_damaged_chunks(tmp_path):
         zarr.create_array(folder, data=rows()[:40], chunks=(15, 10), zarr_format=version)
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         whole = {file: file.read_bytes() for file in files}
-        for _ in range(60):
+        for _ in range(40):
             # Half of the damage is to the description of the array.
             marks = [file for file in files if "zarr" in file.name or file.name == ".zattrs"]
             file = files[rng.integers(len(files))] if rng.uniform() < 0.5 else marks[0]
@@ -423,4 +429,4 @@ def test_damaged_chunks(tmp_path):
             ends[end] = ends.get(end, 0) + 1
             file.write_bytes(whole[file])
     assert ends.keys() <= {"FileError", "MissingValues", "BudgetError", "table"}
-    assert ends["FileError"] > 30
+    assert ends["FileError"] > 20

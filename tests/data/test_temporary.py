@@ -18,6 +18,7 @@ from mercer import PCA, as_source, config_context, progress
 from mercer.data import ArraySource, NpySource
 from mercer.data.files import FileError, read_table, write_table
 from mercer.data.files.storage import Banded
+from tests.catalogue import others_slow
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def scratch(tmp_path, monkeypatch):
     return folder
 
 
-def write(path, n=20_000, d=5, suffix=".csv"):
+def write(path, n=8_000, d=5):
     X = np.random.default_rng(0).standard_normal((n, d))
     write_table(as_source(X), path)
     return X
@@ -64,7 +65,7 @@ def test_an_error_leaves_nothing(tmp_path, scratch):
     write(tmp_path / "x.csv")
     with (tmp_path / "x.csv").open("a") as file:
         file.write("1,2\n")
-    with config_context(memory="1MiB"), pytest.raises(FileError, match="line 20002: 2 fields"):
+    with config_context(memory="1MiB"), pytest.raises(FileError, match="line 8002: 2 fields"):
         as_source(tmp_path / "x.csv")
     gc.collect()
     assert list(scratch.iterdir()) == []
@@ -119,6 +120,7 @@ with progress.session(Slow()):
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_forked_process_leaves_its_parents_rows_alone(tmp_path, scratch):
     X = write(tmp_path / "x.csv")
     code = """
@@ -139,7 +141,7 @@ def test_no_room_on_the_disk(tmp_path, scratch):
     write(tmp_path / "x.csv")
     code = """
 import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     read_table(sys.argv[1])
 except OSError as error:
@@ -190,7 +192,7 @@ print(measure(lambda: PCA(3).fit(sys.argv[1]))["growth"])
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads /proc")
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("suffix", others_slow([".csv", ".parquet", ".arrow"], ".csv"))
 def test_memory_stays_inside_the_budget(tmp_path, suffix):
     n, d, budget = 150_000, 24, 96 * 2**20  # 27 MiB of numbers, 70 MB of text
     X = np.random.default_rng(0).standard_normal((n, d))

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from mercer import PCA, KernelPCA, config_context, kernels
 from mercer.methods import Cholesky, Exact, Nystrom, RandomFeatures, Reduced, Sketch, Subset
+from tests.catalogue import cycled
 from tests.device.conftest import there, torch
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 1e-6}
@@ -55,8 +56,7 @@ def apart(a, b):
     return np.abs(a - turned * b).max() / np.abs(a).max()
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float32])
-@pytest.mark.parametrize("estimator", LINEAR + KERNEL, ids=str)
+@cycled(estimator=LINEAR + KERNEL, kind=TOLERANCE)
 def test_same_as_on_the_cpu(rows, estimator, kind, device):
     X = rows.astype(kind)
     here = clone(estimator).fit(X)

@@ -1,5 +1,6 @@
 """Kernel PCA on a basis as users meet it: forms of rows, bad input, the plan."""
 
+import functools
 import pickle
 import re
 import tracemalloc
@@ -62,6 +63,11 @@ def fit(method, X=X, k=2, weights=None, kernel=RBF(0.1), **settings):  # noqa: B
     return KernelPCA(k, kernel=kernel, method=method, **settings).fit(X, sample_weight=weights)
 
 
+@functools.cache
+def scores_of_new(i):
+    return fit(METHODS[i]).transform(NEW)
+
+
 def told(f):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -77,7 +83,7 @@ def told(f):
     "form", ["csr", "fortran", "pandas", "npy", "torch", "array_api_strict", "source"]
 )
 def test_forms_of_rows(method, form, tmp_path):
-    expected = fit(method).transform(NEW)
+    expected = scores_of_new(METHODS.index(method))
     rows, new = X, NEW
     if form == "csr":
         rows, new = scipy.sparse.csr_array(X), scipy.sparse.csr_array(NEW)
@@ -423,7 +429,7 @@ def test_duplicate_landmarks_are_handled_and_told():
     twice = fit(Subset(select=[0, 0, 1, 2, 2, 7]))
     once = fit(Subset(select=[0, 1, 2, 7]))
     assert np.abs(twice.transform(NEW) - once.transform(NEW)).max() <= 1e-9
-    assert "span 4 directions: 2 of them repeat" in str(twice.certificate_)
+    assert "span 4 directions: 2 of them depend linearly on the others" in str(twice.certificate_)
     assert "repeat" not in str(once.certificate_)
     for method in (Reduced, Improved, Nystrom):
         found = fit(method(select=[0, 0, 1, 2, 2, 7]))
@@ -615,12 +621,12 @@ def test_one_axis_over_all_rows_is_not_said_to_be_the_best(rng, method):
 
 
 def test_a_sample_that_tells_nothing_does_not_say_that_nothing_is_missing(rng):
-    X = np.r_[rng.standard_normal((3000, 4)), [[40.0, 0, 0, 0]]]
+    X = np.r_[rng.standard_normal((1200, 4)), [[40.0, 0, 0, 0]]]
     method = Subset(select=X[:30])
     kpca = KernelPCA(1, kernel=Polynomial(3), method=method, random_state=0).fit(X)
     found, K = kpca.certificate_, Polynomial(3)(X, X)
     best = np.linalg.eigvalsh(K - K.mean(0) - K.mean(0)[:, None] + K.mean())[-1]
-    share = float(found.captured) * kpca.projection_.total_variance * 3000 / best
+    share = float(found.captured) * kpca.projection_.total_variance * 1200 / best
     assert found.gap_estimate >= (1 - share) / 4
 
 
@@ -637,7 +643,7 @@ def test_of_an_indefinite_kernel_directions_shorter_than_negative_ones_are_left_
     basis = KernelPCA(2, kernel="sigmoid", method=Subset(50), random_state=0).fit(X)
     exact = KernelPCA(2, kernel="sigmoid", method="exact").fit(X)
     np.testing.assert_allclose(basis.eigenvalues_, exact.eigenvalues_, rtol=0.3)
-    assert "negative length" in str(basis.certificate_)
+    assert "no larger than the negative ones" in str(basis.certificate_)
 
 
 def test_batches_are_not_said_to_lack_memory(rng, recwarn):

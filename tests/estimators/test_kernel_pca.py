@@ -33,6 +33,7 @@ from mercer.kernels import (
 from mercer.methods import Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
 from mercer.rules import BrokenStick, Kaiser, Threshold
+from tests.catalogue import cycled
 
 X = load_iris().data
 RNG = np.random.default_rng(0)
@@ -434,8 +435,7 @@ def test_a_tolerance_is_met_however_the_matrix_is_kept():
         assert (certificate.residuals <= 2e-9 * certificate.eigenvalues).all()
 
 
-@pytest.mark.parametrize("solver", ["dense", "jacobi", "krylov"])
-@pytest.mark.parametrize("kernel", [Matern(), RBF(0.3), Linear()])
+@cycled(solver=["dense", "jacobi", "krylov"], kernel=[Matern(), RBF(0.3), Linear()])
 def test_bounds_hold_where_float32_is_kept(kernel, solver):
     rows = np.random.default_rng(3).standard_normal((200, 8))
     K = kernel(rows)

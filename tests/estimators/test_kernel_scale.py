@@ -1,5 +1,6 @@
 """Kernels whose scale does not suit the rows are noted, and others are not."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -27,6 +28,12 @@ def notes(model, X):
     return [str(one.message) for one in caught if issubclass(one.category, KernelScaleWarning)]
 
 
+@functools.cache
+def near_the_median(table, kernel):
+    X = StandardScaler().fit_transform(TABLES[table])
+    return X, KernelPCA(2, kernel=kernel, gamma="median", method="subset").fit(X).gamma_
+
+
 PAIRS = [(table, method) for i, table in enumerate(TABLES) for method in METHODS[i % 2 :: 2]]
 """Half of the products: every table with every other method."""
 
@@ -50,11 +57,11 @@ def test_a_kernel_far_too_narrow_or_wide_is_noted(table, method):
         (table, method, ("rbf", "laplacian")[(i + j) % 2], (0.1, 1, 5)[(i + 2 * j) % 3])
         for i, table in enumerate(TABLES)
         for j, method in enumerate(METHODS)
+        if (i + j // 2) % 2 == 0
     ],
 )
 def test_kernels_near_the_median_are_not(table, method, kernel, factor):
-    X = StandardScaler().fit_transform(TABLES[table])
-    gamma = KernelPCA(2, kernel=kernel, gamma="median", method="subset").fit(X).gamma_
+    X, gamma = near_the_median(table, kernel)
     assert not notes(KernelPCA(5, kernel=kernel, gamma=factor * gamma, method=method), X)
 
 

@@ -47,6 +47,7 @@ def test_mnist(digits):
     assert tuple(Fraction(p).choose(values, total, n, d) for p in SHARES) == MNIST
 
 
+@pytest.mark.slow
 def test_mnist_by_a_share(digits):
     pca = PCA(0.9, scale=True).fit(digits)
     assert pca.n_components_ == MNIST[0]

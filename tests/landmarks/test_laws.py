@@ -9,7 +9,7 @@ from mercer import KernelPCA, config_context, landmarks
 from mercer.kernels import RBF, Linear, Subsequence
 from mercer.landmarks import as_landmarks
 from mercer.methods import Subset
-from tests.catalogue import rows
+from tests.catalogue import cycled, rows
 from tests.landmarks.catalogue import ROWS, points, problem
 
 WORDS = [a + b + c for a in "abcd" for b in "efgh" for c in "ijk"]
@@ -102,8 +102,7 @@ def test_a_rule_that_needs_vectors_names_those_that_do_not(row, what):
     assert " kmeans" not in str(error.value)
 
 
-@pytest.mark.parametrize("row", rows(ROWS))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@cycled(row=ROWS, dtype=["float32", "float64"])
 def test_sparse_rows_give_the_rows_that_dense_ones_give(row, dtype):
     X = points(60, 5, dtype=dtype)
     X[np.abs(X) < 0.5] = 0
@@ -125,8 +124,7 @@ def test_rows_in_a_file(row, tmp_path):
     np.testing.assert_array_equal(found.at, row.rule.select(problem(points()), 9).at)
 
 
-@pytest.mark.parametrize("row", rows(ROWS))
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@cycled(row=ROWS, library=["torch", "array_api_strict"])
 def test_arrays_of_other_libraries(row, library):
     xp = pytest.importorskip(library)
     found = row.rule.select(problem(xp.asarray(points())), 9)

@@ -70,7 +70,9 @@ def test_all_rows_as_the_basis_are_exact(row, method):
     X, new = ROWS[row.rows](rng, 40), ROWS[row.rows](rng, 9)
     weights = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
     k = 2 if row.name != "separable" else 1
-    for w, center in ((None, True), (weights, True), (None, False), (weights, False)):
+    # Every kernel meets every method, and both meet every one of these.
+    odd = sum(map(ord, row.name)) % 2
+    for w, center in (((None, True), (weights, False)), ((weights, True), (None, False)))[odd]:
         values, scores = plain.scores(row.kernel, X, new, k, w, center)
         found = fit(k, method(40), X, w, row.kernel, center=center)
         assert np.abs(found.eigenvalues_ - values).max() <= 1e-8 * values[0]

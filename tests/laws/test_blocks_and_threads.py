@@ -24,7 +24,7 @@ from mercer.methods import (
     SparseL1,
     Subset,
 )
-from tests.catalogue import WAYS, rows
+from tests.catalogue import WAYS, cycled, pairwise, rows
 from tests.landmarks.catalogue import ROWS
 
 RTOL = {"float32": 1e-5, "float64": 1e-9}
@@ -66,9 +66,7 @@ def test_linear_methods(dtype, way):
     assert_alike(lambda: PCA(3, svd_solver=way.solver, random_state=0).fit(X), RTOL[dtype])
 
 
-@pytest.mark.parametrize("dtype", RTOL)
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("size", [3, 7, 50])
+@pairwise(dtype=RTOL, center=[True, False], size=[3, 7, 50])
 def test_frequent_directions(size, center, dtype):
     """Rows go in groups of their own; to shrink where blocks end moved eigenvalues by 4 %."""
     X = np.random.default_rng(4).standard_normal((500, 12)).astype(dtype) + np.float32(center)
@@ -78,8 +76,7 @@ def test_frequent_directions(size, center, dtype):
         assert_alike(lambda way=way, w=w: way.fit(X, sample_weight=w), 1e-12)
 
 
-@pytest.mark.parametrize("method", KERNEL_METHODS, ids=repr)
-@pytest.mark.parametrize("offset", [0.0, 1e3])
+@cycled(method=KERNEL_METHODS, offset=[1e3, 0.0])
 def test_kernel_methods(offset, method):
     X = clusters(offset=offset)
     model = KernelPCA(3, kernel=RBF(0.05), method=method, random_state=0)
@@ -88,9 +85,7 @@ def test_kernel_methods(offset, method):
     assert_alike(lambda: model.fit(X), rtol)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@pytest.mark.parametrize("offset", [0.0, 50.0])
-@pytest.mark.parametrize("dtype", RTOL)
+@pairwise(row=ROWS, offset=[0.0, 50.0], dtype=RTOL)
 def test_landmark_rules(dtype, offset, row):
     X = clusters(dtype, offset, n=70)
     model = KernelPCA(3, kernel=RBF(0.05), method=Subset(15, select=row.rule), random_state=0)

@@ -1,5 +1,6 @@
 """A column's mean, however large, takes nothing from the others, nor from the certificate."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -42,6 +43,11 @@ def spectrum(X, *, scale, weights=None):
     return np.asarray(truth.pca(A, weights=weights)[0], np.float64)
 
 
+@functools.cache
+def whole_spectrum(shape, column, scale):
+    return spectrum(table(shape, column), scale=scale)
+
+
 def check(pca, values, k=2, rtol=1e-9):
     """Variances, shares and the certificate are those of the truth."""
     share = values[:k].sum() / values.sum()
@@ -62,16 +68,17 @@ def fitted(X, solver="auto", weights=None, **how):
 
 @pairwise(shape=SHAPES, column=COLUMNS, scale=[False, True], way=EXACT)
 def test_a_column_of_any_mean(shape, column, scale, way):
-    X = table(shape, column)
-    values = spectrum(X, scale=scale)
+    X, values = table(shape, column), whole_spectrum(shape, column, scale)
     for made in (np.asarray, scipy.sparse.csr_array):
         for block in (None, 7):
             check(fitted(made(X), way.solver, scale=scale, block=block), values)
 
 
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("solver", ["auto", "full", "covariance_eigh", "dot", "krylov"])
+@pairwise(
+    scale=[False, True],
+    shape=SHAPES,
+    solver=["auto", "full", "covariance_eigh", "dot", "krylov"],
+)
 def test_float32(solver, shape, scale):
     for last in (np.full(SHAPES[shape][0], 1e16), 1e7 + np.arange(SHAPES[shape][0]) % 5):
         X = table(shape, "constant 0.1").astype(np.float32)
@@ -85,9 +92,7 @@ def test_float32(solver, shape, scale):
             assert found.certificate_.captured <= share.sum() <= found.certificate_.optimum_upper
 
 
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pairwise(scale=[False, True], column=COLUMNS, shape=SHAPES)
 def test_weights_files_batches_and_dask(shape, column, scale, tmp_path):
     da = pytest.importorskip("dask.array")
     X = table(shape, column)
@@ -108,13 +113,15 @@ def test_weights_files_batches_and_dask(shape, column, scale, tmp_path):
     check(batches, values)
 
 
-@pytest.mark.parametrize("made", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("method", [Exact("dense"), Exact("krylov"), Subset(20)], ids=repr)
-@pytest.mark.parametrize("column", COLUMNS)
-def test_the_linear_kernel(column, method, made):
-    X = table("wide", column)
+@pairwise(
+    sparse=[False, True],
+    method=[Exact("dense"), Exact("krylov"), Subset(20)],
+    column=COLUMNS,
+)
+def test_the_linear_kernel(column, method, sparse):
+    X, made = table("wide", column), scipy.sparse.csr_array if sparse else np.asarray
     pca = KernelPCA(2, kernel="linear", method=method, random_state=0).fit(made(X))
-    values = spectrum(X, scale=False)
+    values = whole_spectrum("wide", column, False)
     assert_allclose(pca.explained_variance_ratio_, values[:2] / values.sum(), rtol=1e-7)
     share = values[:2].sum() / values.sum()
     assert pca.certificate_.captured <= share * (1 + 1e-14)

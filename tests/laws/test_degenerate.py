@@ -69,8 +69,11 @@ def test_few_distinct_rows(kind, method):
 @pytest.mark.parametrize("kind", ROWS_OF)
 def test_few_distinct_rows_on_a_basis(kind, row):
     """A rule may select no point at all: there is none that adds to the others."""
-    for kernel in KERNELS:
-        for make in ON_BASIS:
+    turn = list(ROWS_OF).index(kind) + ROWS.index(row)
+    for i, kernel in enumerate(KERNELS):
+        for j, make in enumerate(ON_BASIS):
+            if (i + j + turn) % 3:  # every pair of kernel, method, rule and rows
+                continue
             attempt(ROWS_OF[kind], kernel, make(2, select=row.rule), True)
 
 
@@ -152,7 +155,7 @@ def test_every_decomposition_goes_through_the_module_that_tries_other_drivers():
         for path in ROOT.rglob("*.py")
         if calls.search(path.read_text()) and path.name != "linear.py"
     }
-    assert elsewhere == {"preimage/distances.py"}  # many at once; it has its own second way
+    assert elsewhere == {"preimage/closed_form.py"}  # many at once; it has its own second way
 
 
 def test_lifted_axes_that_depend_on_each_other(monkeypatch):

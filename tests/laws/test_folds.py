@@ -13,7 +13,7 @@ from mercer.linalg import (
     Moments,
     TriangularFactor,
 )
-from tests.catalogue import graded, rows, separated
+from tests.catalogue import graded, pairwise, rows, separated
 from tests.laws import truth
 
 D, N = 6, 60
@@ -239,10 +239,7 @@ def directions(X, size, shares, center, weights=None):
     return parts[0]
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("size", [1, 4, 12])
-@pytest.mark.parametrize("shares", [1, 3])
-@pytest.mark.parametrize("center", [True, False])
+@pairwise(stream=STREAMS, size=[1, 4, 12], shares=[1, 3], center=[True, False])
 def test_directions_lose_no_more_than_they_say(stream, size, shares, center):
     """0 ⪯ AᵀA − BᵀB ⪯ loss · I, and the trace is that of AᵀA."""
     X = STREAMS[stream](np.random.default_rng(44))

@@ -16,7 +16,6 @@ from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
 from mercer.methods.literature.hebbian import HebbianState, principal_components
 from mercer.methods.literature.hebbian_updates import update_coefficients, update_components
-from tests.catalogue import rows
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws import plain
 from tests.laws.truth import same
@@ -139,7 +138,13 @@ def test_coordinates_and_kernels_give_the_same_steps(kind):
 # Where they lead.
 
 
-@pytest.mark.parametrize("row", rows([row for row in KERNELS if row.kernel.psd]))
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=() if i % 3 == 0 else pytest.mark.slow)
+        for i, row in enumerate(row for row in KERNELS if row.kernel.psd)
+    ],
+)
 def test_axes_are_those_of_exact(row):
     gain = GAINS[len(row.name) % 3]  # any of them
     X = ROWS[row.rows](np.random.default_rng(3), 40)

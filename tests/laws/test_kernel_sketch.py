@@ -20,7 +20,7 @@ from mercer.sketches import (
     Resize,
     SparseSign,
 )
-from tests.catalogue import rows, with_spectrum
+from tests.catalogue import cycled, rows, with_spectrum
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws import plain
 from tests.laws.truth import same
@@ -196,7 +196,14 @@ def test_a_matrix_with_no_positive_eigenvalue_has_no_axes():
 # Quality.
 
 
-@pytest.mark.parametrize("sketch", [Gaussian, lambda q, **how: Hashing(q, 5, **how), SparseSign])
+@pytest.mark.parametrize(
+    "sketch",
+    [
+        pytest.param(Gaussian, marks=pytest.mark.slow),
+        lambda q, **how: Hashing(q, 5, **how),
+        pytest.param(SparseSign, marks=pytest.mark.slow),
+    ],
+)
 def test_the_error_falls_as_one_over_the_root_of_q(sketch):
     """Of Z's first singular value: λ₁√(1 + N(0, 2)/q), nearly, where others are small."""
     K = with_spectrum(np.random.default_rng(4), 0.5 ** np.arange(250))
@@ -244,14 +251,17 @@ DATA = {
 def test_certificates_against_the_truth(name, dtype):
     """The bound is never below the optimum; captured is never more than the axes hold."""
     X = DATA[name].astype(dtype)
+    turn = list(DATA).index(name) + (dtype == "float32")
     kernels = [RBF(0.1), RBF(1e-4), RBF(10.0), Linear(), Polynomial(3), Laplacian(0.3), Matern(2.0)]
     for i, kernel in enumerate(kernels):
         weights = None if i % 2 else np.random.default_rng(i).integers(0, 3, len(X)).astype(float)
         center = i % 3 != 2
         values = plain.variances(kernel, X, weights, center)
         own = np.abs(kernel.diag(X.astype(float))).mean()
-        for sketch in (Gaussian(4), Hashing(20, 2), SparseSign(10)):
+        for j, sketch in enumerate((Gaussian(4), Hashing(20, 2), SparseSign(10))):
             for polish in (False, True):
+                if (i + j + polish + turn) % 2:  # every pair, not every product
+                    continue
                 found = fit(2, Sketch(sketch, polish), X, weights, kernel, center=center)
                 certificate, total = found.certificate_, found.projection_.total_variance
                 best, k = values[: found.n_components_].sum(), found.n_components_
@@ -350,8 +360,7 @@ def test_rows_that_are_all_the_same(polish):
 # The same answer, whatever is done beside it.
 
 
-@pytest.mark.parametrize("polish", [False, True])
-@pytest.mark.parametrize("sketch", [None, *MAPS], ids=repr)
+@cycled(sketch=[None, *MAPS], polish=[True, False])
 def test_any_block_and_the_same_bits(sketch, polish, monkeypatch):
     method = Sketch(sketch, polish)
     many = np.vstack([X, X[:70] + 0.1, X[:70] - 0.2])
@@ -522,7 +531,7 @@ def test_the_plan():
             for polish in (False, True)
         ]
     few, all_three = (plan.candidates[0].cost for plan in plans)
-    assert (few.passes, all_three.passes) == (2, 3)
+    assert (few.passes, all_three.passes) == (3, 4)
     assert all_three.products > 1.3 * few.products
     assert all_three.memory < 8.0 * 20_000**2 / 4
     with warnings.catch_warnings():

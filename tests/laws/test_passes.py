@@ -20,7 +20,7 @@ from mercer.methods import (
     Sparse,
     Subset,
 )
-from tests.catalogue import WAYS, rows, separated
+from tests.catalogue import WAYS, pairwise, rows, separated
 
 N, D = 600, 12
 # What these solvers multiply depends on the spectrum: the plan estimates it.
@@ -86,9 +86,7 @@ def fitted(model, X):
         return model.fit(X)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("way", rows(WAYS))
-@pytest.mark.parametrize("scale", [False, True])
+@pairwise(source=SOURCES, way=WAYS, scale=[False, True])
 def test_linear(way, source, scale, passes, tmp_path):
     if way.name in CONVERGE or (scale and way.name.startswith("Frequent")):
         pytest.skip("the number is not known before, or the method does not scale")
@@ -126,9 +124,7 @@ LANDMARKS = [
 ]
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("method", LANDMARKS, ids=repr)
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pairwise(source=SOURCES, method=LANDMARKS, kernel=["rbf", "poly", "linear"])
 def test_landmarks(method, kernel, source, passes, tmp_path):
     X = SOURCES[source](separated(np.random.default_rng(0), N, D), tmp_path)
     model = fitted(KernelPCA(3, kernel=kernel, gamma=0.1, method=method, random_state=0), X)

@@ -7,6 +7,7 @@ from mercer import KernelPCA
 from mercer.methods import Exact
 from mercer.planning import kernel as plans
 from mercer.rules import Fraction, Kaiser, RelativeError
+from tests.catalogue import pairwise
 
 
 def rows(kind, n=320):
@@ -19,9 +20,11 @@ def rows(kind, n=320):
     return np.repeat(X[: n // 4], 4, axis=0)  # equal rows
 
 
-@pytest.mark.parametrize("kind", ["decaying", "flat", "equal"])
-@pytest.mark.parametrize("asked", [0.3, 0.6, 0.95, 0.999, Kaiser(), RelativeError(0.2)])
-@pytest.mark.parametrize("weighed", [False, True])
+@pairwise(
+    kind=["decaying", "flat", "equal"],
+    asked=[0.3, 0.6, 0.95, 0.999, Kaiser(), RelativeError(0.2)],
+    weighed=[False, True],
+)
 def test_part_of_the_spectrum_gives_the_answer_of_all(kind, asked, weighed, monkeypatch):
     monkeypatch.setattr(plans, "_DENSE", 50)
     X = rows(kind)

@@ -257,6 +257,7 @@ def groups(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_classes_dates_and_missing_values(open_page, groups):
     page = open_page(groups)
     # Rows without a class are drawn first, below all others, then large classes before small
@@ -276,6 +277,7 @@ def test_classes_dates_and_missing_values(open_page, groups):
     assert_outliers_are_not_clipped(page)
 
 
+@pytest.mark.slow
 def test_a_phone_at_night(open_page, groups):
     page = open_page(groups, **PHONE, color_scheme="dark")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -316,6 +318,7 @@ def test_many_components_and_long_numbers_as_names(open_page, tmp_path):
         assert set(heights) == {1}
 
 
+@pytest.mark.slow
 def test_nasty_texts_stay_text(open_page, tmp_path):
     rng = np.random.default_rng(0)
     n, d = 5 * len(NASTY), len(NASTY)

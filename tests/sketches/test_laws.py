@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from mercer import as_source, config_context, threads
 from mercer.sketches import Hashing, SparseSign, suggested_size
+from tests.catalogue import cycled
 from tests.sketches.catalogue import MAPS, UNBIASED, D, rows
 
 each = pytest.mark.parametrize("name", MAPS)
@@ -135,8 +136,7 @@ def test_a_small_budget_gives_the_same_bits(name, X):
         assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@unbiased
+@cycled(name=UNBIASED, workers=[1, 2])
 def test_a_file_stays_inside_the_budget(name, tmp_path, workers, monkeypatch):
     monkeypatch.setattr("mercer.threads.workers", lambda: workers)
     d, q, budget = 4000, 400, 32 * 2**20
