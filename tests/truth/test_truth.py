@@ -1,4 +1,4 @@
-"""Two hundred random cases; `make truth` runs some ten thousand."""
+"""Three hundred random cases; `make truth` runs some ten thousand."""
 
 import inspect
 
@@ -10,7 +10,7 @@ from mercer.linalg import solvers
 from tests.truth import case, families, models
 from tests.truth.__main__ import line
 
-SEED, CASES, CHUNK = 0, 200, 20
+SEED, CASES, CHUNK = 0, 300, 15
 
 
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))

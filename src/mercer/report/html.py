@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import importlib.resources
 import json
@@ -115,8 +116,9 @@ def script_json(data: Any) -> str:
     return text
 
 
-def render_page(context: Mapping[str, Any], data: Any) -> str:
-    """Return the page as one HTML document."""
+@functools.cache
+def _environment() -> Any:
+    """Return the environment of the templates, which are compiled once."""
     jinja2 = _package("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
@@ -128,6 +130,12 @@ def render_page(context: Mapping[str, Any], data: Any) -> str:
     environment.globals |= {"quantity": format_quantity, "count": format_count}
     environment.filters |= {"short": short_text, "clean": clean_text, "unbroken": unbroken}
     environment.filters |= {"number": format_number, "percent": format_percent}
+    return environment
+
+
+def render_page(context: Mapping[str, Any], data: Any) -> str:
+    """Return the page as one HTML document."""
+    jinja2, environment = _package("jinja2"), _environment()
     markup = jinja2.utils.markupsafe.Markup
     own = "\n".join(_read(name) for name in _SCRIPTS)
     scripts = {"early": _read("early.js"), "library": _plotly(), "own": own}
