@@ -220,31 +220,27 @@ class Recorder(ABC):
         """Return the seed that the fit was begun with; `drawn` if it begins now."""
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=None)
-
-
-def recorder() -> Recorder | None:
-    """Return the recorder of the current fit; None if it is not recorded."""
-    return _recorder.get()
+recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=None)
+"""The recorder of the current fit; None if it is not recorded."""
 
 
 @contextlib.contextmanager
 def recorded_by(new: Recorder | None) -> Iterator[None]:
     """Record the passes made inside; None records nothing."""
-    token = _recorder.set(new)
+    token = recorder.set(new)
     try:
         yield
     finally:
-        _recorder.reset(token)
+        recorder.reset(token)
 
 
 def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:
     """Record a pass over the rows, if the fit has a recorder."""
-    current = _recorder.get()
+    current = recorder.get()
     return contextlib.nullcontext() if current is None else current.record(state, layout)
 
 
 def seed(drawn: int) -> int:
     """Return the seed of the fit that is resumed; `drawn` if none is."""
-    current = _recorder.get()
+    current = recorder.get()
     return drawn if current is None else current.seed(drawn)

@@ -47,8 +47,9 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
         value = None if strings else _gamma(kernel, gamma, source)
         if kernel == "precomputed":
             return None, value
-        computed = isinstance(gamma, str) or (has_gamma(kernel) and not strings)
-        number = value if computed else gamma
+        number = gamma
+        if isinstance(gamma, str) or (not strings and (gamma is not None or has_gamma(kernel))):
+            number = value
         resolved = as_kernel(kernel, number, estimator.degree, estimator.coef0)
     resolved.check()
     if resolved.takes not in ("strings" if strings else "vectors", "anything"):

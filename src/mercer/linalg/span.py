@@ -44,7 +44,7 @@ _GOOD = 1e6
 # sample of rows: these lie far apart compared with the width of the kernel.
 _MANY, _SAMPLE = 16.0, 64
 # So few rows take no longer in float64 than finding out what float32 would cost.
-_FEW_ROWS = 2048
+FEW_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Span:
 
     Attributes
     ----------
+    size, rank : int
+        Number of points, and of directions that they span.
     matrix : ndarray of shape (m, m)
         K_y, float64.
     dtype : dtype
@@ -91,7 +93,9 @@ class Span:
         self, kernel: Kernel | None, basis: Basis, source: Source, dtype: Any = None
     ) -> None:
         self.kernel, self.basis = kernel, basis
-        self.dtype = kernel_dtype(source) if dtype is None else np.dtype(dtype)
+        if dtype is None:
+            dtype = np.float64 if source.shape[0] <= FEW_ROWS else source.dtype
+        self.dtype = np.dtype(dtype)
         self.reference = source.reference
         if kernel is None:
             assert basis.at is not None
@@ -99,6 +103,7 @@ class Span:
             self.matrix = np.asarray(rows[:, basis.at], dtype=np.float64)
         else:
             self.matrix = kernel_matrix(kernel, basis.points)
+        self.size = len(self.matrix)
         if not is_finite(self.matrix):
             raise ValueError(
                 f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
@@ -110,16 +115,7 @@ class Span:
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return len(self.matrix)
-
-    @property
-    def rank(self) -> int:
-        """Number of directions that they span."""
-        return int(self.whitener.shape[1])
+        self.rank = int(self.whitener.shape[1])
 
     @cached_property
     def error(self) -> float:
@@ -221,12 +217,6 @@ class MatrixColumns:
         return cast(block.rows[:, self.at], self.dtype)
 
 
-def kernel_dtype(source: Source) -> np.dtype[Any]:
-    """Return the precision of the kernel between rows and a basis."""
-    few = source.shape[0] <= _FEW_ROWS
-    return np.dtype(np.float64) if few else np.dtype(source.dtype)
-
-
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     """Return the kernel matrix of points, float64."""
     y = Points(cast_rows(points, np.float64))
@@ -251,8 +241,8 @@ class KernelMoments(Moments):
     def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
         super().__init__(len(span.matrix), source.reference, np.float64, center=center)
         self.span, self.known = span, known
-        # Without the rows: the sums outlive them between batches, and are pickled.
-        self.source = PastRows(source, 0, 0.0)
+        # Sums that are sent to workers, or outlive the rows of a batch, go without the rows.
+        self.source = source if source.remote is None else PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
         self.row_bytes += self.d * span.dtype.itemsize
 
