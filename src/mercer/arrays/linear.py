@@ -130,10 +130,12 @@ def orthogonalize(rows: Array, W: Array) -> tuple[Array, Array]:
 def triangle(A: Array) -> Array:
     """Return the R factor alone of a tall matrix."""
     if isinstance(A, np.ndarray):
-        import scipy.linalg
+        from scipy.linalg import lapack
 
-        (R,) = scipy.linalg.qr(A, mode="r", overwrite_a=True, check_finite=False)
-        return R[: A.shape[1]]
+        if not A.size:
+            return A[: A.shape[1]]
+        room = int(lapack.dgeqrf_lwork(*A.shape)[0])
+        return np.triu(lapack.dgeqrf(A, lwork=room, overwrite_a=1)[0][: A.shape[1]])
     return namespace(A).linalg.qr(A)[1]
 
 

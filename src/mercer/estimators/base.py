@@ -149,9 +149,10 @@ class Sessions:
         callbacks = [PassCallbacks(self, X)] if followed else []
         before = vars(self).copy()
         try:
-            resumable = resumable and get_config().checkpoint is not None
-            recorded = checkpointed() if resumable else contextlib.nullcontext()
-            with recorded, progress.session(*callbacks):
+            settings, nothing = get_config(), contextlib.nullcontext()
+            recorded = checkpointed() if resumable and settings.checkpoint is not None else nothing
+            shown = progress.session(*callbacks) if settings.progress or callbacks else nothing
+            with recorded, shown:
                 yield
                 for each in callbacks:
                     each.close()

@@ -16,6 +16,7 @@ from mercer.kernels.stationary import DistanceDecay, Stationary
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.methods.preparation import column_statistics
+from mercer.params import arguments
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Count
 
@@ -63,7 +64,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
 
 def has_gamma(name: str) -> bool:
     """Return whether this is the name of a kernel with a parameter γ."""
-    return name in KERNELS and "gamma" in KERNELS[name]().get_params()
+    return name in KERNELS and "gamma" in arguments(KERNELS[name])
 
 
 def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
