@@ -72,8 +72,6 @@ class Span:
 
     Attributes
     ----------
-    size, rank : int
-        Number of points, and of directions that they span.
     matrix : ndarray of shape (m, m)
         K_y, float64.
     dtype : dtype
@@ -103,7 +101,6 @@ class Span:
             self.matrix = np.asarray(rows[:, basis.at], dtype=np.float64)
         else:
             self.matrix = kernel_matrix(kernel, basis.points)
-        self.size = len(self.matrix)
         if not is_finite(self.matrix):
             raise ValueError(
                 f"{kernel!r} gives NaN or infinity between points of the basis. Scale the rows, "
@@ -115,7 +112,17 @@ class Span:
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
-        self.rank = int(self.whitener.shape[1])
+
+    # Computed, not stored: a model file holds the matrix and the whitener.
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return len(self.matrix)
+
+    @property
+    def rank(self) -> int:
+        """Number of directions that they span."""
+        return int(self.whitener.shape[1])
 
     @cached_property
     def error(self) -> float:

@@ -285,7 +285,9 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
     root, paths, packed, start = path, [path], False, b""
     if path.is_file():
         with path.open("rb") as file:
-            packed, start = unpack(file) is not file, file.read(16)
+            start = file.read(16)
+            file.seek(0)
+            packed = unpack(file) is not file
     elif path.is_dir() and not suffix:
         zarr = any((path / mark).exists() for mark in _ZARR)
         suffix = ".zarr" if zarr else _suffix(path) if _suffix(path) in _FOLDERS else ""
