@@ -21,7 +21,7 @@ from mercer.arrays import (
 )
 from mercer.arrays.linear import FEW, confidence, summed
 from mercer.config import get_config
-from mercer.data import ArraySource, Block, Source, require_finite_entries, require_finite_rows
+from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.operator import Figure, Operator
@@ -31,8 +31,6 @@ from mercer.linalg.upper_blocks import SymmetricFill, SymmetricProduct, UpperBlo
 WIDE = 32
 # Kernel values between this and its inverse have squares that float64 can represent.
 _MODERATE = 1e-120
-# The diagonal for so few entries of rows takes less time than the threads of a pass.
-_FEW_ENTRIES = 2**14
 # A larger bound on the rounding of kernel values says too little.
 _VAGUE = 1e-6
 
@@ -155,8 +153,6 @@ class Gram(Operator):
             with np.errstate(invalid="ignore", over="ignore"):  # checked when all is known
                 return on_diagonal(Points(cast_rows(block.rows, np.float64), block.start))[:, None]
 
-        if isinstance(source, ArraySource) and math.prod(source.shape) <= _FEW_ENTRIES:
-            return diagonal(Block(0, source.whole(), None))[:, 0]
         return source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 
     def _survey(self, along: Array) -> Array:
