@@ -18,13 +18,13 @@ PACKAGE = ROOT / "src" / "mercer"
 
 # What must not be exceeded now, and the goal.
 LIMITS = {
-    "lines in src": (43_500, 33_000),
-    "files in src": (252, 210),
+    "lines in src": (40_000, 33_000),
+    "files in src": (186, 210),
     "layers of the import contract": (6, 6),
-    "functions called by PCA(10).fit(X)": (195, 100),
-    "files entered by PCA(10).fit(X)": (48, 22),
-    "functions called by a Subset fit of a CSV file": (400, 200),
-    "files entered by a Subset fit of a CSV file": (68, 35),
+    "functions called by PCA(10).fit(X)": (100, 100),
+    "files entered by PCA(10).fit(X)": (22, 22),
+    "functions called by a Subset fit of a CSV file": (198, 200),
+    "files entered by a Subset fit of a CSV file": (35, 35),
     "public names with two meanings": (0, 0),
     "files that mention a kernel, its test catalogue included": (2, 2),
     "files that mention a method, its test catalogue included": (3, 3),

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Params", "same"]
+__all__ = ["Params", "arguments", "same"]
 
 # Arrays of more entries than this are shown by their shape.
 _SHOWN = 20
@@ -34,7 +34,7 @@ class Params:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments by name; `deep` adds those of nested objects as `outer__inner`."""
-        params = {name: getattr(self, name) for name in _arguments(type(self))}
+        params = {name: getattr(self, name) for name in arguments(type(self))}
         if deep:
             for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -44,7 +44,7 @@ class Params:
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments by name, those of nested objects as `outer__inner`; return self."""
-        valid = list(_arguments(type(self)))
+        valid = list(arguments(type(self)))
         plain: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
@@ -73,7 +73,7 @@ class Params:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(same(getattr(self, n), getattr(other, n)) for n in _arguments(type(self)))
+        return all(same(getattr(self, n), getattr(other, n)) for n in arguments(type(self)))
 
     def __hash__(self) -> int:
         values = tuple(self.get_params(deep=False).values())
@@ -84,7 +84,7 @@ class Params:
 
     def __repr__(self) -> str:
         shown = []
-        for position, (name, argument) in enumerate(_arguments(type(self)).items()):
+        for position, (name, argument) in enumerate(arguments(type(self)).items()):
             value = getattr(self, name)
             if argument.default is not argument.empty and same(value, argument.default):
                 continue
@@ -107,7 +107,8 @@ def _inspect(cls: type[Params]) -> dict[str, inspect.Parameter]:
     return arguments
 
 
-_arguments: Any = functools.cache(_inspect)
+arguments: Any = functools.cache(_inspect)
+"""The constructor arguments of a class by name, in order."""
 
 
 def same(a: Any, b: Any) -> bool:

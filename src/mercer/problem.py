@@ -67,13 +67,21 @@ class Problem:
         n, count = self.source.shape[0], self.source.count
         kernel = isinstance(self, KernelProblem)  # n rows span n dimensions of feature space
         d, rows = n if kernel else self.source.shape[1], max(round(count), n)
+        wanted = self.rule.first_guess(n, d)
         vars(self).update(
             shape=(n, d),
             limit=min(n, d),
-            n_components=self.rule.first_guess(n, d),
+            n_components=wanted,
             divisor=count - 1.0,
             counts=(rows, rows if kernel else d),
         )
+        if isinstance(self, KernelProblem):
+            k = self.kernel
+            sees_offset = k is not None and k.shift_invariant and k.offset_sensitive
+            vars(self).update(
+                n_leading=None if wanted is None or wanted >= n else max(1, wanted),
+                sees_offset=self.center and sees_offset,
+            )
 
     def choose(self, values: Vector, total: float) -> int | None:
         """Apply the rule to eigenvalues; None where it needs more of them."""
@@ -96,12 +104,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class KernelProblem(Problem):
-    """Rows and a kernel, None where the rows are the kernel matrix: components in feature space."""
+    """Rows and a kernel, None where the rows are the kernel matrix: components in feature space.
+
+    Attributes
+    ----------
+    n_leading : int or None
+        The number of leading components that are wanted; None for all, or where a rule decides.
+    sees_offset : bool
+        Whether a common offset of the rows costs digits that `move_rows` can regain.
+    """
 
     kernel: Kernel | None = None
-
-    @property
-    def n_leading(self) -> int | None:
-        """Number of leading components that are wanted; None for all, or where a rule decides."""
-        wanted = self.n_components
-        return None if wanted is None or wanted >= self.shape[0] else max(1, wanted)
+    n_leading: int | None = field(init=False)
+    sees_offset: bool = field(init=False)

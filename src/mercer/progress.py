@@ -41,7 +41,8 @@ class Listener(ABC):
         """End a task."""
 
 
-_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", default=())
+listening: ContextVar[tuple[Listener, ...]] = ContextVar("mercer_listeners", default=())
+"""The listeners of the current session."""
 
 
 class Bars(Listener):
@@ -130,7 +131,7 @@ class Line(Listener):
 @contextlib.contextmanager
 def session(*listeners: Listener) -> Iterator[None]:
     """Show the tasks begun inside; the outermost session owns the display."""
-    outer = _listeners.get()
+    outer = listening.get()
     bars: Bars | Line | None = None
     if get_config().progress and not outer:
         from rich.console import Console
@@ -138,12 +139,12 @@ def session(*listeners: Listener) -> Iterator[None]:
         # Bars in a notebook need ipywidgets.
         notebook = Console(stderr=True).is_jupyter
         bars = Line() if notebook and importlib.util.find_spec("ipywidgets") is None else Bars()
-    token = _listeners.set((*outer, *listeners, *([bars] if bars else [])))
+    token = listening.set((*outer, *listeners, *([bars] if bars else [])))
     try:
         with bars.display if bars else contextlib.nullcontext():
             yield
     finally:
-        _listeners.reset(token)
+        listening.reset(token)
 
 
 @contextlib.contextmanager
@@ -160,11 +161,11 @@ def patient() -> Iterator[None]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Report nothing inside: it is a part of a task that was announced."""
-    token = _listeners.set(())
+    token = listening.set(())
     try:
         yield
     finally:
-        _listeners.reset(token)
+        listening.reset(token)
 
 
 @contextlib.contextmanager
@@ -174,7 +175,7 @@ def task(label: str, total: int) -> Iterator[Tick]:
     Steps may be reported from several threads: listeners hear one at a time.
     """
     lock, handles = threading.Lock(), []
-    for listener in _listeners.get():
+    for listener in listening.get():
         handles.append((listener, listener.begin(label, total)))
 
     def tick(steps: int) -> None:
@@ -220,31 +221,27 @@ class Recorder(ABC):
         """Return the seed that the fit was begun with; `drawn` if it begins now."""
 
 
-_recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=None)
-
-
-def recorder() -> Recorder | None:
-    """Return the recorder of the current fit; None if it is not recorded."""
-    return _recorder.get()
+recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=None)
+"""The recorder of the current fit; None if it is not recorded."""
 
 
 @contextlib.contextmanager
 def recorded_by(new: Recorder | None) -> Iterator[None]:
     """Record the passes made inside; None records nothing."""
-    token = _recorder.set(new)
+    token = recorder.set(new)
     try:
         yield
     finally:
-        _recorder.reset(token)
+        recorder.reset(token)
 
 
 def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:
     """Record a pass over the rows, if the fit has a recorder."""
-    current = _recorder.get()
+    current = recorder.get()
     return contextlib.nullcontext() if current is None else current.record(state, layout)
 
 
 def seed(drawn: int) -> int:
     """Return the seed of the fit that is resumed; `drawn` if none is."""
-    current = _recorder.get()
+    current = recorder.get()
     return drawn if current is None else current.seed(drawn)

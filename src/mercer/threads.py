@@ -71,7 +71,7 @@ def in_threads(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
         return [work(parts[0])]
 
     def run(part: S) -> T:
-        with working(), progress.quiet():  # the task as a whole was announced
+        with working():
             return work(part)
 
     with serial_blas():
@@ -100,12 +100,14 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def working() -> Iterator[None]:
-    """Mark this thread as a worker: what runs in it starts no others."""
+    """Mark this thread as a worker: what runs in it starts no others, and reports no progress."""
     before, _worker.busy = getattr(_worker, "busy", False), True
+    token = progress.listening.set(())  # the task as a whole was announced
     try:
         yield
     finally:
         _worker.busy = before
+        progress.listening.reset(token)
 
 
 @contextlib.contextmanager

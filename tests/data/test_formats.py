@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.data import NpySource, SparseSource, StringSource
 from mercer.data.files import FileError, MissingValues, read_table, write_table
+from mercer.data.files.table import polars
 from mercer.kernels import Substring
 from tests.catalogue import others_slow
 
@@ -586,6 +587,7 @@ def test_an_estimator_says_what_it_does_not_use(tmp_path):
 def test_without_the_extra(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"x{suffix}"
     path.write_bytes(b"a,b\n1,2\n" if suffix != ".h5ad" else b"")
+    polars.cache_clear()
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r"pip install 'mercer\[files\]'"):

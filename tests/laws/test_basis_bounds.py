@@ -26,8 +26,12 @@ from mercer.methods import (
 )
 from mercer.methods.kernel import adaptive
 from mercer.methods.kernel import expansion as rows
-from mercer.methods.kernel.landmark_fit import fit_landmarks
-from mercer.methods.kernel.residual_sample import CONFIDENCE, draw_residual_sample, mean_bound
+from mercer.methods.kernel.landmark_fit import (
+    CONFIDENCE,
+    draw_residual_sample,
+    fit_landmarks,
+    mean_bound,
+)
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem
 from mercer.rules import Count

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import KernelPCA, config_context
-from mercer.arrays.rounding import confidence
+from mercer.arrays.linear import confidence
 from mercer.data import as_source
 from mercer.estimators.kernel_parameters import resolve_kernel
 from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic

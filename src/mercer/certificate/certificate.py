@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Array, Vector, column_norms
-from mercer.arrays.rounding import FEW, summed
+from mercer.arrays.linear import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
 from mercer.linalg.operator import Figure, Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm

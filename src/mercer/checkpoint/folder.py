@@ -348,7 +348,7 @@ def checkpointed() -> Iterator[None]:
     The record is removed when the fit is done. An error, or the end of the process, leaves it.
     """
     settings = get_config()
-    if settings.checkpoint is None or recorder() is not None:
+    if settings.checkpoint is None or recorder.get() is not None:
         yield
         return
     run = Checkpoint(Path(settings.checkpoint).absolute(), float(settings.checkpoint_seconds))
@@ -367,7 +367,7 @@ def has_checkpoint(folder: Path) -> bool:
 
 def check_same(estimator: Any = None, **facts: Any) -> None:
     """Record parameters and other facts of the fit; refuse to resume a different one."""
-    run = recorder()
+    run = recorder.get()
     if not isinstance(run, Checkpoint):
         return
     if not run.facts:

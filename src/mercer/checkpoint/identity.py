@@ -92,7 +92,7 @@ def identify(source: Source, fingerprint: str) -> str:
 
     The fingerprint reads some rows only: a fit must not be resumed if any other has changed.
     """
-    if recorder() is None:
+    if recorder.get() is None:
         return fingerprint
     with recorded_by(None), progress.quiet():
         return f"{fingerprint} {source.fold(Digest(source)).value:016x}"

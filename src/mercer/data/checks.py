@@ -210,7 +210,8 @@ def fingerprint(source: Source) -> str:
         for entry in source.take(at):
             digest.update(f"{len(entry)} {entry[:_LETTERS]}\n".encode("utf-8", "surrogatepass"))
         return f"{n} strings {digest.hexdigest()[:24]}"
-    for part in np.array_split(at, max(1, -(-len(at) * d // _AT_ONCE))):
+    count = -(-len(at) * d // _AT_ONCE)
+    for part in np.array_split(at, count) if count > 1 else [at]:
         values = to_numpy(source.take(part)).astype(source.dtype, copy=False)
         # Zero and minus zero are equal, and so are all NaN.
         values = np.where(np.isnan(values), np.nan, values + 0.0)

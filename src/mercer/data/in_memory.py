@@ -29,19 +29,18 @@ class ArraySource(Source):
     """Rows of an array; blocks are views, or copies in the working precision."""
 
     by_columns = True
+    row_bytes = 0
 
     def __init__(self, array: Array, names: Sequence[str] | None = None) -> None:
         self.array, self.names, self.stored = array, names, real_matrix_dtype(array)
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = working_dtype(self.stored)
+        if self.stored != self.dtype:
+            self.row_bytes = self.shape[1] * self.dtype.itemsize
         if not isinstance(array, np.ndarray):
             # Other libraries have threads, or a device, of their own.
             self.parallel = False
             self.reference = empty((0,), array, np.float64)  # does not keep the rows alive
-
-    @property
-    def row_bytes(self) -> int:
-        return 0 if self.stored == self.dtype else super().row_bytes
 
     def read(self, start: int, stop: int) -> Array:
         return cast(self.array[start:stop, :], self.dtype)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from mercer import progress, threads
+from mercer import threads
 from mercer.arrays import Array, Vector
 from mercer.config import config_context
 from mercer.data.fold import Block, Fold
@@ -117,7 +117,7 @@ class ChunkTask:
         token = _chunk.set((self.token, chunk.start, chunk.check(self.width)))
         try:
             blas = threads.serial_blas()
-            with settings, progress.quiet(), recorded_by(None), blas, threads.working():
+            with settings, recorded_by(None), blas, threads.working():
                 yield part
         finally:
             _chunk.reset(token)

@@ -229,11 +229,11 @@ class Source(ABC):
 
         on_host = isinstance(self.reference, np.ndarray)
         coarse = state.rough and settings.tf32
-        layout = f"{self.shape} in {workers} times {rows}"
+        recorder, layout = progress.recorder.get(), f"{self.shape} in {workers} times {rows}"
         with (
             nullcontext() if on_host else products(self.reference, coarse=coarse),
             progress.task(state.label, n) as tick,
-            progress.record(state, layout) as record,
+            recorder.record(state, layout) if recorder else nullcontext() as record,
         ):
             if record and record.finished:
                 return state

@@ -87,7 +87,9 @@ def typed(decorator: Any) -> Callable[[F], F]:
 
 def draw_seed(random_state: Any) -> int:
     """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    return progress.seed(int(check_random_state(random_state).randint(2**31 - 1)))
+    drawn = int(check_random_state(random_state).randint(2**31 - 1))
+    recorder = progress.recorder.get()
+    return drawn if recorder is None else recorder.seed(drawn)
 
 
 def fitted_array(x: Any, dtype: np.dtype[Any], reference: Array) -> Array:
@@ -147,9 +149,10 @@ class Sessions:
         callbacks = [PassCallbacks(self, X)] if followed else []
         before = vars(self).copy()
         try:
-            resumable = resumable and get_config().checkpoint is not None
-            recorded = checkpointed() if resumable else contextlib.nullcontext()
-            with recorded, progress.session(*callbacks):
+            settings, nothing = get_config(), contextlib.nullcontext()
+            recorded = checkpointed() if resumable and settings.checkpoint is not None else nothing
+            shown = progress.session(*callbacks) if settings.progress or callbacks else nothing
+            with recorded, shown:
                 yield
                 for each in callbacks:
                     each.close()
@@ -449,7 +452,7 @@ class ProjectionEstimator(
             if sample_weight is not None or source.weights is not None:
                 source = source.weighted(check_weights(sample_weight, source))
             self.fingerprint_ = fingerprint(source)
-            recorded = progress.recorder() is not None
+            recorded = progress.recorder.get() is not None
             if recorded:
                 rows = identify(source, self.fingerprint_)
                 check_same(self, rows=rows, weights=source.weights)

@@ -16,6 +16,7 @@ from mercer.kernels.stationary import DistanceDecay, Stationary
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import Adaptive, Exact, Subset
 from mercer.methods.preparation import column_statistics
+from mercer.params import arguments
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Count
 
@@ -47,8 +48,9 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
         value = None if strings else _gamma(kernel, gamma, source)
         if kernel == "precomputed":
             return None, value
-        computed = isinstance(gamma, str) or (has_gamma(kernel) and not strings)
-        number = value if computed else gamma
+        number = gamma
+        if isinstance(gamma, str) or (not strings and (gamma is not None or has_gamma(kernel))):
+            number = value
         resolved = as_kernel(kernel, number, estimator.degree, estimator.coef0)
     resolved.check()
     if resolved.takes not in ("strings" if strings else "vectors", "anything"):
@@ -62,7 +64,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
 
 def has_gamma(name: str) -> bool:
     """Return whether this is the name of a kernel with a parameter γ."""
-    return name in KERNELS and "gamma" in KERNELS[name]().get_params()
+    return name in KERNELS and "gamma" in arguments(KERNELS[name])
 
 
 def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -242,8 +243,10 @@ class KernelPCA(KernelModel):
             if self.fit_inverse_transform:
                 raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
             return check_matrix(self, X, reset=reset, least=least)
-        matrix = getattr(X, "ndim", 1) == 2
-        strings = None if matrix else check_strings(self, X, reset=reset, least=least)
+        table = getattr(X, "ndim", 1) == 2
+        if isinstance(X, (str, os.PathLike)):
+            table = not os.fspath(X).lower().endswith(".txt")
+        strings = None if table else check_strings(self, X, reset=reset, least=least)
         source = strings or check_rows(self, X, reset=reset, least=least)
         if not reset and (strings is None) == isinstance(self.X_fit_, list):
             fitted, now = ("strings", "numbers") if strings is None else ("numbers", "strings")
@@ -381,7 +384,7 @@ class KernelPCA(KernelModel):
             self.__dict__.pop(name, None)
         if self.preimage is not None or self.fit_inverse_transform:
             self._fit_inverse(problem, home)
-        if not same_device(source.reference, home):
+        if home is not source.reference and not same_device(source.reference, home):
             self.projection_ = projection.to_device_of(home)
             self.X_fit_ = None if points is None else to_device_of(points, home)
         self._warn(problem)
@@ -403,7 +406,8 @@ class KernelPCA(KernelModel):
                 f"{f' in the span of the basis. {larger}' if on_basis else '.'}"
             )
         # With partial_fit a basis is what the user chose.
-        if self.method == "auto" and self.gap is None and on_basis and not streams:
+        automatic = isinstance(self.method, str) and self.method == "auto"
+        if automatic and self.gap is None and on_basis and not streams:
             warn(
                 f"kernel PCA of all {n} rows would take too much memory or time, so {method!r} was "
                 f"used: within {percent(certificate.gap, up=True)} of optimal "

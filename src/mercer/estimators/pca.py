@@ -206,7 +206,7 @@ class PCA(LinearModel):
                 f"must be between {least} and min(n_samples, n_features)={min(n, d)} with "
                 f"{format_parameter('svd_solver', 'full' if solver == 'auto' else solver)}",
             )
-        rule = as_rule(asked, n, d)
+        rule = Count(asked) if type(asked) is int else as_rule(asked, n, d)
         if asked in (None, "all") and solver == "arpack":
             rule = Count(max(1, min(n, d) - 1))  # as in scikit-learn
         return Problem(

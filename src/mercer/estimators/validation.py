@@ -46,14 +46,16 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     With `reset` X sets the features of the estimator, else it must have those of the fit.
     """
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
-    if not plain:
+    file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
+    if not (plain or file or known):
         X = materialize(X)
         require_present(X)
+        known = isinstance(X, Source)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
         _check_features(estimator, source, reset)
-    elif isinstance(X, (Source, os.PathLike, str)):
-        source = as_source(X if reset else from_file(estimator, X))
+    elif file or known:
+        source = X if known else read_source(X) if reset else from_file(estimator, X)
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(

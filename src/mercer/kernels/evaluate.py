@@ -40,10 +40,10 @@ Formula = Callable[[TilePair], Any]
 
 def evaluate_into(formula: Formula, x: Points, y: Points, out: Array) -> None:
     """Write a formula of all rows of x and y to an array; matrix products go there first."""
-    first = None
-    if x.is_extreme or y.is_extreme:
+    first, dtype = None, None if isinstance(x.rows, list) else numpy_dtype(x.rows)
+    if dtype == np.float32 and (x.is_extreme or y.is_extreme):
         x, y = x.double, y.double
-    elif isinstance(x.rows, list) or numpy_dtype(x.rows) == numpy_dtype(out):
+    elif dtype is None or dtype == numpy_dtype(out):
         first = [out]
     host = isinstance(out, np.ndarray)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller judges
@@ -120,11 +120,12 @@ def value_dtype(diagonal: Array, dtype: Any) -> np.dtype[Any]:
     return np.dtype(dtype if fits else np.float64)
 
 
-def check_magnitude(kernel: str, largest: float) -> None:
+def check_magnitude(kernel: Kernel | None, largest: float) -> None:
     """Refuse kernel values whose squares float64 cannot hold."""
     if 0.0 < largest < _SMALLEST or largest > _LARGEST:
+        name = "a precomputed matrix" if kernel is None else repr(kernel)
         raise ValueError(
-            f"{kernel} gives values of about {largest:.0e}: their squares are too large, or too "
+            f"{name} gives values of about {largest:.0e}: their squares are too large, or too "
             f"small, for float64. Scale the rows, or change the kernel's parameters."
         )
 
@@ -168,6 +169,8 @@ class KernelMap:
     def near(self, source: Source) -> Any:
         """Return the basis on the device of the rows."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
+            return self.basis
+        if isinstance(self.basis, np.ndarray) and isinstance(source.reference, np.ndarray):
             return self.basis
         return to_device_of(self.basis, source.reference)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from mercer.arrays import like, namespace, to_numpy
-from mercer.arrays.rounding import FEW
+from mercer.arrays.linear import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.kernels.algebra import Combination, as_operand
 from mercer.kernels.base import Frequencies, Kernel

@@ -21,6 +21,7 @@ from mercer.checks import is_real
 from mercer.kernels.base import KERNELS, Kernel
 from mercer.kernels.custom import FromFunction
 from mercer.kernels.points import cast_rows
+from mercer.params import arguments
 
 _METHODS = ("normalized", "rbf", "on_columns")
 
@@ -216,7 +217,7 @@ def as_kernel(
             raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: write gamma in the text.")
         return parse(kernel)
     cls = KERNELS[kernel]
-    accepted, by_name = inspect.signature(cls).parameters, kernel == cls.name
+    accepted, by_name = arguments(cls), kernel == cls.name
     if gamma is not None and "gamma" not in accepted and not (cls.ignores_gamma and by_name):
         names = ", ".join(accepted) or "nothing"
         raise ValueError(f"kernel={kernel!r} has no gamma; it takes {names}.")

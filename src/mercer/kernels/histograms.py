@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mercer.arrays import namespace, to_numpy
-from mercer.arrays.rounding import FEW
+from mercer.arrays.linear import FEW
 from mercer.checks import check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot_product import MappedKernel

@@ -27,7 +27,7 @@ from mercer.arrays import (
     put,
     to_numpy,
 )
-from mercer.arrays.rounding import FEW, summed
+from mercer.arrays.linear import FEW, summed
 from mercer.kernels.points import Points, lazy_property, slice_rows, take_rows
 
 # Tiles have at most this many columns, and as many rows as fill this many bytes.

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial as Series
 from numpy.random import Generator
 
 from mercer.arrays import Array, Vector, like, namespace, to_numpy
-from mercer.arrays.rounding import FEW
+from mercer.arrays.linear import FEW
 from mercer.checks import check_positive, is_real, require
 from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Array
-from mercer.arrays.rounding import FEW
+from mercer.arrays.linear import FEW
 from mercer.checks import check_fraction, check_whole
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import DiagonalPair, Pair, TilePair

@@ -167,7 +167,7 @@ class KernelKMeans(CandidateLandmarks):
         rows = self._draw_candidates(problem, m)
         require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
         w, K = row_weights(problem)[rows], KernelColumns(problem).submatrix(rows)
-        check_magnitude(repr(problem.kernel), float(np.max(np.abs(np.diag(K)))))
+        check_magnitude(problem.kernel, float(np.max(np.abs(np.diag(K)))))
         distances, labels = kernel_lloyd(K, w, m, int(self.max_iter), problem.rng)
         # The row nearest to each center, every row once; the nearest centers choose first.
         nearest, free = np.zeros(m, np.intp), np.ones(len(rows), bool)

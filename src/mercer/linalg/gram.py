@@ -19,7 +19,7 @@ from mercer.arrays import (
     product_eps,
     to_numpy,
 )
-from mercer.arrays.rounding import FEW, confidence, summed
+from mercer.arrays.linear import FEW, confidence, summed
 from mercer.config import get_config
 from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel

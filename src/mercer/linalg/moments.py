@@ -17,7 +17,7 @@ from mercer.arrays import (
     small_matrix,
     to_numpy,
 )
-from mercer.arrays.rounding import LIKELY, confidence, drift
+from mercer.arrays.linear import LIKELY, confidence, drift
 from mercer.data import Block, Fold
 
 # The means of this many blocks are added to the scatter at once: one pass over the d×d matrix.
@@ -306,7 +306,7 @@ class Moments(Fold):
         centered. Float64: γ_b of the longest block, which always holds. Float32, where that would
         be useless: independent rounding errors of b rows, blocks added in quadrature, and the
         drift of the rounding errors of equal terms, which is the same in every block
-        (`arrays.rounding`); this holds at 99.9 %.
+        (`arrays.linear`); this holds at 99.9 %.
         """
         own = np.maximum(np.diag(to_numpy(self.scatter)), 0.0)  # between the blocks too
         share = 1.0 / deviation**2

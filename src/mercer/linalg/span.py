@@ -44,7 +44,7 @@ _GOOD = 1e6
 # sample of rows: these lie far apart compared with the width of the kernel.
 _MANY, _SAMPLE = 16.0, 64
 # So few rows take no longer in float64 than finding out what float32 would cost.
-_FEW_ROWS = 2048
+FEW_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class Span:
         self, kernel: Kernel | None, basis: Basis, source: Source, dtype: Any = None
     ) -> None:
         self.kernel, self.basis = kernel, basis
-        self.dtype = kernel_dtype(source) if dtype is None else np.dtype(dtype)
+        if dtype is None:
+            dtype = np.float64 if source.shape[0] <= FEW_ROWS else source.dtype
+        self.dtype = np.dtype(dtype)
         self.reference = source.reference
         if kernel is None:
             assert basis.at is not None
@@ -111,6 +113,7 @@ class Span:
             if not self._by_cholesky():
                 self._by_eigenvectors()
 
+    # Computed, not stored: a model file holds the matrix and the whitener.
     @property
     def size(self) -> int:
         """Number of points."""
@@ -221,12 +224,6 @@ class MatrixColumns:
         return cast(block.rows[:, self.at], self.dtype)
 
 
-def kernel_dtype(source: Source) -> np.dtype[Any]:
-    """Return the precision of the kernel between rows and a basis."""
-    few = source.shape[0] <= _FEW_ROWS
-    return np.dtype(np.float64) if few else np.dtype(source.dtype)
-
-
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     """Return the kernel matrix of points, float64."""
     y = Points(cast_rows(points, np.float64))
@@ -251,8 +248,8 @@ class KernelMoments(Moments):
     def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
         super().__init__(len(span.matrix), source.reference, np.float64, center=center)
         self.span, self.known = span, known
-        # Without the rows: the sums outlive them between batches, and are pickled.
-        self.source = PastRows(source, 0, 0.0)
+        # Sums that are sent to workers, or outlive the rows of a batch, go without the rows.
+        self.source = source if source.remote is None else PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
         self.row_bytes += self.d * span.dtype.itemsize
 

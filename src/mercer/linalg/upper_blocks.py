@@ -31,6 +31,8 @@ F = TypeVar("F", bound=Fold)
 _BLOCK_BYTES, _DEVICE_BYTES = 32 * 2**20, 4 * 2**30
 # At least this many blocks, for the workers to share, of no fewer rows than these.
 _BLOCKS, _BLOCK_ROWS = 8, 64
+# A matrix of so few bytes is one block: threads and merging would take longer than its products.
+_WHOLE_BYTES = 2**19
 # Rows of a block that are squared at a time.
 _SQUARED = 64
 # Columns of a block that one matrix product makes on the host; on a device, all of them.
@@ -40,6 +42,8 @@ _ACROSS = 4096
 def upper_block_rows(n: int, itemsize: int, *, on_device: bool = False) -> int:
     """Return the number of rows of a block of an n×n matrix; several blocks fit the budget."""
     room = min(_DEVICE_BYTES if on_device else _BLOCK_BYTES, get_config().budget // 16)
+    if n * n * itemsize <= min(room, _WHOLE_BYTES):
+        return max(1, n)
     return max(1, min(n, room // (n * itemsize), max(_BLOCK_ROWS, -(-n // _BLOCKS))))
 
 

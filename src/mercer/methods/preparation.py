@@ -112,9 +112,8 @@ def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
 
 def needs_moving(problem: KernelProblem, *, always: bool = False) -> bool:
     """Tell whether `move_rows` passes over the rows, to see whether shifting them helps."""
-    source, kernel = problem.source, problem.kernel
-    moves = kernel is not None and kernel.shift_invariant and kernel.offset_sensitive
-    if not (always or (problem.center and moves)):
+    source = problem.source
+    if not (always or problem.sees_offset):
         return False
     return not source.sparse or 8 * source.shape[0] * source.shape[-1] <= get_config().budget // 4
 

@@ -58,7 +58,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         strings=len(shape) == 1,
         on_device=on_accelerator(problem.source.reference),
         remote=problem.source.remote is not None and problem.kernel is not None,
-        first_pass=needs_moving(problem),
+        first_pass=problem.sees_offset and needs_moving(problem),
     )
     budget = get_config().budget
     if isinstance(method, str) and method in _NAMED:

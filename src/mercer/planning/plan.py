@@ -136,7 +136,10 @@ class Plan:
 
         The limit is the budget where the user has set one, else all of the machine's memory.
         """
-        memory = next(c.cost.memory for c in self.candidates if c.method is self.method)
+        memory = 0.0
+        for candidate in self.candidates:
+            if candidate.method is self.method:
+                memory = candidate.cost.memory
         room = self.budget if get_config().memory is not None else machine_memory()
         if memory <= room:
             return

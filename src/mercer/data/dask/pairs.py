@@ -115,7 +115,7 @@ def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
     """Return the chunks in groups: two of them take a quarter of the memory of all workers."""
     row = max(1, view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
     count = GROUP_CHUNKS
-    if progress.recorder() is not None:  # at least twice as many pairs as workers
+    if progress.recorder.get() is not None:  # at least twice as many pairs as workers
         count = min(count, max(_RECORDED_CHUNKS, math.ceil(2 * math.sqrt(current_workers().tasks))))
     return _split(join_small(chunks, view.row_bytes), current_workers().memory // 8 // row, count)
 

@@ -282,9 +282,11 @@ def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
 def _read(path: Path, request: Request, format: str | None) -> Table:
     """Find the files of a table and their format, and read them."""
     suffix = "" if format is None else "." + format.lower().removeprefix(".")
-    root, paths, packed = path, [path], False
+    root, paths, packed, start = path, [path], False, b""
     if path.is_file():
         with path.open("rb") as file:
+            start = file.read(16)
+            file.seek(0)
             packed = unpack(file) is not file
     elif path.is_dir() and not suffix:
         zarr = any((path / mark).exists() for mark in _ZARR)
@@ -308,7 +310,8 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
     if packed and suffix not in _TEXT:
         with file_errors(request.path, "a compressed file"), path.open("rb") as file:
             return _read_copy(unpack(file), request, suffix)
-    content = _format_of(path) if suffix in _TEXT and path.is_file() else None
+    marked = suffix in _TEXT and start.startswith(tuple(_MAGIC))
+    content = _format_of(path) if marked else None
     if content not in (None, ".mtx"):
         remedy = f"Read it with {request.option('format', content[1:])}."
         raise FileError(

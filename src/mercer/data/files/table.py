@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -120,10 +121,10 @@ def assign_roles(
         name = getattr(request, role)
         single[role] = [] if name is None else [find_column(name, place, path, named)]
     optional = map(place.__getitem__, filter(place.__contains__, request.optional))
-    kept = _match(request.keep, place, path, named)[0]
+    kept = _match(request.keep, place, path, named)[0] if request.keep else []
     extra = dict.fromkeys([*single["id"], *single["label"], *kept, *optional])
     other = {*extra, *single["weights"]}
-    dropped = set(_match(request.drop, place, path, named)[0]) - other
+    dropped = set(_match(request.drop, place, path, named)[0] if request.drop else ()) - other
     features, exact = [i for i in range(len(names)) if i not in index], list[int]()
     if request.columns is not None:
         features, exact = _match(request.columns, place, path, named)
@@ -222,6 +223,7 @@ def import_format(module: str, format: str) -> Any:
     return extras.extra(module, "files", f"{format} files are read and written with")
 
 
+@functools.cache
 def polars() -> Any:
     """Import Polars."""
     return extras.extra("polars", "files", "Table files are read and written with")

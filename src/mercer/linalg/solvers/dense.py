@@ -39,7 +39,7 @@ def dense(
     if choose is not None and tridiagonal is not None:
         k = choose(tridiagonal.values)
     # All pairs where there may be negative eigenvalues to report.
-    pairs = min(operator.size, k + max(8, k // 4)) if operator.psd else operator.size
+    pairs = min(operator.size, k + max(2, k // 4)) if operator.psd else operator.size
     if tridiagonal is not None and 4 * pairs < operator.size:
         with contextlib.suppress(np.linalg.LinAlgError):
             return decomposed(operator, A, k, *tridiagonal.pairs(pairs))

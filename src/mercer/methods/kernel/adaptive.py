@@ -14,7 +14,7 @@ from mercer.config import get_config
 from mercer.kernels.evaluate import GramFold
 from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import row_basis
-from mercer.linalg.span import Basis, kernel_dtype
+from mercer.linalg.span import FEW_ROWS, Basis
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
@@ -157,7 +157,8 @@ def _order(problem: KernelProblem) -> Any:
 def _grow(problem: KernelProblem, basis: Basis, values: Array) -> tuple[LandmarkFit, Array]:
     """Fit a basis, given kernel values to its first points; return those to all, if they fit."""
     source, kernel, m = problem.source, problem.kernel, len(basis)
-    n, dtype = source.shape[0], kernel_dtype(source)
+    n = source.shape[0]
+    dtype = np.dtype(np.float64 if n <= FEW_ROWS else source.dtype)
     if kernel is None or get_config().budget // 4 < n * m * dtype.itemsize:
         return fit_landmarks(problem, basis), None
     old = 0 if values is None else int(values.shape[1])

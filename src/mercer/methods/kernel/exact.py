@@ -186,7 +186,7 @@ def require_finite_gram(problem: KernelProblem, gram: Gram) -> None:
             f"such values ({few}). Scale the rows, or change the kernel's parameters."
         )
     if gram.scale == 1.0:
-        check_magnitude(_named(problem.kernel), float(np.max(np.abs(gram.diag), initial=0.0)))
+        check_magnitude(problem.kernel, float(np.max(np.abs(gram.diag), initial=0.0)))
 
 
 def count_positive(operator: Operator, spectrum: Spectrum, k: int) -> int:

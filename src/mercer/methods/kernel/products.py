@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import cast, column_norms, like, orthonormalize
-from mercer.arrays.rounding import summed
+from mercer.arrays.linear import summed
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource
@@ -21,8 +21,7 @@ from mercer.linalg.solvers.spectrum import WarmStart
 from mercer.methods.base import within_gap
 from mercer.methods.kernel.exact import Exact, count_positive, exact_axes, rows_in_memory
 from mercer.methods.kernel.expansion import score_residuals
-from mercer.methods.kernel.landmark_fit import LandmarkFit
-from mercer.methods.kernel.residual_sample import ResidualSample
+from mercer.methods.kernel.landmark_fit import LandmarkFit, ResidualSample
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 

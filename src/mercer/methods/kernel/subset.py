@@ -15,7 +15,7 @@ from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.certificate import Axes
 from mercer.checks import is_real
 from mercer.config import get_config
-from mercer.data import require_finite_sums
+from mercer.data import PastRows, require_finite_sums
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
 from mercer.linalg.span import Basis, KernelMoments, Span
@@ -141,7 +141,7 @@ class LandmarkMethod(OnBasis):
 
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)
-        problem = move_rows(problem)
+        problem = move_rows(problem) if problem.sees_offset else problem
         return self.solve(fit_landmarks(problem, self.basis(problem)))
 
     @abstractmethod
@@ -154,6 +154,8 @@ def basis_size(m: Any, n: int | None) -> int:
 
     A number between 0 and 1 is a share of the rows, rounded, and at least one point.
     """
+    if isinstance(m, int) and not isinstance(m, bool) and m >= 1 and (n is None or m <= n):
+        return m
     same = f"with all rows {format_parameter('method', 'exact')} gives the same components."
     if is_real(m) and 0 < m < 1:
         if n is not None:
@@ -269,7 +271,7 @@ class Subset(LandmarkMethod, Streaming):
             raise ValueError("centroid='rows' keeps all rows, and batches are gone once seen.")
         # In float64: no sample of rows that are still to come can tell what float32 costs.
         span = Span(problem.kernel, self.basis(problem), problem.source, np.float64)
-        return KernelMoments(span, problem.source, center=problem.center)
+        return KernelMoments(span, PastRows(problem.source, 0, 0.0), center=problem.center)
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)

@@ -15,7 +15,7 @@ from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_nonnegative, check_positive, check_whole, is_real, require
 from mercer.config import get_config
-from mercer.data import Block
+from mercer.data import Block, PastRows
 from mercer.kernels.points import Points
 from mercer.landmarks import Landmarks, as_landmarks
 from mercer.landmarks.base import Rows
@@ -223,7 +223,8 @@ class Hebbian(OnBasis, Streaming):
         r = span.rank if wanted is None else min(wanted, span.rank)
         self._require_few(problem, r)
         state = HebbianState.begin(_random(problem.rng, r, span.rank))
-        return HebbianFold(span, problem.source, center=problem.center, state=state)
+        rows = PastRows(problem.source, 0, 0.0)
+        return HebbianFold(span, rows, center=problem.center, state=state)
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
