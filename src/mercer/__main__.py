@@ -1,4 +1,4 @@
-"""``python -m mercer`` is the command ``mercer``."""
+"""Run the command ``mercer`` with ``python -m mercer``."""
 
 from mercer.cli import main
 

@@ -15,7 +15,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path to write to; it replaces `path` when all is written, and not after an error."""
+    """Yield a temporary path that replaces `path` after a successful write."""
     path = Path(path)
     # The suffix stays last: some writers go by it.
     part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
@@ -28,7 +28,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         if error.errno not in FULL or "no room" in str(error):
             raise
         free = shutil.disk_usage(path.parent).free / 2**20
-        text = f"no room to write the file ({free:.0f} MiB free). Free some, or name another folder"
+        text = f"no room to write the file ({free:.0f} MiB free). Free space, or use another folder"
         raise OSError(error.errno, text, str(path)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Settings that hold for every computation: memory, block rows, progress, checkpoints."""
+"""Global settings: memory, block rows, progress, checkpoints."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ _here: ContextVar[Settings | None] = ContextVar("mercer_settings", default=None)
 
 
 def get_config() -> Settings:
-    """Return the settings in force."""
+    """Return the current settings."""
     return _here.get() or _everywhere
 
 
 def set_config(**changes: Any) -> None:
-    """Change settings in all threads; inside a `config_context`, until it ends.
+    """Change settings globally, or inside a `config_context` until it ends.
 
     Parameters
     ----------
@@ -76,21 +76,21 @@ def set_config(**changes: Any) -> None:
         Memory budget besides the data itself, in bytes or as ``"512MiB"`` or ``"4 GB"``. Default:
         half of the memory of the machine or container.
     block_rows : int, optional
-        Rows of a block. Default: as many as fit the memory budget and the caches.
+        Rows per block. Default: as many as fit in the memory budget and the caches.
     progress : bool
         Show progress bars.
     checkpoint : str or path, optional
         A folder in which a fit saves its progress. A killed fit resumes from there when it is
-        called again with the same rows, parameters, settings and versions; a different fit is
-        refused. The checkpoint is removed when the fit is done. A folder holds one fit at a time.
+        called again with the same rows, parameters, settings and versions; a different fit
+        raises an error. The checkpoint is removed after the fit. A folder holds one fit at a time.
     checkpoint_seconds : float
-        Time between two saves. A killed fit loses at most this much work, and what cannot be
-        saved: LAPACK and k-means steps and stored kernel matrices are computed again.
+        Time between saves. A killed fit loses at most this much work, and the steps that
+        cannot be saved: LAPACK, k-means and stored kernel matrices are recomputed.
     device : str, optional
         "cuda", or "cuda:1" and so on: fits, transforms, pre-images and kernels of rows on the
         host are computed on this GPU by torch, and results are returned on the host. The default
-        memory budget is then half of the GPU's memory. Arrays on a device are always computed on
-        there. An error if there is no such device.
+        memory budget is then half of the GPU's memory. Arrays on a device are always processed
+        there. Raises an error if the device does not exist.
     tf32 : bool
         Allow TF32 (11 bits) on a GPU for float32 products with a kernel matrix that only drive an
         iteration; the last product is always float64.
@@ -110,7 +110,7 @@ def set_config(**changes: Any) -> None:
 
 @contextlib.contextmanager
 def config_context(**changes: Any) -> Iterator[None]:
-    """Change settings inside a ``with`` block, in this thread; takes what `set_config` takes.
+    """Change settings inside a ``with`` block, in this thread. Parameters as in `set_config`.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _changed(changes: dict[str, Any]) -> Settings:
     known = Settings.__dataclass_fields__
     for name in changes:
         if name not in known:
-            raise TypeError(f"{name!r} is not a setting of Mercer; there are {', '.join(known)}.")
+            raise TypeError(f"Unknown setting {name!r}. Choose from {', '.join(known)}.")
     settings = replace(get_config(), **changes)
     if changes.get("device") is not None:
         require_device(changes["device"])
@@ -146,17 +146,17 @@ def _changed(changes: dict[str, Any]) -> Settings:
 
 def require_device(name: str) -> None:
     """Raise if a device does not exist: nothing is silently computed on the CPU."""
-    torch = extra("torch", "torch", f"device={name!r} takes")
+    torch = extra("torch", "torch", f"device={name!r} requires")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         why = "it finds no GPU" if torch.version.cuda else "it was built without CUDA"
         raise RuntimeError(
-            f"device={name!r}: torch {torch.__version__} cannot use one, {why}. Leave device out "
-            f"to compute on the CPU."
+            f"device={name!r}: torch {torch.__version__} cannot use a GPU: {why}. Omit device to "
+            f"compute on the CPU."
         )
     _, _, number = name.partition(":")
     if number and int(number) >= count:
-        raise RuntimeError(f"device={name!r}: there are {count}, from cuda:0 to cuda:{count - 1}.")
+        raise RuntimeError(f"device={name!r}: the GPUs are cuda:0 to cuda:{count - 1}.")
 
 
 def parse_bytes(size: int | str) -> int:

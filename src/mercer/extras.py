@@ -12,9 +12,9 @@ def extra(module: str, group: str, what: str) -> Any:
     Examples
     --------
     >>> from mercer.extras import extra
-    >>> extra("nothing.at_all", "plot", "mercer.plotting draws with")
+    >>> extra("nothing.at_all", "plot", "mercer.plotting requires")
     Traceback (most recent call last):
-    ImportError: mercer.plotting draws with nothing, which could not be imported (No module named
+    ImportError: mercer.plotting requires nothing, which could not be imported (No module named
     'nothing'). Install it with: pip install 'mercer[plot]'
     """
     try:

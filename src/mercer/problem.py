@@ -1,4 +1,4 @@
-"""Plain data that a method is given: the rows, and what is wanted of them."""
+"""The input of a method: rows and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.rules import Rule
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, and what is wanted of them.
+    """Rows, and the parameters of a fit.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Problem:
         chosen = self.rule.choose(values, total, n, d)
         if chosen is None and len(values) >= min(n, d):
             raise ValueError(
-                f"{self.rule!r} was given all {len(values)} eigenvalues and chose no number."
+                f"{self.rule!r} did not choose a number from all {len(values)} eigenvalues."
             )
         return None if chosen is None else min(chosen, self.limit)
 

@@ -160,7 +160,7 @@ def patient() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Report nothing inside: it is a part of a task that was announced."""
+    """Report no progress inside: it is part of another task."""
     token = listening.set(())
     try:
         yield

@@ -58,7 +58,7 @@ def as_rule(n_components: Any, n: int, d: int) -> Rule:
 
 
 class PartialSpectrum(NamedTuple):
-    """Leading eigenvalues, total variance, samples and features; what is known of the others."""
+    """Leading eigenvalues, total variance, and numbers of samples and features."""
 
     values: Values
     total: float
@@ -73,7 +73,7 @@ class PartialSpectrum(NamedTuple):
         return min(k, len(self.values)) if self.complete or k <= len(self.values) else None
 
     def count_above(self, cuts: Values | float) -> int | None:
-        """Return how many exceed their cut before the first that does not, or has no cut."""
+        """Return how many leading eigenvalues exceed their cutoffs."""
         upper = self.values
         if not self.complete:  # the largest that the next value can be
             upper = np.append(upper, min([*upper[-1:], self.rest + self.rounding]))
@@ -199,9 +199,9 @@ class Fraction(Rule):
 
     def check(self, n: int, d: int) -> None:
         valid = is_real(self.p) and 0 < self.p < 1
-        self._require(valid, "p is in (0, 1); for every component use None")
+        self._require(valid, "p must be in (0, 1); use None for all components")
         valid = self.most is None or _is_positive_integer(self.most)
-        self._require(valid, "most is an integer > 0, or None for no limit")
+        self._require(valid, "most must be an integer > 0, or None for no limit")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         if spectrum.total <= 0:  # Constant data: one component, as scikit-learn.
@@ -227,7 +227,7 @@ class RelativeError(Rule):
         self.e = e
 
     def check(self, n: int, d: int) -> None:
-        self._require(is_real(self.e) and 0 <= self.e < 1, "e is a share of the variance in [0, 1)")
+        self._require(is_real(self.e) and 0 <= self.e < 1, "e must be a share in [0, 1)")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # Summed from the small end: total - cumsum(values) has no digits left for a small e.
@@ -253,7 +253,7 @@ class Threshold(Rule):
         self.eps = eps
 
     def check(self, n: int, d: int) -> None:
-        self._require(is_real(self.eps) and 0 <= self.eps <= 1, "eps is a share of λ₁ in [0, 1]")
+        self._require(is_real(self.eps) and 0 <= self.eps <= 1, "eps must be a share in [0, 1]")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # x > nextafter(c, 0) is x ≥ c for c > 0, and x > 0 for c = 0.
@@ -276,7 +276,7 @@ class Kaiser(Rule):
 
 
 class BrokenStick(Rule):
-    """Keep the leading components whose share exceeds that of a stick broken at random.
+    """Keep the leading components whose share exceeds the broken-stick expectation.
 
     λ_k / Σλ > (1/p) (1/k + … + 1/p) with p = min(d, n - 1) (Jackson 1993).
 
@@ -312,8 +312,8 @@ class ParallelAnalysis(Rule):
         self.random_state = random_state
 
     def check(self, n: int, d: int) -> None:
-        self._require(_is_positive_integer(self.trials), "trials is an integer > 0")
-        self._require(is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile is in [0, 1]")
+        self._require(_is_positive_integer(self.trials), "trials must be an integer > 0")
+        self._require(is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile must be 0 to 1")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # One seed, also for a Generator: every round below must draw the same noise.
@@ -388,7 +388,7 @@ class GavishDonoho(Rule):
 
     def check(self, n: int, d: int) -> None:
         valid = self.noise is None or (is_real(self.noise) and self.noise >= 0)
-        self._require(valid, "noise is a standard deviation, or None where it is unknown")
+        self._require(valid, "noise must be a standard deviation, or None if unknown")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         if self.whole and not spectrum.complete:

@@ -37,7 +37,7 @@ def _controller() -> Any:
 
 
 def workers() -> int:
-    """Return how many threads a computation may use: what BLAS may, at most one a core.
+    """Return the number of threads to use: as many as BLAS, at most one per core.
 
     One inside a worker; inside `serial_blas`, as many as before it.
     """
@@ -54,7 +54,7 @@ def workers() -> int:
 
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
-    """Return the threads besides the caller's, kept: to start them costs a millisecond."""
+    """Return the worker threads, which are reused: starting one takes a millisecond."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="mercer")
 
 
@@ -85,7 +85,7 @@ def in_threads(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
 
 
 def _forked() -> None:
-    """Start afresh in a forked process, which has none of its parent's threads."""
+    """Reset in a forked process, which has no threads of its parent."""
     global _lock, _depth
     _pool.cache_clear()
     _lock, _worker.busy = threading.Lock(), False

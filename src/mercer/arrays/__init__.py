@@ -1,4 +1,4 @@
-"""Arrays of any library behind a few functions; the only importer of array_api_compat.
+"""Functions for arrays of any library; the only importer of array_api_compat.
 
 Data stays in the library and on the device it came from (NumPy, torch, ...). Small matrices, the
 spectra and projected matrices of the solvers, are float64 NumPy arrays; those computed on a device

@@ -50,7 +50,7 @@ _helper: ContextVar[Array] = ContextVar("mercer_helper", default=None)
 
 @contextlib.contextmanager
 def device_lapack(reference: Array) -> Iterator[None]:
-    """Let the device that an array lives on decompose the larger host matrices inside."""
+    """Decompose large host matrices on the device of an array, inside a ``with`` block."""
     token = _helper.set(reference if on_accelerator(reference) else None)
     try:
         yield
@@ -140,7 +140,7 @@ def triangle(A: Array) -> Array:
 
 
 def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
-    """Return the SVD of a small host matrix; the slower LAPACK driver where the fast fails."""
+    """Return the SVD of a small host matrix; falls back to the slower LAPACK driver."""
     import scipy.linalg
 
     with lapack_threads(min(A.shape)):
@@ -172,7 +172,7 @@ def column_signs(V: Array) -> Vector:
 
 
 def column_norms(A: Matrix) -> Vector:
-    """Return the lengths of the columns, however small: their squares may underflow."""
+    """Return the column norms without underflow."""
     largest = float(np.abs(A).max(initial=0.0))
     if largest == 0.0:
         return np.zeros(A.shape[1])
@@ -180,7 +180,7 @@ def column_norms(A: Matrix) -> Vector:
 
 
 def lapack_threads(N: int) -> Any:
-    """Return a context with the threads that serve a matrix of N rows best."""
+    """Return a context with the best number of threads for a matrix of N rows."""
     return serial_blas() if _THREADED < N < _SERIAL else contextlib.nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""Arrays of any library, on any device, and how they get from one device to another."""
+"""Arrays of any library on any device, and transfers between devices."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def on_accelerator(x: Array) -> bool:
 
 
 def same_device(x: Array, y: Array) -> bool:
-    """Return whether two arrays are of one library, and live on one device."""
+    """Return whether two arrays have the same library and device."""
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return namespace(x) is namespace(y) and device(x) == device(y)
@@ -85,12 +85,12 @@ def numpy_dtype(x: Array) -> np.dtype[Any]:
 
 
 def working_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the precision a computation runs in: float32 stays, all else is float64."""
+    """Return the working precision: float32 for float32, otherwise float64."""
     return np.dtype(np.float32 if np.dtype(dtype) == np.float32 else np.float64)
 
 
 def to_numpy(x: Array) -> npt.NDArray[Any]:
-    """Bring any array to the host."""
+    """Copy any array to the host."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "detach"):  # a torch tensor, wherever it lives
@@ -101,10 +101,10 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
         needed, room = getattr(x, "nbytes", 0), get_config().budget
         if needed > room:  # False where its size is not known
             raise MemoryError(
-                f"A Dask array of shape {tuple(x.shape)} must be brought here, and takes "
-                f"{format_bytes(needed)}, more than the memory budget of {format_bytes(room)}. "
-                f"Raise it with config_context(memory=...); a fit whose model holds all rows can "
-                f"be made on a basis, such as method=Subset(1000)."
+                f"Collecting a Dask array of shape {tuple(x.shape)} takes {format_bytes(needed)}, "
+                f"more than the memory budget of {format_bytes(room)}. Raise the budget with "
+                f"config_context(memory=...), or use a method with a basis, such as "
+                f"method=Subset(1000)."
             )
         return np.asarray(x.compute())
     if is_foreign(x):
@@ -121,7 +121,7 @@ def cast(x: Array, dtype: Any) -> Array:
 
 
 def like(x: Any, reference: Array, dtype: Any = None) -> Array:
-    """Bring a host array to where `reference` lives."""
+    """Copy a host array to the device of `reference`."""
     if isinstance(reference, np.ndarray):
         return np.asarray(x, dtype=dtype)
     device_array = getattr(x, "device_array", None)  # a `DeviceMatrix`
@@ -137,12 +137,12 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
 
 
 def to_device_of(x: Array, reference: Array) -> Array:
-    """Bring any array to where `reference` lives; return x itself if it lives there."""
+    """Copy any array to the device of `reference`, unless it is already there."""
     return x if same_device(x, reference) else like(to_numpy(x), reference)
 
 
 def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
-    """Make an uninitialised array where `reference` lives."""
+    """Make an uninitialized array on the device of `reference`."""
     if isinstance(reference, np.ndarray):
         return np.empty(shape, dtype)
     xp = namespace(reference)
@@ -151,7 +151,7 @@ def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:
 
 def torch_tensor(x: npt.NDArray[Any]) -> Array:
     """Return a host array as a torch tensor that shares its memory."""
-    return extra("torch", "torch", "The model was fitted to tensors of").from_numpy(x)
+    return extra("torch", "torch", "The model was fitted to tensors; they require").from_numpy(x)
 
 
 def put(x: Array, i: Array, j: Array, values: Array) -> Array:
@@ -199,7 +199,7 @@ def device_memory(reference: Array) -> int | None:
 
 @contextlib.contextmanager
 def products(reference: Array, *, coarse: bool = False) -> Iterator[None]:
-    """Make float32 products on a GPU in float32 or, if `coarse`, in TF32, which has 11 bits.
+    """Compute float32 products on a GPU in float32 or, if `coarse`, in TF32 (11 bits).
 
     Overrides the setting of torch.
     """

@@ -69,7 +69,7 @@ def to_device(x: npt.NDArray[Any], device: Any) -> Any:
 
 @contextlib.contextmanager
 def copy_stream(reference: Any) -> Iterator[Callable[[Any], Any]]:
-    """Copy in a stream of this thread's own, which does not wait for computations.
+    """Copy in a separate stream of this thread, which does not wait for computations.
 
     Yields a function that marks a tensor for use in the main stream. Its copy is complete when the
     context ends.

@@ -1,4 +1,4 @@
-"""Certificates: how far from the best possible answer a result can be."""
+"""Certificates: how close to optimal a result is."""
 
 from mercer.certificate.certificate import (
     Axes,

@@ -1,4 +1,4 @@
-"""Certificates: what the components explain, what no others can exceed, and the evidence."""
+"""Certificates: explained variance, a bound on the optimum, and the evidence for both."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Evidence:
     bounds : tuple of Figure
         Bounds on the variance that any set of as many components can explain.
     total : tuple of Figure
-        The least and the most that the total variance can be.
+        Lower and upper bound on the total variance.
     eigenvalues : ndarray of shape (k,)
         The explained variances λ.
     residuals : ndarray of shape (k,)
         ‖Cv − λv‖ of each component v with variance λ: some eigenvalue is no farther from λ than
-        this. For kernel PCA, the residual of the centred kernel matrix and a unit vector over the
+        this. For kernel PCA, the residual of the centered kernel matrix and a unit vector over the
         rows, the coefficients or the scores of the component; for `Hebbian`, the residual of the
         component in feature space. NaN where it is unknown.
     spacing : ndarray of shape (k,)
@@ -162,7 +162,7 @@ class Axes:
 
 @dataclass(frozen=True, eq=False)
 class Certificate(Evidence):
-    """What the components explain, what no others can exceed, and how good each component is.
+    """Explained variance, the bound on the optimum, and the accuracy of each component.
 
     Besides the attributes of the evidence it rests on:
 
@@ -248,9 +248,9 @@ class Certificate(Evidence):
         if len(self.negative):
             lines.append(
                 f"The kernel is not positive semi-definite: {len(self.negative)} of the "
-                f"eigenvalues found are negative, the smallest is {self.negative[0]:.3g}. No "
-                f"component belongs to them. Shares are relative to the sum of all eigenvalues, "
-                f"which the negative ones make smaller."
+                f"computed eigenvalues are negative, the smallest is {self.negative[0]:.3g}. They "
+                f"have no components. Shares are relative to the sum of all eigenvalues, which the "
+                f"negative ones reduce."
             )
         if len(self.eigenvalues) and not np.all(np.isnan(self.residuals)):
             lines += self._table()
@@ -276,7 +276,7 @@ class Certificate(Evidence):
 
 
 def certify(problem: Any, axes: Axes) -> Certificate:
-    """Judge the components that a method found; the only judge of a fit.
+    """Return the certificate of a fit, given the evidence of its method.
 
     Nothing explains more than the optimum: where rounding says otherwise, the optimum counts.
     """
@@ -299,7 +299,7 @@ def spacing_of(values: Vector, others: Vector) -> Vector:
 def spectral_evidence(
     operator: Operator, spectrum: Spectrum, k: int, rng: np.random.Generator, *, probe: bool = True
 ) -> Evidence:
-    """Return what the first k eigenpairs explain, and what no k components can exceed.
+    """Return the variance of the first k eigenpairs, and a bound for any k components.
 
     A dense decomposition misses nothing, so only rounding counts. Otherwise the bounds of
     `mercer.linalg.bounds` apply: those that always hold and, where they leave something open and

@@ -1,4 +1,4 @@
-"""Checkpoints: a fit records its passes in a folder, and a killed fit resumes from there."""
+"""Checkpoints: a fit saves its passes in a folder, and can resume if interrupted."""
 
 from mercer.checkpoint.folder import CheckpointError, check_same, checkpointed, has_checkpoint
 from mercer.checkpoint.identity import describe, identify

@@ -1,4 +1,4 @@
-"""The folder of a resumable fit: the passes that it has made, and what the fit is of.
+"""The folder of a resumable fit: its completed passes, parameters and data.
 
 A fit is a sequence of passes over the rows with little between them. The folder holds the results
 of the finished passes, and the state of the current one after some of its blocks. A resumed fit
@@ -50,7 +50,7 @@ _FILE, _RATE = 2e-3, 2e8
 
 
 class CheckpointError(ValueError):
-    """A folder holds the checkpoint of another fit, or of one that is running."""
+    """The folder holds the checkpoint of another or a running fit."""
 
 
 class BusyError(OSError):
@@ -106,7 +106,7 @@ class Checkpoint(Recorder):
         self.n_passes = 0
         self.in_pass = self.created = self.failed = False
         self.again = 0.0
-        """Seconds that the passes that were not written take to compute again."""
+        """Seconds needed to recompute the passes that were not saved."""
         self.rate, self.last = _RATE, time.monotonic()
         self.thread = threading.get_ident()
         self.lock: Lock | None = None
@@ -122,8 +122,8 @@ class Checkpoint(Recorder):
             self.lock = Lock(self.folder)
         except BusyError as busy:
             raise CheckpointError(
-                f"{self.folder} holds the checkpoint of a fit that is running. Wait for it, or "
-                f"give this one a folder of its own, {format_parameter('checkpoint')}."
+                f"{self.folder} holds the checkpoint of a fit that is still running. Wait for "
+                f"it to finish, or set {format_parameter('checkpoint')} to another folder."
             ) from busy
         except OSError:
             pass  # the folder cannot be written to, but it can be read
@@ -135,12 +135,12 @@ class Checkpoint(Recorder):
             self.close()
             raise CheckpointError(
                 f"{path} is damaged, so it is unknown which fit it belongs to. Delete "
-                f"{self.folder} to start afresh."
+                f"{self.folder} to start over."
             ) from error
         self.n_written = len(self.before)
 
     def note(self, name: str, text: str, *, keep: bool = False) -> str:
-        """Record a fact and return it; refuse one that differs from the resumed fit's.
+        """Record a fact and return it; raise if it differs in the resumed fit.
 
         With `keep`, return the resumed fit's instead.
         """
@@ -152,8 +152,8 @@ class Checkpoint(Recorder):
                 raise CheckpointError(
                     f"{self.folder} holds the checkpoint of another fit. Its "
                     f"{format_parameter(known)}: {before}. This fit's: {now}. Resume that fit, "
-                    f"give this one a folder of its own, {format_parameter('checkpoint')}, or "
-                    f"delete {self.folder} to start afresh."
+                    f"set {format_parameter('checkpoint')} to another folder, or delete "
+                    f"{self.folder} to start over."
                 )
             text = before
         self.facts.append([name, text])
@@ -196,8 +196,8 @@ class Checkpoint(Recorder):
             if not self.failed:
                 warn(
                     f"the checkpoint could not be written to {self.folder} "
-                    f"({error.strerror or error}). The fit goes on, and tries again; if it is "
-                    f"killed, it can resume from what was saved before."
+                    f"({error.strerror or error}). The fit continues and will try again; if it "
+                    f"is interrupted, it resumes from the last saved state."
                 )
             self.failed, self.last = True, time.monotonic()
             return False
@@ -366,7 +366,7 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def check_same(estimator: Any = None, **facts: Any) -> None:
-    """Record parameters and other facts of the fit; refuse to resume a different one."""
+    """Record parameters and other facts of the fit; raise if the saved fit differs."""
     run = recorder.get()
     if not isinstance(run, Checkpoint):
         return

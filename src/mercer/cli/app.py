@@ -31,7 +31,7 @@ _FITTED = {
 }
 _APPLIED = {
     "data": "Data file in any format that fit reads, or -.",
-    "id": "Column with row names, for scores and reports. Default: that of the fit, or a column "
+    "id": "Column of row names, for scores and reports. Default: as in the fit, or a column "
     "named id, sample_id or similar, if its values are unique.",
     "output": "Table to write: .csv, .tsv, .parquet, .arrow or .npy; - writes CSV to stdout.",
 }
@@ -264,7 +264,7 @@ _add(
     {
         "data": "Data to show, in any format that fit reads. Without it, the report shows the "
         "model only.",
-        "label": "Label column, which colors the points. Default: that of the fit.",
+        "label": "Label column, which colors the points. Default: as in the fit.",
         "id": _APPLIED["id"],
         "output": "Page to write: NAME.html.",
     },

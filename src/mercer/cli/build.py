@@ -55,7 +55,7 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
 
 
 def check_components(estimator: Any, source: Any) -> None:
-    """Refuse more components of linear PCA than the rows can have."""
+    """Raise if linear PCA of the rows cannot have this many components."""
     count = estimator.n_components
     if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
         return
@@ -169,7 +169,7 @@ def _build_method(options: Options) -> Any:
     for key in params:
         if key not in method_parameters(name):
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
-            raise UsageError(f"{as_option(key)} is not for --method {name}; it is for {others}.")
+            raise UsageError(f"{as_option(key)} has no effect with --method {name}; use {others}.")
     if options.basis is not None:
         count = _number(options.basis) or 0.0
         if not (0 < count < 1 or (count >= 1 and count == int(count))):
@@ -228,13 +228,13 @@ def fit_imputer(source: Source) -> SimpleImputer:
     empty, infinite = means.counts == 0, ~np.isfinite(means.sums)
     if empty.any():
         raise WorkError(
-            f"No row has a value in {_column_names(source, empty)}. Exclude such columns with "
+            f"No row has a value in {_column_names(source, empty)}. Exclude those columns with "
             f"--drop."
         )
     if infinite.any():
         raise WorkError(
             f"{_column_names(source, infinite)} has no mean: a value is infinite, or the sum "
-            f"overflows. Remove such rows, or exclude such columns with --drop."
+            f"overflows. Remove those rows, or exclude those columns with --drop."
         )
     # The mean of one row is that row: fitting the row of means sets the statistics.
     return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))

@@ -89,7 +89,7 @@ def _table(runs: Any) -> Any:
 
 
 def _run_method(name: str, source: Source, options: Options) -> Run:
-    """Fit with one method, unless it would take too much memory or time."""
+    """Fit with one method; skip it if it takes too much memory or time."""
     if options.components is None and len(source.shape) > 1 and options.kernel is None:
         options = replace(options, components=str(min(int(_COMPONENTS), *source.shape)))
     estimator = _estimator(name, options, min(_BASIS, source.shape[0]))

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr."""
+"""Console output: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 

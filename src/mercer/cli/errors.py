@@ -1,4 +1,4 @@
-"""How a command fails: exit codes, and a message in the terms of the command line."""
+"""Errors of commands: exit codes and messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {
 
 
 class WorkError(Exception):
-    """The work cannot be done; the message says why and what to do."""
+    """A command failed; the message says why and what to do."""
 
 
 class UsageError(Exception):
@@ -107,7 +107,7 @@ def fail(text: str, code: int, json: bool) -> int:
 
 
 def _resumable(folder: Path | None) -> str:
-    """Say that a run can be resumed, if it can."""
+    """Return a hint if the run can be resumed."""
     from mercer.checkpoint import has_checkpoint
 
     if folder is None or not has_checkpoint(folder):

@@ -141,7 +141,7 @@ def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
 
 
 def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
-    """Return what a model file and a report say about where a model comes from."""
+    """Return the origin of a model, for its file and its report."""
     return {
         "command": equivalent_command(name, options),
         "file": options.data,

@@ -70,7 +70,7 @@ class Options:
     )
     id: str | None = _data(
         "COLUMN",
-        "Column with row names, for scores and reports. It is not used as a feature. Default: a "
+        "Column of row names, for scores and reports. It is not used as a feature. Default: a "
         "column named id, sample_id or similar, if its values are unique.",
     )
     drop: str | None = _data("A,B,…", "Columns to exclude: names, or patterns such as 'meta_*'.")
@@ -86,7 +86,7 @@ class Options:
     format: str | None = _data(
         "NAME", "File format, such as csv, if the file name does not show it."
     )
-    images: str | None = _data("HxW", "Height and width of the images that the rows are.")
+    images: str | None = _data("HxW", "Image size, height and width, if rows are images.")
     components: str | None = _model(
         "N|SHARE|RULE",
         "Number of components, a share of the variance (0.95), or a rule: all, mle, kaiser, "
@@ -110,7 +110,7 @@ class Options:
         "PCA. Default: chosen by the size of the data and the memory limit.",
     )
     basis: str | None = _model(
-        "N|SHARE", "Number of basis points, or their share of the rows, for methods with a basis."
+        "N|SHARE", "Basis size: number of points, or share of the rows, for methods with a basis."
     )
     select: str | None = _model(
         "RULE", "Rule that selects the basis points: uniform, kmeans, forward, rp_cholesky, …."

@@ -86,7 +86,7 @@ def _watch(over: threading.Event) -> None:
 
 
 def handles_interrupt(current: Any) -> bool:
-    """Return whether the exception that a thread handles is, or came of, `Interrupted`."""
+    """Return whether the exception that a thread handles is, or was caused by, `Interrupted`."""
     error: BaseException | None = current[1] if isinstance(current, tuple) else current  # 3.11
     while error is not None and not isinstance(error, Interrupted):
         error = error.__context__

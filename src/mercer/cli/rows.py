@@ -106,8 +106,8 @@ def read_new(
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
-            f"{error.path}: {lost} in {format_names(error.missing)}, and the model does not "
-            f"impute them. Fit one with --impute mean."
+            f"{error.path}: {lost} in {format_names(error.missing)}, but the model does not "
+            f"impute. Fit a model with --impute mean."
         ) from error
 
 
@@ -149,12 +149,12 @@ def read_named(
         )
     dropped = [name for name in table.dropped if not _matches(name, drop)]
     if dropped and names is not None:
-        reporter.note(f"not used, because the model has no such columns: {format_names(dropped)}.")
+        reporter.note(f"ignored, because the model has no such columns: {format_names(dropped)}.")
     usual = origin.get("id")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
-            f"{options.data} has no column {usual!r}, which has the row names of the fit. The rows "
-            f"have no names; --id COLUMN takes them from another column."
+            f"{options.data} has no column {usual!r}, which held the row names in the fit. Rows "
+            f"are unnamed; use --id COLUMN to take names from another column."
         )
     return replace(table, id=usual) if options.id is None and usual in table.extra else table
 
@@ -180,7 +180,7 @@ def check_path(data: str) -> str:
     if data == "-" or path.exists():
         return data
     if not path.parent.is_dir():
-        raise WorkError(f"There is no file {data}, and no folder {path.parent}.")
+        raise WorkError(f"There is no file {data}: the folder {path.parent} does not exist.")
     near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
     hint = f" Did you mean {path.parent / near[0]}?" if near else ""
     raise WorkError(f"There is no file {data}.{hint}")

@@ -1,4 +1,4 @@
-"""Rows, wherever they live."""
+"""Sources of rows: in memory, in files, or on a cluster."""
 
 from __future__ import annotations
 

@@ -75,30 +75,30 @@ def not_finite(
     row, column, value = place
     what = "NaN" if np.isnan(value) else f"infinity ({value})"
     # Imputers do not treat infinity as missing.
-    remedy = "fill them in" if np.isnan(value) else "make such entries NaN and fill them in"
+    remedy = "impute them" if np.isnan(value) else "replace them by NaN and impute"
     name = "" if source.names is None else f" ({source.names[column]!r})"
     return ValueError(
         f"Input {called} contains {what}: the first is in row {row}, column {column}{name}. "
-        f"Drop such rows or {remedy}, for example with {format_parameter('impute', 'mean')}."
+        f"Drop those rows or {remedy}, for example with {format_parameter('impute', 'mean')}."
     )
 
 
 def require_finite_entries(source: Source, called: str = "X") -> None:
-    """Refuse rows with NaN or infinity; one pass."""
+    """Raise if rows contain NaN or infinity, in one pass."""
     place = source.fold(NonFiniteSearch()).found
     if place is not None:
         raise not_finite(place, source, called)
 
 
 def require_finite_sums(source: Source, *sums: Array) -> None:
-    """Refuse sums that NaN or infinity in the rows have spoilt, and say where they are."""
+    """Raise if sums are not finite, and report the first such entry of the rows."""
     for array in sums:
         if not is_finite(array):
             raise not_finite(source.fold(NonFiniteSearch()).found, source)
 
 
 def require_finite_rows(block: Block, source: Source) -> None:
-    """Refuse a block with NaN or infinity: a kernel may map them to numbers."""
+    """Raise if a block has NaN or infinity: a kernel may map them to numbers."""
     if isinstance(block.rows, list):
         return
     search = NonFiniteSearch()
@@ -108,13 +108,13 @@ def require_finite_rows(block: Block, source: Source) -> None:
 
 
 def require_present(X: Any, called: str = "X") -> None:
-    """Refuse masked entries and missing dates, which NumPy would convert to numbers."""
+    """Raise on masked entries and missing dates, which NumPy would convert to numbers."""
     if isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X):
         X = np.ma.stack(X)
     if isinstance(X, np.ma.MaskedArray):
         missing, what = np.ma.getmaskarray(X), ("masked entry", "masked entries")
         remedy = (
-            f"Fill them in, for example with {called}.filled(numpy.nan) and "
+            f"Impute them, for example with {called}.filled(numpy.nan) and "
             f"sklearn.impute.SimpleImputer, or drop those rows."
         )
     else:
@@ -145,7 +145,7 @@ def require_present(X: Any, called: str = "X") -> None:
 
 
 def _dates(X: Any) -> np.ndarray[Any, Any] | None:
-    """Return a table that may hold dates only: one with a column of numbers is refused anyway."""
+    """Return a table if it may contain only dates: tables with numbers are rejected anyway."""
     if is_dask(X) or not all(hasattr(X, name) for name in ("columns", "dtypes", "to_numpy")):
         return None
     for dtype in X.dtypes:
@@ -155,11 +155,11 @@ def _dates(X: Any) -> np.ndarray[Any, Any] | None:
 
 
 def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:
-    """Return weights as float64, one a row; they must sum to more than `least`."""
+    """Return weights as float64, one per row; they must sum to more than `least`."""
     if weights is None:
         weights = source.weights
     elif source.weights is not None:
-        raise ValueError("sample_weight was given, and the Source has weights: pass only one.")
+        raise ValueError("Both sample_weight and the Source have weights: pass only one.")
     if weights is None:
         return None
     n, name = source.shape[0], format_parameter("sample_weight")
@@ -167,21 +167,21 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
     try:
         w = np.asarray(to_numpy(weights), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, one a row of {n}: {error}.") from None
+        raise ValueError(f"{name} must be numbers, one for each of {n} rows: {error}.") from None
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):
-        raise ValueError(f"sample_weight.shape == {w.shape}, expected {(n,)}: one weight a row.")
+        raise ValueError(f"sample_weight.shape == {w.shape}, expected {(n,)}: one per row.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
         raise ValueError(
-            f"{name}[{bad[0]}] is {w[bad[0]]}; weights are counts: finite and not negative."
+            f"{name}[{bad[0]}] is {w[bad[0]]}; weights must be finite and not negative."
         )
     if not np.any(w):
-        raise ValueError(f"All entries of {name} are zero: no row counts. Drop the weights.")
+        raise ValueError(f"All entries of {name} are zero. Pass a positive weight.")
     if not w.sum() > least * (1.0 + _ROUNDING):
         raise ValueError(
-            f"{name} sums to {w.sum():g}; weights are counts of rows, and the variance "
-            f"needs more than one row. Multiply them by the number of rows they stand for."
+            f"{name} sums to {w.sum():g}, but weights are row counts, and a variance needs "
+            f"more than one row. Multiply them by the number of rows they represent."
         )
     return w
 

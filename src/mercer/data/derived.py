@@ -1,4 +1,4 @@
-"""Sources derived from others: scaled by a power of two, shifted, or only counted."""
+"""Derived sources: scaled by a power of two, shifted, or counted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ShiftedSource(Entrywise):
 
 
 class PastRows(Source):
-    """Rows of earlier batches: their number and weight, but not themselves."""
+    """Number and weight of the rows of earlier batches; the rows are not stored."""
 
     def __init__(self, batch: Source, n: int, count: float) -> None:
         self.shape = (n, *batch.shape[1:])
@@ -90,7 +90,7 @@ class PastRows(Source):
         return self._count
 
     def read(self, start: int, stop: int) -> Any:
-        raise ValueError("The rows of earlier batches are gone.")
+        raise ValueError("The rows of earlier batches are not stored.")
 
 
 class StoredCounts(Fold):

@@ -1,4 +1,4 @@
-"""Rows of the host computed on by a device, and results returned to the host."""
+"""Host rows processed on a device, with results returned to the host."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def to_configured_device(source: Source) -> Source:
         return source
     if source.remote is not None:
         raise ValueError(
-            f"device={name!r}: rows of Dask are computed on by its workers. Leave device out."
+            f"device={name!r}: Dask rows are processed by the Dask workers. Omit device."
         )
     if source.sparse or isinstance(source, StringSource):
         content = "sparse rows" if source.sparse else "strings"
         raise TypeError(
-            f"device={name!r} takes dense rows of numbers, but X holds {content}, which only the "
-            f"CPU can use. Leave device out{', or pass X.toarray()' if source.sparse else ''}."
+            f"device={name!r} requires dense numeric rows, but X contains {content}, which only "
+            f"the CPU supports. Omit device{', or pass X.toarray()' if source.sparse else ''}."
         )
     return OnDevice(source, device_reference(name))
 

@@ -1,4 +1,4 @@
-"""Errors about files, and the guard that notices when a file changes while it is read."""
+"""File errors, and the guard that detects changes to a file while it is read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MissingValues(ValueError):  # noqa: N818
 
     def __str__(self) -> str:
         return (
-            f"{self.summary} Impute missing values, for example with the mean of the column: "
+            f"{self.summary} Impute missing values, for example with column means: "
             f"{self.remedy}. Or drop those rows or columns."
         )
 
@@ -102,10 +102,10 @@ class FileGuard:
             now = os.stat(path if file is None else file)
         except FileNotFoundError:
             raise FileError(
-                f"{path} was removed while it was being read. Put it back, and fit it again."
+                f"{path} was removed while it was being read. Restore it and fit again."
             ) from None
         if (now.st_mtime_ns, now.st_size, now.st_ino) != self.state[path]:
-            raise FileError(f"{path} changed while it was being read. Fit it again.")
+            raise FileError(f"{path} changed while it was being read. Fit again.")
 
     def check_all(self) -> None:
         """Raise if any of the files has changed."""
@@ -141,4 +141,4 @@ def file_errors(path: Path | str, format: str) -> Iterator[None]:
 def _unreadable(path: Path | str, format: str, error: BaseException) -> FileError:
     text = " ".join(str(error).split())
     reason = f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-    return FileError(f"{path} could not be read as {format} ({reason}). Write it again.")
+    return FileError(f"{path} could not be read as {format} ({reason}). Recreate the file.")

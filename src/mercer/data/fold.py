@@ -62,7 +62,7 @@ class FeatureMap(Protocol):
 
 
 class Fold(ABC):
-    """What one pass over the rows accumulates.
+    """Sums accumulated in one pass over the rows.
 
     Folds of parts of the rows merge into the fold of all of them, so a fold can run in
     threads, on a cluster, over batches, or resume from where it was saved.

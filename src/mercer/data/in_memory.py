@@ -12,7 +12,7 @@ from mercer.data.source import Source
 
 
 def real_matrix_dtype(array: Array) -> np.dtype[Any]:
-    """Return the dtype of a matrix; refuse anything but a matrix of real numbers."""
+    """Return the dtype of a matrix; raise unless it is 2D and real."""
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead: shape {tuple(array.shape)}. "
@@ -113,21 +113,21 @@ class SparseSource(Source):
 
 
 def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:
-    """Refuse entries beyond the shape, where compiled loops would read and write.
+    """Raise if indices are outside the shape, where compiled loops would access memory.
 
     `sizes` are the number of compressed rows (or columns) and their length.
     SciPy's own `check_format` lets a last pointer below zero through.
     """
     flat = indices.ndim == indptr.ndim == 1 and {indices.dtype.kind, indptr.dtype.kind} <= {*"iu"}
     if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
-        raise ValueError("a sparse matrix is not of its shape")
+        raise ValueError("The arrays of a sparse matrix do not match its shape.")
     ordered = indptr[0] == 0 and indptr[-1] <= len(data) and not (indptr[1:] < indptr[:-1]).any()
     if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
-        raise ValueError("a sparse matrix has entries beyond its shape")
+        raise ValueError("A sparse matrix has indices outside its shape.")
 
 
 class StringSource(Source):
-    """Strings, one a row; blocks are lists of `str`."""
+    """Strings, one per row; blocks are lists of `str`."""
 
     row_bytes = 0
 
@@ -137,7 +137,7 @@ class StringSource(Source):
             if not isinstance(entry, str):
                 remedy = "Decode" if isinstance(entry, bytes) else "Convert it with str, or drop"
                 raise ValueError(
-                    f"entry {i} is {entry!r} ({type(entry).__name__}), where rows must be "
+                    f"Entry {i} is {entry!r} ({type(entry).__name__}), but rows must be "
                     f"strings. {remedy} it."
                 )
         self.shape = (len(self.strings),)  # type: ignore[assignment]
@@ -169,7 +169,7 @@ def materialize(X: Any) -> Any:
     """
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "mercer" and name == "Table":
-        raise TypeError("X is a Table, as read_table returns it. Pass its rows: table.source.")
+        raise TypeError("X is a Table, as returned by read_table. Pass table.source.")
     if library == "polars" and name == "LazyFrame":
         return X.collect()
     if library == "pyarrow" and hasattr(X, "read_all"):

@@ -93,7 +93,7 @@ class NpySource(Source):
         while len(view):
             count = file.readinto(view)
             if not count:
-                raise FileError(f"{self.path} ended while it was being read: it was truncated.")
+                raise FileError(f"{self.path} was truncated while it was being read.")
             view = view[count:]
 
 
@@ -131,7 +131,7 @@ def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
     """Write rows to a `.npy` file, block by block; it appears when it is complete."""
     path = Path(path)
     if path.suffix != ".npy":
-        raise ValueError(f"{path}: rows are written to .npy files. Use a name that ends in .npy.")
+        raise ValueError(f"{path}: only .npy files can be written. Use a name that ends in .npy.")
     header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
     with whole(path) as part, part.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -156,17 +156,16 @@ def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
         offset = file.tell()
     if len(shape) != 2 or min(shape) < 0:
         raise FileError(
-            f"{path} holds an array of shape {shape}; expected 2D, rows and columns. "
-            f"Reshape it before saving."
+            f"{path} contains an array of shape {shape}, expected 2D. Reshape it before saving."
         )
     if dtype.kind not in "fiub":
         raise FileError(
-            f"{path} holds dtype {dtype}, not real numbers. Save it as float32 or float64."
+            f"{path} has dtype {dtype}, not real numbers. Save it as float32 or float64."
         )
     needed, size = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
     if size < needed:
         raise FileError(
             f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
-            f"the file has {size}. Write it again."
+            f"but the file has {size}. Write it again."
         )
     return (int(shape[0]), int(shape[1])), bool(fortran), dtype, offset

@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
         return self.stop - self.start
 
     def check(self, width: int) -> np.ndarray[Any, Any]:
-        """Return the rows as an array; refuse any that have not the declared shape."""
+        """Return the rows as an array; raise if the shape is not as declared."""
         which = f"The chunk of rows {self.start} to {self.stop - 1}"
         if hasattr(self.rows, "tocsr") or hasattr(self.rows, "todense"):
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Rows wherever they live, and the one loop over their blocks."""
+"""Sources of rows, and the loop over their blocks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ F = TypeVar("F", bound=Fold)
 
 
 class Source(ABC):
-    """Rows of any number, read in blocks.
+    """Any number of rows, read in blocks.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Source(ABC):
             at = np.flatnonzero(at)
         bad = at[(at < -n) | (at >= n)]
         if len(bad):
-            raise IndexError(f"row {bad[0]} is not one of the {n} rows.")
+            raise IndexError(f"row {bad[0]} is out of range for {n} rows.")
         return self._take(at % n if n else at)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
@@ -271,7 +271,7 @@ class Source(ABC):
         if room < needed:
             columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
             raise BudgetError(
-                f"The memory budget of {format_bytes(budget)} is too small: to work on "
+                f"The memory budget of {format_bytes(budget)} is too small: processing "
                 f"{counted(self.shape[0], 'row')}{columns}, one row at a time, takes "
                 f"{format_bytes(held + 2 * parts * needed)}. Raise it with "
                 f"{format_parameter('memory')}."
@@ -297,10 +297,10 @@ class Source(ABC):
         needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
         if self.remote is not None and needed > room:
             raise BudgetError(
-                f"All rows of {type(self).__name__} of shape {self.shape} must be brought here, "
-                f"and take {format_bytes(needed)}, more than the memory budget of "
-                f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or fit on a "
-                f"basis, such as method=Subset(1000)."
+                f"Loading all rows of a {type(self).__name__} of shape {self.shape} into memory "
+                f"takes {format_bytes(needed)}, more than the memory budget of "
+                f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or use a "
+                f"method with a basis, such as method=Subset(1000)."
             )
         return self.collect()
 
@@ -309,13 +309,13 @@ class Source(ABC):
         if out is None:
             out = empty(self.shape, self.reference, self.dtype)
         if tuple(out.shape) != self.shape:
-            raise ValueError(f"out has shape {tuple(out.shape)}, and the rows {self.shape}.")
+            raise ValueError(f"out has shape {tuple(out.shape)}, but the rows have {self.shape}.")
         self.fold(Collect(out, label))
         return out
 
 
 class Mapped(Source):
-    """Rows of a source through a function."""
+    """Rows of a source mapped by a function."""
 
     def __init__(
         self,
@@ -355,8 +355,8 @@ class Mapped(Source):
         rows = self.f(Block(start, rows, self.counts(start, start + length)))
         if tuple(rows.shape) != (length, self.shape[1]):
             raise ValueError(
-                f"rows {start} to {start + length - 1} were mapped to shape {tuple(rows.shape)}, "
-                f"where {(length, self.shape[1])} was promised: check the width given to map."
+                f"Rows {start} to {start + length - 1} were mapped to shape {tuple(rows.shape)}, "
+                f"expected {(length, self.shape[1])}: check the width passed to map."
             )
         return cast(rows, self.dtype)
 

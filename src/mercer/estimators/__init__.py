@@ -1,4 +1,4 @@
-"""The scikit-learn face."""
+"""Estimators with the scikit-learn API."""
 
 from mercer.estimators.pca import PCA
 

@@ -141,7 +141,7 @@ class Sessions:
 
     @contextlib.contextmanager
     def _session(self, X: Any = None, *, resumable: bool = True) -> Iterator[None]:
-        """Run a fit: if it fails, the estimator is as it was; if it is killed, it can be resumed.
+        """Run a fit; a failed fit leaves the estimator unchanged, a killed fit can resume.
 
         Where scikit-learn has callbacks, those of the estimator follow the fit to X.
         """
@@ -195,7 +195,7 @@ class ProjectionEstimator(
     @typed(with_callbacks)
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components.
+        """Fit the model to X.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class ProjectionEstimator(
     @typed(with_callbacks)
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find the components and return the scores of the same samples.
+        """Fit the model to X and return the scores of X.
 
         Examples
         --------
@@ -283,9 +283,9 @@ class ProjectionEstimator(
             if first:
                 if self.__sklearn_is_fitted__():
                     warn(
-                        "partial_fit starts again: the samples of the earlier fit do not count, "
-                        "because fit keeps no sums of them. Pass them to partial_fit too, or start "
-                        "with a clone."
+                        "partial_fit starts over: fit does not store sums, so the samples of the "
+                        "earlier fit are not included. Pass them to partial_fit too, or start with "
+                        "a clone."
                     )
                 # Copies, which set_params does not change.
                 self._begun = tuple(clone(getattr(self, name), safe=False) for name in names)
@@ -297,7 +297,7 @@ class ProjectionEstimator(
                     raise ValueError(
                         f"{name}={now!r} was {before!r} at the first batch: "
                         f"{', '.join(names[:-1])} and {names[-1]} cannot change between calls of "
-                        f"partial_fit, which keeps sums and no samples. Start with a clone."
+                        f"partial_fit, because samples are not stored. Start with a clone."
                     )
             fold = _add_batch(self._fold, self._shifted(batch))
             before = None if first else getattr(self, "fingerprint_", None)
@@ -306,7 +306,7 @@ class ProjectionEstimator(
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= self._min_samples(batch.shape[-1]):
                 problem, plan = self._plan_stream(rows)
-                plan = replace(plan, reason="to which batches can be added")
+                plan = replace(plan, reason="it supports partial_fit")
                 self._set_fitted(problem, self._stream.finish(problem, fold), plan, batch.home)
             self._fold, self._seen = fold, rows.shape[0]
         return self
@@ -346,7 +346,7 @@ class ProjectionEstimator(
         return self._write(self._scores(self._rows(X, reset=False)), out, row_names(X))
 
     def reconstruction_error(self, X: Any) -> Any:
-        """Return the squared distance of each sample to the components.
+        """Return the squared distance of each sample from its projection.
 
         For `KernelPCA` in feature space; for `PCA(scale=True)` in units of the standard
         deviations of the columns.
@@ -367,7 +367,7 @@ class ProjectionEstimator(
             return to_output_device(residuals).collect(label="residuals")[:, 0]
 
     def plan(self, X: Any) -> Plan:
-        """Return what `fit` would do, and what it would cost; runs nothing.
+        """Return the plan of `fit`: methods, passes, memory and time. Computes nothing.
 
         Examples
         --------
@@ -444,7 +444,7 @@ class ProjectionEstimator(
         return self._scores(source)
 
     def _fit(self, X: Any, sample_weight: Any) -> Source:
-        """Fit, or leave everything as it was; return the rows."""
+        """Fit and return the rows; a failed fit changes nothing."""
         with self._session(X):
             for name in _STREAM:
                 self.__dict__.pop(name, None)
@@ -483,14 +483,14 @@ class ProjectionEstimator(
         if source.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {counted(source.shape[1], 'column')}, but {type(self).__name__} has "
-                f"{counted(self.n_components_, 'component')}. Pass what transform returned."
+                f"{counted(self.n_components_, 'component')}. Pass the output of transform."
             )
         return to_configured_device(source)
 
     def _write(self, rows: Source, out: Any, names: Mapping[str, Any]) -> Source:
-        """Write rows to a file; return them as they lie there, or as they are computed."""
+        """Write rows to a file; return a source of the .npy file, or the lazy rows."""
         if _get_output_config("transform", self)["dense"] != "default":
-            raise ValueError("set_output asks for a table, and out for a file: use one of them.")
+            raise ValueError("set_output requests a table, but out a file: use only one of them.")
         rows = to_output_device(rows)
         with progress.session():
             if Path(out).suffix.lower() == ".npy":
@@ -499,7 +499,7 @@ class ProjectionEstimator(
         return rows  # to read them back would take another pass
 
     def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
-        """Return rows as X came: lazy for a path, a Source or Dask, else an array.
+        """Return rows in the form of X: lazy for a path, Source or Dask, else an array.
 
         `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
         chunks, which X may not.
@@ -516,7 +516,7 @@ class ProjectionEstimator(
             return rows.collect()
 
     def _warn_quality(self, parameter: str, remedy: str) -> None:
-        """Warn of a solver that did not converge, and of a gap that was not certified."""
+        """Warn if the solver did not converge or the gap was not certified."""
         certificate, wanted = self.certificate_, self.n_components
         if not certificate.converged:
             worst = float(np.max(certificate.residuals, initial=0.0))
@@ -533,23 +533,23 @@ class ProjectionEstimator(
         gap, k = format_parameter("gap", self.gap), self.n_components_
         if wanted in (None, "all"):
             warn(
-                f"{gap} has no effect: all components are computed, and together they explain all "
-                f"of the variance. Set {format_parameter('n_components', 10)}, for example."
+                f"{gap} has no effect: all components are computed, and they explain all of the "
+                f"variance. Set n_components, for example {format_parameter('n_components', 10)}."
             )
         fewer = isinstance(wanted, Integral) and k < int(wanted)
         fewer = fewer and self.projection_.total_variance > 0.0
         if certificate.gap.kind == "estimate":
-            problem = f"{float(certificate.gap):.2g} is an estimate: no bound is known"
+            problem = f"{float(certificate.gap):.2g} is only an estimate, not a bound"
         elif fewer and 1.0 - certificate.captured > self.gap:
             problem = (
-                f"with {format_parameter('n_components', wanted)} only {k} could be found, which "
+                f"only {k} of {format_parameter('n_components', wanted)} were found; they "
                 f"explain {percent(certificate.captured)} of the variance"
             )
         elif certificate.gap > self.gap:
-            problem = f"{float(certificate.gap):.2g} is what could be certified"
+            problem = f"only {float(certificate.gap):.2g} could be certified"
         else:
             return
-        warn(f"{gap} was asked for, and {problem}. {remedy}", ConvergenceWarning)
+        warn(f"{gap} was requested, but {problem}. {remedy}", ConvergenceWarning)
 
     def _require_fitted(self) -> None:
         """Raise a NotFittedError before there are components."""
@@ -576,9 +576,8 @@ def _add_batch(fold: Any, batch: Source) -> Any:
     for array in fold.arrays().values():
         if on_accelerator(array) != on_accelerator(batch.reference) and array.ndim > 1:
             raise ValueError(
-                "The sums of earlier batches are on a device and these rows are not, or the other "
-                "way round. Pass all batches from one place, with the same "
-                "config_context(device=...)."
+                "Earlier batches were on a different device than this one. Pass all batches from "
+                "the same device, with the same config_context(device=...)."
             )
     part = batch.fold(fold.spawn())
     require_finite_sums(batch, *part.arrays().values())

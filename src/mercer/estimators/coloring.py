@@ -1,4 +1,4 @@
-"""What points are colored by: classes, numbers or dates."""
+"""Colors of points by classes, numbers or dates."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def row_values(values: Any, n: int, argument: str) -> Values:
     array = to_numpy(values.to_numpy() if hasattr(values, "to_numpy") else values)
     if array.shape != (n,):
         raise ValueError(
-            f"{argument} has shape {array.shape}, and there are {n} rows: pass one value per row."
+            f"{argument} has shape {array.shape}, but there are {n} rows: pass one value per row."
         )
     return array
 
@@ -87,7 +87,7 @@ def row_values(values: Any, n: int, argument: str) -> Values:
 def coloring(
     values: Any, n: int, *, name: str = "", argument: str = "labels", max_integers: int = 60
 ) -> Coloring:
-    """Return what n points are colored by.
+    """Return the colors of n points.
 
     Parameters
     ----------

@@ -308,8 +308,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         )
         if np.isnan(table["error"]).all():
             raise ValueError(
-                f"n_components={self.n_components!r}: fewer components have a variance. Offer "
-                f"smaller numbers."
+                f"n_components={self.n_components!r} exceeds the number of components with "
+                f"positive variance. Pass smaller numbers."
             )
         best = int(np.nanargmin(table["error"]))
         k, gamma = int(table["n_components"][best]), float(table["gamma"][best])
@@ -347,8 +347,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         clean = check_rows(BaseEstimator(), flatten_images(y, self.image_shape), reset=True)
         if clean.shape != source.shape:
             raise ValueError(
-                f"y has shape {clean.shape}, and X has {source.shape}: y holds the rows of X "
-                f"without noise. Labels, one per row, are ignored."
+                f"y has shape {clean.shape}, but X has {source.shape}: pass the clean rows of X "
+                f"as y. Labels, one per row, are ignored."
             )
         require_finite_entries(clean, "y")
         clean = copy.copy(clean)  # a source that was passed keeps its own names
@@ -360,7 +360,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
         for name, values in (("n_components", counts), ("gamma", gammas)):
             if not values:
-                raise ValueError(f"{name}=[] is an empty list of candidates. Offer some, or None.")
+                raise ValueError(f"{name}=[] is an empty list of candidates. Pass some, or None.")
         for k in counts if self.n_components is not None else ():
             if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
                 raise ValueError(f"n_components={k!r} must be an integer, 1 or more.")

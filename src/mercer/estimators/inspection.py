@@ -1,4 +1,4 @@
-"""What displays and reports ask of a fitted model: spectrum, names, scores, errors."""
+"""Access to fitted models for displays and reports: spectrum, names, scores, errors."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
     selected = [int(j) for j in first]
     if not selected or not all(0 <= j < count for j in selected):
         raise ValueError(
-            f"components={components!r}, but there are {count} components: pass how many of the "
-            f"first to draw, or indices from 0 to {count - 1}."
+            f"components={components!r}, but there are {count} components: pass the number of "
+            f"leading components to draw, or indices from 0 to {count - 1}."
         )
     return selected
 
@@ -128,8 +128,8 @@ def selected_scores(model: Any, X: Any, components: Any, most: int) -> tuple[Val
     steps, estimator = unwrap(model)
     if not hasattr(estimator, "transform"):
         raise TypeError(
-            f"This {type(estimator).__name__} has no transform method, which computes scores. Pass "
-            f"a fitted PCA or KernelPCA, or a pipeline that ends in one."
+            f"This {type(estimator).__name__} has no transform method to compute scores. Pass a "
+            f"fitted PCA or KernelPCA, or a pipeline that ends in one."
         )
     if steps or not hasattr(estimator, "projection_"):
         rows = SlicedRows(X)
@@ -181,7 +181,7 @@ def _preprocess(steps: Sequence[Any], rows: Any) -> Any:
 
 
 class SlicedRows(Source):
-    """Rows read as slices of what they are: arrays, DataFrames, sparse matrices."""
+    """Rows of arrays, DataFrames or sparse matrices, read as slices."""
 
     parallel = False
 
@@ -335,7 +335,7 @@ class FittedSpectrum:
         return n, int(estimator.components_.shape[1]) if self.linear else n
 
     def named_rules(self, rules: Iterable[Any] | Mapping[str, Any]) -> dict[str, Rule]:
-        """Return what each could be as `n_components` of this model, by name."""
+        """Return the rules for `n_components`, by name."""
         n, d = self.n or 2**62, self.d or 2**62
         if isinstance(rules, Mapping):
             return {name: as_rule(rule, n, d) for name, rule in rules.items()}

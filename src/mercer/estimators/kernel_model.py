@@ -1,4 +1,4 @@
-"""Base class of kernel PCA: what a fitted kernel projection can do, pre-images included."""
+"""Base class of kernel PCA: methods of a fitted kernel projection, with pre-images."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class KernelModel(ProjectionEstimator):
 
     @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:
-        """Return samples whose scores are given.
+        """Map scores back to samples.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class KernelModel(ProjectionEstimator):
             raise ParameterError(
                 "preimage",
                 self.preimage,
-                f"needs components in the kernel's feature space, and random features have none. "
+                f"needs components in the kernel's feature space, but random features have none. "
                 f"Use fit_inverse_transform=True, which learns from scores, or "
                 f"{format_parameter('method', 'subset')}.",
             )
@@ -256,7 +256,7 @@ class KernelModel(ProjectionEstimator):
         """Regress the samples on their scores with the kernel itself, as scikit-learn does."""
         rows, kernel = source.whole(), self.kernel_
         if isinstance(rows, list):
-            raise ValueError("fit_inverse_transform: strings cannot be computed from scores.")
+            raise ValueError("fit_inverse_transform: scores cannot be mapped back to strings.")
         if hasattr(rows, "tocsr"):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         assert kernel is not None
@@ -270,7 +270,7 @@ class KernelModel(ProjectionEstimator):
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
     """Return the kernel matrix times the components and the mean, without evaluating the kernel.
 
-    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centred matrix, and K times the mean's
+    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centered matrix, and K times the mean's
     coefficients is h̄.
     """
     weights = problem.source.weights

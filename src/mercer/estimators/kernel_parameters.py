@@ -57,7 +57,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
         raise ParameterError(
             "kernel",
             resolved,
-            f"takes {resolved.takes}, and X holds {'strings' if strings else 'numbers'}.",
+            f"takes {resolved.takes}, but X contains {'strings' if strings else 'numbers'}.",
         )
     return resolved, value
 
@@ -77,10 +77,10 @@ def _gamma(kernel: str, gamma: float | str | None, source: Source) -> float:
         return 1.0 / d
     if not has_gamma(kernel):
         names = ", ".join(repr(name) for name in KERNELS if name.islower() and has_gamma(name))
-        own = "has no gamma" if kernel in KERNELS else "is a formula with numbers of its own"
+        own = "has no gamma" if kernel in KERNELS else "is an expression with its own parameters"
         raise ValueError(
-            f"gamma={gamma!r} is computed only for kernels that are given by name and have a "
-            f"gamma: {names}. kernel={kernel!r} {own}. Leave gamma out, or pass one of those names."
+            f"gamma={gamma!r} is computed only for kernels given by name that have a gamma: "
+            f"{names}. kernel={kernel!r} {own}. Omit gamma, or pass one of those names."
         )
     if gamma == "median":
         by_name = as_kernel(kernel, 1.0)
@@ -153,7 +153,7 @@ def _scale_finding(K: Matrix) -> tuple[str, str, str] | None:
         )
         return "the identity", fact, "large"
     if spread <= _SPREAD:
-        return "constant", f"kernel values between rows differ by {spread:.1g} at most", "small"
+        return "constant", f"kernel values differ by at most {spread:.1g}", "small"
     return None
 
 
@@ -161,11 +161,11 @@ def _remedy(parameter: Any, kernel: Kernel, size: str) -> str:
     """Return the sentence that says which scale to try."""
     if not isinstance(kernel, DistanceDecay):
         other, better = ("small", "larger") if size == "large" else ("large", "smaller")
-        return f"The length of {kernel!r} is {other} for these rows: choose a {better} one."
+        return f"The length of {kernel!r} is {other} for this data: choose a {better} one."
     remedy = format_parameter("gamma", "median")
     if not isinstance(parameter, str):
         remedy = f"{type(kernel).__name__}.from_median(X)"
     elif not has_gamma(parameter):
         remedy = f"{format_parameter('kernel', kernel.name)} with {remedy}"
     gamma = format_parameter("gamma", float(f"{kernel.gamma:.3g}"))
-    return f"{gamma} is {size} for these rows: try {remedy}; scaling the columns may help too."
+    return f"{gamma} is {size} for this data: try {remedy}; scaling the columns may also help."

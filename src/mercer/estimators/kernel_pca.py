@@ -1,4 +1,4 @@
-"""Kernel principal component analysis behind scikit-learn's interface."""
+"""Kernel principal component analysis with scikit-learn's API."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 class KernelPCA(KernelModel):
     r"""Kernel principal component analysis, exact or on a basis, with a certificate.
 
-    Principal components in a kernel's feature space: eigenvectors of the centred kernel matrix,
+    Principal components in a kernel's feature space: eigenvectors of the centered kernel matrix,
     :math:`\tilde K v = \lambda v`; a row x has the score :math:`\sum_i \alpha_i \tilde k(x, x_i)`
     with :math:`\alpha = v/\sqrt\lambda`. A superset of `sklearn.decomposition.KernelPCA`: the same
     parameters, attributes, dtypes and signs, and the additions below.
@@ -65,9 +65,9 @@ class KernelPCA(KernelModel):
         "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or "all" for
         all of positive variance.
     kernel : str, Kernel or callable
-        scikit-learn's names, with `gamma`, `degree` and `coef0`; "precomputed"; a text such as
-        "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, of vectors or of strings; or a
-        function of two rows.
+        One of scikit-learn's names, with `gamma`, `degree` and `coef0`; "precomputed"; an
+        expression such as "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, for vectors or
+        strings; or a function of two rows.
     gamma : float, "median", "scale" or None
         For kernels given by name. None is 1/d, as in scikit-learn. "median" uses the median
         distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
@@ -79,8 +79,8 @@ class KernelPCA(KernelModel):
         As in scikit-learn: kernel ridge regression from scores back to rows, with the
         kernel's own width.
     eigen_solver : str
-        "auto" plans; scikit-learn's "dense", "arpack", "randomized"; "krylov", "power",
-        "jacobi".
+        "auto" chooses a solver; scikit-learn's "dense", "arpack", "randomized"; "krylov",
+        "power", "jacobi".
     tol : float
         Tolerance of an iterative solver for the residual relative to the eigenvalue; 0 is
         machine precision.
@@ -89,10 +89,10 @@ class KernelPCA(KernelModel):
     iterated_power : int or "auto"
         For "randomized".
     copy_X : bool
-        Keep a copy of X, which may then change after the fit; X is never written to.
+        Store a copy of X, so that X may be changed after the fit. X is never modified.
     remove_zero_eig, n_jobs
-        Accepted for compatibility: components without variance are never returned, and the
-        number of threads is that of BLAS.
+        Accepted for compatibility and ignored: components without variance are never returned,
+        and the number of threads is set by BLAS.
     random_state : int, RandomState or None
         Seed of the iterative solvers' starting vectors and of random choices.
     method : str or Method
@@ -100,17 +100,17 @@ class KernelPCA(KernelModel):
         "nystrom", "cholesky" and "greedy" restrict the components to the span of a basis;
         "adaptive" uses the smallest basis that is certified within `gap`. "sketch" works on a
         sketch of the kernel matrix, which is never formed; "features" on random Fourier features
-        instead of the kernel. "sparse" and "sparse_l1" use components of few rows, "hebbian"
+        instead of the kernel. "sparse" and "sparse_l1" compute components from few rows, "hebbian"
         learns them from one row after another. Or a method of `mercer.methods`, such as
-        `Subset(1000)`. "auto" is exact if that fits the memory, else uses a basis, with a
-        warning; with `gap` it is the cheapest method that reaches it.
+        `Subset(1000)`. "auto" is exact if that fits in memory, else uses a basis, with a
+        warning; with `gap` it is the cheapest method that reaches the gap.
     center : bool
-        Subtract the mean in feature space. With False every variance is about the origin of
+        Subtract the mean in feature space. If False, all variances are about the origin of
         feature space.
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
-        optimum. The cheapest method that can be certified is used; if none can, a warning says
-        what gap is certified.
+        optimum. The cheapest method that can be certified is used; if there is none, a warning
+        gives the certified gap.
     preimage : str, Preimage or None
         Method of the inverse transform: "fixed_point", "gradient", "ridge", "distances", "auto"
         to choose by the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
@@ -118,15 +118,15 @@ class KernelPCA(KernelModel):
     Attributes
     ----------
     eigenvalues_ : array of shape (k,)
-        Eigenvalues of the centred kernel matrix; with center=False, of the kernel matrix itself.
+        Eigenvalues of the centered kernel matrix; with center=False, of the kernel matrix itself.
     eigenvectors_ : array of shape (n, k)
         Eigenvectors of that matrix; only if the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
         Variance along each component, λ/(n−1), and its fraction of the total, the trace of the
         matrix over n−1. With center=False both are about the origin of feature space.
     X_fit_ : rows or None
-        Rows whose kernel with a new row gives its scores; None for random features. For Dask
-        input with all rows kept, a Dask array.
+        Rows or basis points that new rows are compared with; None for random features. A Dask
+        array if X is one and all rows are stored.
     kernel_ : Kernel or None
         The kernel with all parameters resolved.
     gamma_ : float
@@ -250,7 +250,7 @@ class KernelPCA(KernelModel):
         source = strings or check_rows(self, X, reset=reset, least=least)
         if not reset and (strings is None) == isinstance(self.X_fit_, list):
             fitted, now = ("strings", "numbers") if strings is None else ("numbers", "strings")
-            raise ValueError(f"X holds {now}, and KernelPCA was fitted to {fitted}.")
+            raise ValueError(f"X contains {now}, but KernelPCA was fitted to {fitted}.")
         return source
 
     def _plan_fit(self, source: Source) -> tuple[KernelProblem, Plan]:
@@ -298,29 +298,29 @@ class KernelPCA(KernelModel):
         named = isinstance(method, str) and method in ("auto", "subset", "features")
         if not named and not isinstance(method, Streaming):
             reason = (
-                f"method={method!r} needs all rows at once. partial_fit takes method='subset', "
-                f"Subset(...) or Hebbian(n_basis=...), with a basis from the first batch or given, "
-                f"and method='features'."
+                f"method={method!r} needs all rows at once. partial_fit supports method='subset', "
+                f"Subset(...) or Hebbian(n_basis=...), with a given basis or one from the first "
+                f"batch, and method='features'."
             )
         elif isinstance(method, RandomFeatures) and not method.streams:
             reason = (
-                f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit takes "
-                f"linear=Covariance(), SVD() or FrequentDirections()."
+                f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit "
+                f"supports linear=Covariance(), SVD() or FrequentDirections()."
             )
         elif isinstance(method, Streaming) and method.keeps_rows:
             reason = (
-                f"method={method!r} keeps all rows, which partial_fit does not. It takes Subset "
-                f"with centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
+                f"method={method!r} stores all rows, partial_fit does not. It supports Subset with "
+                f"centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
             )
         elif isinstance(self.kernel, str) and self.kernel == "precomputed":
             reason = (
-                "partial_fit: a batch of a precomputed kernel matrix has no columns for later "
-                "rows. Pass the kernel itself."
+                "partial_fit does not support kernel='precomputed': a batch has no columns for "
+                "later rows. Pass the kernel itself."
             )
         elif self.preimage is not None or self.fit_inverse_transform:
             reason = (
-                "partial_fit: the inverse transform is learned from all rows, and batches are not "
-                "kept. Leave preimage and fit_inverse_transform out."
+                "partial_fit: the inverse transform is learned from all rows, but batches are not "
+                "stored. Omit preimage and fit_inverse_transform."
             )
         if reason is not None:
             raise AttributeError(reason)
@@ -402,7 +402,7 @@ class KernelPCA(KernelModel):
             larger = f"A larger {format_parameter('n_basis')} may find more."
             warn(
                 f"{format_parameter('n_components', self.n_components)}, but "
-                f"{count.get(k, f'only {k} components have')} a variance above rounding error"
+                f"{count.get(k, f'only {k} components have')} variance above rounding error"
                 f"{f' in the span of the basis. {larger}' if on_basis else '.'}"
             )
         # With partial_fit a basis is what the user chose.

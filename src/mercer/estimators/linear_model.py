@@ -1,4 +1,4 @@
-"""Base class of linear PCA: what a fitted linear projection can do."""
+"""Base class of linear PCA: methods of a fitted linear projection."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class LinearModel(ProjectionEstimator):
     n_samples_: int
     whiten: bool
     explained_variance_ = _view("eigenvalues", "Variance along each component.")
-    mean_ = _view("mean", "What is subtracted from each column.")
-    scale_ = _view("deviation", "What each column is divided by.")
+    mean_ = _view("mean", "Mean of each column, which is subtracted.")
+    scale_ = _view("deviation", "Divisor of each column.")
 
     @property
     def components_(self) -> Array:
@@ -67,7 +67,7 @@ class LinearModel(ProjectionEstimator):
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T
 
     def inverse_transform(self, X: Any) -> Any:
-        """Return the rows that scores stand for.
+        """Map scores back to rows.
 
         Examples
         --------
@@ -83,7 +83,7 @@ class LinearModel(ProjectionEstimator):
         return self._output(X, rows)
 
     def reconstruct(self, X: Any) -> Any:
-        """Return what the components keep of rows: `inverse_transform` of `transform`.
+        """Reconstruct rows from their scores: `inverse_transform` of `transform`.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Nearest-neighbor classification of scores, as with eigenfaces."""
+"""Nearest-neighbor classification by scores, as in eigenfaces."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         model = self._inner("fit_transform", "transform")
         if self.metric == "precomputed":
             raise ValueError(
-                "metric='precomputed': distances are computed from scores. Use a metric such as "
-                "'euclidean'."
+                "metric='precomputed' is not supported: distances are computed from scores. Use a "
+                "metric such as 'euclidean'."
             )
         search = KNeighborsClassifier(
             self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
@@ -134,7 +134,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
             )
         if self.n_neighbors > n:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors}, and X has {n} rows. Ask for {n} at most."
+                f"n_neighbors={self.n_neighbors}, but X has {n} rows. Use at most {n}."
             )
         self.estimator_, self.neighbors_ = model, search.fit(scores, labels)
         return self

@@ -1,4 +1,4 @@
-"""Noise, the error of a denoiser on noisy rows, and the choice of its parameters by that error."""
+"""Noise, the error of a denoiser, and parameter selection by that error."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SaltAndPepper(Params):
 
     def __call__(self, rows: Any, rng: np.random.Generator) -> Matrix:
         if not (is_real(self.p) and 0 <= self.p <= 1):
-            raise ValueError(f"{self!r}: p is a fraction of the entries, from 0 to 1.")
+            raise ValueError(f"{self!r}: p must be a fraction of the entries, from 0 to 1.")
         clean = np.asarray(rows)
         # Integers become floats if black or white is one: 0.5 would be cut to 0.
         noisy = clean.astype(np.result_type(clean.dtype, self.low, self.high))
@@ -65,7 +65,7 @@ class SaltAndPepper(Params):
 
 @dataclass(frozen=True)
 class Risk:
-    """Noisy rows by which denoisers are compared, with the clean rows or Stein's estimate."""
+    """Noisy rows to compare denoisers, with clean rows or Stein's estimate."""
 
     rows: Matrix
     clean: Matrix | None
@@ -106,16 +106,16 @@ def make_risk(
         return Risk(rows, clean, weights=weights)
     if noise is None:
         raise ValueError(
-            "There are several candidates and nothing to compare them by. Set noise= to the "
-            "standard deviation of the noise, or to a function that adds it to clean rows; pass "
-            "fit(noisy, clean); or leave one n_components and one gamma."
+            "Several candidates, but no way to compare them. Set noise= to the standard deviation "
+            "of the noise, or to a function that adds noise to clean rows; use fit(noisy, clean); "
+            "or pass a single n_components and gamma."
         )
     if not noisy:
         return Risk(add_noise(noise, rows, rng), rows, weights=weights)
     if callable(noise):
         raise ValueError(
-            f"noisy=True uses Stein's estimate, which is for Gaussian noise of a known standard "
-            f"deviation, and noise={noise!r}. Set noise= to a number, or pass fit(noisy, clean)."
+            f"noisy=True uses Stein's estimate, which requires Gaussian noise of known standard "
+            f"deviation, but noise={noise!r}. Set noise= to a number, or use fit(noisy, clean)."
         )
     signs = rng.choice(np.array([-1.0, 1.0]), rows.shape)
     return Risk(rows, None, float(noise), signs, weights)
@@ -127,9 +127,7 @@ def add_noise(noise: Any, rows: Matrix, rng: np.random.Generator) -> Matrix:
         return np.asarray(rows + float(noise) * rng.standard_normal(rows.shape))
     noisy = np.asarray(noise(rows.copy(), rng), dtype=np.float64)
     if noisy.shape != rows.shape:
-        raise ValueError(
-            f"noise={noise!r} returned shape {noisy.shape} for rows of shape {rows.shape}."
-        )
+        raise ValueError(f"noise={noise!r} returned shape {noisy.shape}, expected {rows.shape}.")
     if not np.isfinite(noisy).all():
         raise ValueError(f"noise={noise!r} returned NaN or infinity for finite rows.")
     return noisy
@@ -149,8 +147,8 @@ def split_rows(
     count = int(validation) if isinstance(validation, Integral) else max(1, round(share))
     if len(rows) - count < 2:
         raise ValueError(
-            f"validation={validation!r} takes {count} of {len(rows)} rows, and leaves "
-            f"{max(0, len(rows) - count)} to fit to. Use a smaller validation, or one candidate."
+            f"validation={validation!r} uses {count} of {len(rows)} rows and leaves "
+            f"{max(0, len(rows) - count)} for the fit. Use a smaller validation, or one candidate."
         )
     drawn = np.sort(rng.permutation(rows)[:count])
     return drawn, np.setdiff1d(np.arange(n), drawn)
@@ -207,8 +205,8 @@ def gamma_name(model: Any) -> str:
     if isinstance(kernel, str) and has_gamma(kernel):
         return "gamma"
     raise ValueError(
-        f"gamma is the scale of a kernel, and {model!r} has none. Pass a KernelPCA with such a "
-        f'kernel, for example KernelPCA(kernel="rbf"), or leave gamma out.'
+        f"gamma is a kernel parameter, but {model!r} has none. Pass a KernelPCA whose kernel "
+        f'has a gamma, for example KernelPCA(kernel="rbf"), or omit gamma.'
     )
 
 

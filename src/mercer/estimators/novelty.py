@@ -36,7 +36,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
 
     with :math:`\tilde\Phi(x) = \Phi(x) - \bar\Phi` and y the scores: `reconstruction_error` of the
     estimator. Samples beyond a threshold are novel. The training data should be free of
-    outliers: components turn towards them and then explain them.
+    outliers: components turn toward them and then explain them.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             if np.all(distances <= np.min(rounding)):
                 warn(
                     f"the components of {model!r} reconstruct every row exactly: the distances are "
-                    f"rounding errors, and every row outside their span will be novel. Use fewer "
+                    f"rounding errors, and any row outside their span will be novel. Use fewer "
                     f"components, or set cv."
                 )
         return self
@@ -191,13 +191,13 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         """Return the distance of each sample to components that were fitted without it."""
         if isinstance(X, (Source, str, os.PathLike)):
             raise TypeError(
-                f"cv={self.cv!r} needs the rows in memory, and X is a {type(X).__name__}. Pass an "
+                f"cv={self.cv!r} needs the rows in memory, but X is a {type(X).__name__}. Pass an "
                 f"array, or cv=None."
             )
         if get_tags(self._inner()).input_tags.pairwise:
             raise ValueError(
-                "kernel='precomputed' does not contain k(x, x) of rows in a test fold, which their "
-                "distance to the components needs. Use the kernel itself."
+                "kernel='precomputed' does not provide k(x, x) of test rows, which distances to "
+                "the components require. Use the kernel itself."
             )
         (X,) = indexable(X)
         n = _num_samples(X)
@@ -217,7 +217,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         missing = np.isnan(distances)
         if missing.any():
             raise ValueError(
-                f"cv has no test fold with row {int(np.argmax(missing))}: every row needs a "
+                f"Row {int(np.argmax(missing))} is in no test fold of cv: every row needs a "
                 f"distance to components fitted without it. Pass cv=5, or another partition of the "
                 f"rows."
             )
@@ -255,7 +255,7 @@ def _rounding(model: Any, distances: Array) -> Vector:
 
 
 def _threshold(distances: Vector, weights: Vector, share: float, rounding: Vector) -> float:
-    """Return the distance beyond which at most that share of the rows lies.
+    """Return the distance that at most this share of the rows exceeds.
 
     It is half-way between the distances of two rows, which therefore cannot cross it by rounding,
     and never between two that differ by rounding alone, such as copies of one row.

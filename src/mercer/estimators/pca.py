@@ -1,4 +1,4 @@
-"""Principal component analysis behind scikit-learn's interface."""
+"""Principal component analysis with scikit-learn's API."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class PCA(LinearModel):
         "kaiser", "broken-stick", "parallel" or "gavish-donoho"; a rule of `mercer.rules`; None or
         "all" for all. A share works with every solver.
     copy : bool
-        Accepted for compatibility: X is never written to.
+        Accepted for compatibility and ignored: X is never modified.
     whiten : bool
         Divide the scores by their standard deviation.
     svd_solver : str or Method
-        "auto" plans from the shape and the memory budget; `plan_` tells the choice and its
+        "auto" chooses by the shape and the memory budget; `plan_` shows the choice and its
         reason. scikit-learn's "full", "covariance_eigh", "arpack", "randomized"; Mercer's
         "dot", "krylov", "jacobi", "power", "sketch"; or a method of `mercer.methods`, such as
         `Sketch(Gaussian(500))`.
@@ -67,18 +67,18 @@ class PCA(LinearModel):
     random_state : int, RandomState or None
         Seed of the iterative solvers' starting vectors.
     gap : float, optional
-        How far below the optimum the captured variance may be: an iterative solver stops as
-        soon as the certificate says so; where it cannot, a warning says how far it came.
+        Largest allowed gap between the explained variance and the optimum, as a fraction of the
+        optimum. Iterative solvers stop when it is certified; if it is not, a warning is issued.
     center : bool
-        Subtract the mean of every column. With False the components are those of the rows as
-        they are (as in `sklearn.decomposition.TruncatedSVD`), and every variance is the mean
-        square about zero instead of about the mean; see `explained_variance_`.
+        Subtract the mean of every column. If False, the components are those of the uncentered
+        rows (as in `sklearn.decomposition.TruncatedSVD`), and every variance is the mean square
+        about zero instead of about the mean; see `explained_variance_`.
     scale : bool
-        Divide every column by its standard deviation inside the fit, with the divisor n − 1 of
-        the variances, as R's `prcomp(scale.=TRUE)`: the total variance is the number of columns
+        Divide every column by its standard deviation, with n − 1 degrees of freedom, as R's
+        `prcomp(scale.=TRUE)`: the total variance is the number of columns
         that vary. `StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large.
         A column whose standard deviation is within 8 ε of its mean (ε of float64) is constant:
-        it has `scale_` 1 and no share in the components. Where `center` is False, columns are
+        it has `scale_` 1 and no share in the components. If `center` is False, columns are
         divided by their root mean square, with the same divisor.
 
     Attributes
@@ -86,14 +86,14 @@ class PCA(LinearModel):
     components_ : array of shape (k, d)
         The components, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
-        Variance along each component; its share of the total; singular values of the centred rows.
+        Variance along each component; its share of the total; singular values of the centered rows.
         With center=False all three are about zero: σ²/(n−1) of the singular values σ of the rows
         as they are, and its share of their sum of squares, so that the ratios of all components
         add up to 1. `sklearn.decomposition.TruncatedSVD` reports the variance of the scores
         about their mean instead: for that, take ``scores.var(axis=0)`` of
         ``scores = pca.transform(X)``, and divide it by ``X.var(axis=0).sum()`` for the ratio.
     mean_, scale_ : array of shape (d,)
-        What was subtracted from each column, and what it was divided by.
+        Mean that is subtracted from each column, and its divisor.
     noise_variance_ : float
         Mean variance of the components left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
@@ -107,8 +107,8 @@ class PCA(LinearModel):
     fingerprint_ : str
         Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : LinearProjection
-        The fitted projection, of which components_, explained_variance_, mean_ and scale_ are
-        views: transform uses the values that a user sets.
+        The fitted projection. components_, explained_variance_, mean_ and scale_ are views of
+        it: if they are set, transform uses the new values.
 
     References
     ----------
@@ -255,8 +255,8 @@ class PCA(LinearModel):
         self.plan_ = plan
         if total == 0.0:
             warn(
-                "X has no variance: every row is the same. The components are arbitrary and all "
-                "explained_variance_ratio_ are 0."
+                "X has no variance: all rows are equal. The components are arbitrary, and "
+                "explained_variance_ratio_ is 0."
             )
         if self.gap is not None or not self.certificate_.converged:
             self._warn_quality("svd_solver", f"{format_parameter('svd_solver', 'full')} is exact.")
@@ -273,9 +273,9 @@ def _stream_method(solver: str | Method, d: int) -> Streaming:
         if needed <= budget:
             return method
     warn(
-        f"partial_fit: to decompose a matrix of {d}×{d} takes {format_bytes(needed)}, more "
-        f"than the memory budget of {format_bytes(budget)}, so it is not exact; "
-        f"certificate_ bounds what it loses. config_context(memory=...) raises the budget.",
+        f"partial_fit is not exact: decomposing a {d}×{d} matrix takes {format_bytes(needed)}, "
+        f"more than the memory budget of {format_bytes(budget)}. certificate_ bounds the loss. "
+        f"Raise the budget with config_context(memory=...).",
         ConvergenceWarning,
     )
     return FrequentDirections()

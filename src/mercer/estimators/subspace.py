@@ -152,8 +152,8 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
             source = self._rows(X, reset=True)
             if len(y) != source.shape[0]:
                 raise ValueError(
-                    f"X has {source.shape[0]} rows and y {len(y)} labels: inconsistent numbers of "
-                    f"samples. Pass one label per row."
+                    f"X has {source.shape[0]} rows, but y has {len(y)} labels: inconsistent "
+                    f"numbers of samples. Pass one label per row."
                 )
             weights = _as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
@@ -218,7 +218,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         return distances[:, 0] - distances[:, 1] if len(self.classes_) == 2 else -distances
 
     def predict(self, X: Any) -> Numbers:
-        """Return the class whose subspace is nearest; the first of equals.
+        """Return the class with the nearest subspace; the first one if tied.
 
         Examples
         --------
@@ -240,7 +240,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
             if strings is not None:
                 return strings
         if fitted:
-            raise ValueError("X holds no strings, and SubspaceClassifier was fitted to strings.")
+            raise ValueError("X is not strings, but SubspaceClassifier was fitted to strings.")
         return check_rows(self, refuse_images(self, X), reset=reset)
 
     def _default(self) -> Any:
@@ -254,13 +254,13 @@ def _split_classes(y: Numbers, source: Source) -> tuple[Numbers, list[Numbers]]:
     members = [rows[codes == i] for i in range(len(classes))]
     if len(classes) < 2:
         raise ValueError(
-            f"2 classes or more are needed, and y holds 1 class with weight, {_name(classes[0])}."
+            f"At least 2 classes are needed, but y has 1 class with weight, {_name(classes[0])}."
         )
     for label, own in zip(classes, members, strict=True):
         if len(own) == 1 and (source.weights is None or source.weights[own[0]] <= 1):
             raise ValueError(
-                f"Class {_name(label)} has one row, and a subspace needs two or more. Add rows of "
-                f"that class, or leave it out."
+                f"Class {_name(label)} has one row, but a subspace needs at least two. Add rows of "
+                f"that class, or drop it."
             )
     return classes, members
 
@@ -274,21 +274,21 @@ def _shared_model(model: Model, source: Source) -> Model:
     if isinstance(model, PCA):
         if model.scale:
             raise ValueError(
-                "PCA(scale=True) scales the rows of every class differently: their distances "
-                "cannot be compared. Use a StandardScaler before instead."
+                "PCA(scale=True) scales each class differently, so distances cannot be compared. "
+                "Use a StandardScaler before the classifier instead."
             )
         return model
     if isinstance(model.kernel, str) and model.kernel == "precomputed":
         raise ValueError(
-            "kernel='precomputed' does not contain k(x, x) of new rows, which their distance to a "
-            "subspace needs. Use the kernel itself."
+            "kernel='precomputed' does not provide k(x, x) of new rows, which distances to a "
+            "subspace require. Use the kernel itself."
         )
     rule = model.method.rule if isinstance(model.method, OnBasis) else None
     points = rule.points if isinstance(rule, Given) else None
     strings = isinstance(points, list) and any(isinstance(x, str) for x in points)
     if points is not None and not strings and len(getattr(points, "shape", np.shape(points))) == 1:
         raise ValueError(
-            f"method={model.method!r} selects rows by number, and every class has rows of its own. "
+            f"method={model.method!r} selects rows by index, but each class has its own rows. "
             f"Pass the points themselves, or a rule to select them."
         )
     _, gamma = resolve_kernel(model, source)
@@ -313,8 +313,8 @@ def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbe
     if small:
         more = f" and {len(small) - 3} more" if len(small) > 3 else ""
         warn(
-            f"n_components={model.n_components}, but {', '.join(small[:3])}{more} cannot have as "
-            f"many components: the largest possible number is used."
+            f"n_components={model.n_components} is too many for {', '.join(small[:3])}{more}: the "
+            f"largest possible number is used."
         )
     _warn_if_indistinct(source, classes, rows, models)
     return models
@@ -338,7 +338,7 @@ def _fit_class(model: Model, part: Source, name: str, small: list[str]) -> Model
         k = own.n_components_
         raise ValueError(
             f"{counted(k, 'component')} {'spans' if k == 1 else 'span'} the whole space of "
-            f"n_features={own.n_features_in_}, and every distance would be 0. Use fewer "
+            f"n_features={own.n_features_in_}, so every distance would be 0. Use fewer "
             f"components, a smaller share of the variance, or a kernel."
         )
     return own
@@ -396,7 +396,7 @@ def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list
 def _warn_if_indistinct(
     source: Source, classes: Numbers, rows: list[Numbers], models: Sequence[Model]
 ) -> None:
-    """Warn of subspaces that contain the other classes too, judging from some rows of each."""
+    """Warn if a subspace contains other classes, based on a sample of rows."""
     most = max(1, _SAMPLE // len(rows))
     samples = [own[:: -(-len(own) // most)] for own in rows]
     codes = np.repeat(range(len(samples)), [*map(len, samples)])
@@ -408,8 +408,8 @@ def _warn_if_indistinct(
             names.append(_name(classes[i]))
     if names:
         warn(
-            f"Other classes lie in the subspace of class {', '.join(names[:3])}, to rounding "
-            f"error: their rows cannot be told from its own. Use fewer components, or another "
+            f"Other classes lie in the subspace of class {', '.join(names[:3])}, up to rounding "
+            f"error, and cannot be distinguished from it. Use fewer components, or another "
             f"kernel."
         )
 

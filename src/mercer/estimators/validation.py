@@ -1,4 +1,4 @@
-"""Checks of what users pass: rows as sources, kernel matrices, strings, images."""
+"""Validation of input: rows as sources, kernel matrices, strings, images."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 100}
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:
-    """Return X as a source of at least so many rows; the first pass looks for NaN.
+    """Return X as a source of at least `least` rows; the first pass checks for NaN.
 
     With `reset` X sets the features of the estimator, else it must have those of the fit.
     """
@@ -59,7 +59,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
-                f"X holds strings, and {type(estimator).__name__} takes rows of numbers. KernelPCA "
+                f"X contains strings, but {type(estimator).__name__} needs numbers. KernelPCA "
                 f"takes strings with {format_parameter('kernel', 'substring')}."
                 f"{table_advice(source.strings, request)}"
             )
@@ -75,7 +75,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         source = _host(estimator, X, reset)
     if source.shape[0] < least:
         raise ValueError(
-            f"{type(estimator).__name__} needs at least {least} rows, and got "
+            f"{type(estimator).__name__} needs at least {least} rows, but got "
             f"n_samples={source.shape[0]} of shape {source.shape}: one row has no variance."
         )
     return source if get_config().device is None else to_configured_device(source)
@@ -166,8 +166,8 @@ def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source 
     source = X if isinstance(X, StringSource) else StringSource(list(X))
     if source.shape[0] < least:
         raise ValueError(
-            f"{type(estimator).__name__} needs at least {least} strings, and got "
-            f"n_samples={source.shape[0]}: one has no variance."
+            f"{type(estimator).__name__} needs at least {least} strings, but got "
+            f"n_samples={source.shape[0]}: one string has no variance."
         )
     if reset:  # strings have no columns
         for name in ("n_features_in_", "feature_names_in_"):
@@ -178,7 +178,7 @@ def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
     """Return a kernel matrix as a source: square and symmetric where it is to be fitted."""
     if hasattr(X, "tocsr"):
-        raise TypeError("Sparse data was passed for X, and kernel='precomputed' takes X.toarray().")
+        raise TypeError("Sparse data was passed for X; kernel='precomputed' needs X.toarray().")
     source = check_rows(estimator, X, reset=reset, least=least)
     if not reset:
         return source
@@ -187,7 +187,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
         require_finite_entries(source)
         raise ValueError(
             f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
-            f"is square, and X has shape {source.shape}."
+            f"must be square, but X has shape {source.shape}."
         )
     K = source.whole()
     xp = namespace(K)
@@ -201,7 +201,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
             raise ValueError(
                 f"kernel='precomputed': X is not symmetric: entry ({at}, {j}) is "
                 f"{float(K[at, j]):g} and entry ({j}, {at}) is {float(K[j, at]):g}. Pass "
-                f"(X + X.T) / 2 if that is meant."
+                f"(X + X.T) / 2 if intended."
             )
         return rows[:, :0]
 
@@ -261,7 +261,7 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
         # The place says all that a DTypePromotionError of dates and numbers does.
         more = "" if isinstance(error, np.exceptions.DTypePromotionError) else f" ({error})"
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
-            f"{place}, which is not a number. Encode such columns as numbers, or drop them.{more}"
+            f"{place}, which is not a number. Encode those columns as numbers, or drop them.{more}"
         ) from None
     names = getattr(estimator, "feature_names_in_", None)
     source = (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
@@ -273,7 +273,7 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
 
 
 def _not_a_number(X: Any) -> str | None:
-    """Say where the first entry is that is not a number."""
+    """Return the place of the first entry that is not a number."""
     table = np.asarray(X, dtype=object) if not hasattr(X, "tocsr") else None
     if table is None or table.ndim != 2:
         return None
@@ -339,16 +339,16 @@ def flatten_images(X: Any, image_shape: Any) -> Any:
         return X
     if image_shape is None:
         raise ValueError(
-            f"Found array with dim {len(shape)}, and rows have dim 2: X has shape {shape}. For "
-            f"images set image_shape={shape[1:]}."
+            f"Found array with dim {len(shape)}, expected 2: X has shape {shape}. For images, "
+            f"set image_shape={shape[1:]}."
         )
     image, d = tuple(image_shape), math.prod(image_shape)
     if shape == image and shape[1:] not in (image, (d,)):
-        raise ValueError(f"X has shape {shape}, that of one image: pass X[None], an array of one.")
+        raise ValueError(f"X has shape {shape}, a single image. Pass X[None].")
     if len(shape) > 1 and shape[1:] not in (image, (d,)):
         raise ValueError(
-            f"X has shape {shape}, and images have {image}: pass images of that shape, or rows of "
-            f"{d} columns."
+            f"X has shape {shape}, but images have shape {image}: pass images of that shape, or "
+            f"rows of {d} columns."
         )
     if shape[1:] != image:
         return X
@@ -362,7 +362,7 @@ def refuse_images(estimator: Any, X: Any) -> Any:
     if len(shape) > 2:
         n, *sides = (int(side) for side in shape)
         raise ValueError(
-            f"X has shape {(n, *sides)}, and {type(estimator).__name__} takes one row per image: "
+            f"X has shape {(n, *sides)}, but {type(estimator).__name__} takes one row per image: "
             f"found array with dim {len(shape)}, expected <= 2. Pass X.reshape({n}, -1)."
         )
     return X
@@ -381,7 +381,7 @@ def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:
     valid = len(sides) == 2 or (len(sides) == 3 and sides[2] in (1, 3))
     if not valid or min(sides) < 1 or math.prod(sides) != d:
         raise ValueError(
-            f"image_shape={image_shape!r} has {math.prod(sides)} pixels, and a row has {d} "
+            f"image_shape={image_shape!r} has {math.prod(sides)} pixels, but a row has {d} "
             f"numbers: pass (height, width), or (height, width, 3) for color images."
         )
     return sides

@@ -96,9 +96,9 @@ class KnownLabelsMixin(ClassifierMixin):
             unknown = set(np.asarray(to_numpy(y)).ravel().tolist()) - known
             if unknown:
                 raise ValueError(
-                    f"y holds {_join(unknown)}, which the fit of {type(self).__name__} has not "
-                    f"seen; it knows {_join(known)}. Leave such rows out, or fit with rows of that "
-                    f"class."
+                    f"y contains {_join(unknown)}, which {type(self).__name__} was not fitted "
+                    f"to; its classes are {_join(known)}. Drop those rows, or add that class to "
+                    f"the training data."
                 )
         return float(super().score(X, y, sample_weight))
 

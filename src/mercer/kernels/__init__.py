@@ -1,4 +1,4 @@
-"""Similarities of rows, and their algebra: ``RBF(0.1) + 2 * Polynomial(5)``.
+"""Kernels and kernel algebra: ``RBF(0.1) + 2 * Polynomial(5)``.
 
 A family of kernels lists what it offers in its own ``__all__``: a new kernel needs no line here.
 """

@@ -89,7 +89,7 @@ class Combination(Kernel):
         takes = {part.takes for part in self.parts} - {"anything"}
         if len(takes) > 1:
             raise ValueError(
-                f"{self!r} joins kernels of strings and of vectors: rows are one or the other."
+                f"{self!r} combines kernels of strings and of vectors. Use kernels of one kind."
             )
         return takes.pop() if takes else "anything"
 
@@ -120,7 +120,7 @@ class Sum(Combination):
 
     @property
     def terms(self) -> list[Kernel]:
-        """What it adds up, sums within sums taken apart."""
+        """The terms of the sum, with nested sums flattened."""
         terms: list[Kernel] = []
         stack: list[Kernel] = [self]
         while stack:
@@ -184,7 +184,7 @@ class Sum(Combination):
 
     @property
     def offset_sensitive(self) -> bool:
-        """Whether a term is, and a shift would not spoil any other."""
+        """Whether a term is offset-sensitive and all terms are Lipschitz."""
         terms = self.terms
         finite = all(math.isfinite(term.lipschitz) for term in terms)
         return any(term.offset_sensitive for term in terms) and finite
@@ -198,7 +198,7 @@ class Sum(Combination):
         terms = self.terms
         values = np.array([term.value_at_zero(d) for term in terms])
         if q < len(terms):
-            raise ValueError(f"{self!r}: {q} frequencies cannot stand for {len(terms)} kernels.")
+            raise ValueError(f"{self!r}: {q} frequencies are too few for {len(terms)} kernels.")
         counts = 1 + np.floor((q - len(terms)) * values / (values.sum() or 1.0)).astype(int)
         counts[np.argmax(values)] += q - counts.sum()
         parts = [
@@ -381,7 +381,7 @@ def parenthesized(kernel: Kernel, *looser: type[Kernel]) -> str:
 
 
 def as_operand(kernel: Kernel) -> str:
-    """Return the repr as it stands before ``**`` and a dot."""
+    """Return the repr for use before ``**`` or a dot."""
     return parenthesized(kernel, Sum, Product, Scaled, Power)
 
 

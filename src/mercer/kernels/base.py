@@ -1,4 +1,4 @@
-"""The contract of a kernel: its formula, gradients, Fourier features and rounding errors."""
+"""Base class of kernels: formula, gradients, Fourier features and rounding errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
 
 
 class Kernel(Params, ABC):
-    """A similarity of rows: an inner product in a space of features.
+    """Base class of kernels: inner products of rows in a feature space.
 
     Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. Called with rows they
     return the kernel matrix.
@@ -97,7 +97,7 @@ class Kernel(Params, ABC):
     psd: Any = True
     """Whether all kernel matrices are positive semi-definite; None if unknown."""
     shift_invariant: Any = False
-    """Whether a shift of all rows leaves the centred kernel matrix unchanged."""
+    """Whether a shift of all rows leaves the centered kernel matrix unchanged."""
     offset_sensitive: Any = False
     """Whether a common offset of the rows costs digits, which a shift would regain.
 
@@ -117,14 +117,14 @@ class Kernel(Params, ABC):
             aliases = vars(cls).get("aliases", ())
             for name in (cls.__name__, cls.__name__.lower(), *aliases, cls.name):
                 if KERNELS.setdefault(name, cls) is not cls:
-                    raise TypeError(f"{KERNELS[name]} and {cls} are both called {name!r}")
+                    raise TypeError(f"{KERNELS[name]} and {cls} are both named {name!r}")
 
     @abstractmethod
     def on(self, pair: Pair) -> Any:
         """Return the kernel values of a pair: the formula."""
 
     def check(self) -> None:
-        """Refuse invalid parameters, also of the kernels that this one is made of."""
+        """Raise if parameters are invalid, including those of nested kernels."""
         for value in self.get_params(deep=False).values():
             if isinstance(value, Kernel):
                 value.check()
@@ -162,7 +162,7 @@ class Kernel(Params, ABC):
         self._has_no("Fourier features", _FOURIER)
 
     def require_spectrum(self) -> None:
-        """Refuse a kernel without Fourier features, or one that is made of such a kernel."""
+        """Raise if the kernel, or a part of it, has no Fourier features."""
         if type(self).spectrum is Kernel.spectrum:
             self._has_no("Fourier features", _FOURIER)
 
@@ -274,8 +274,8 @@ class Kernel(Params, ABC):
         a = to_numpy(weights)
         if a.shape not in (pair.shape, pair.shape[1:]):
             raise ValueError(
-                f"{self!r}: weights have shape {a.shape}; it must be {pair.shape[1:]}, one for "
-                f"every row of Y, or {pair.shape}."
+                f"{self!r}: weights have shape {a.shape}, expected {pair.shape[1:]}, one per row "
+                f"of Y, or {pair.shape}."
             )
         xp, dtype = namespace(x.rows), numpy_dtype(x.rows)
         a = like(np.broadcast_to(a, pair.shape), x.rows, dtype)
@@ -333,7 +333,7 @@ class Kernel(Params, ABC):
         return _OPERATIONS["rbf"](self, gamma)
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel of some of the columns.
+        """Return this kernel restricted to some columns.
 
         Examples
         --------
@@ -345,7 +345,7 @@ class Kernel(Params, ABC):
         return _OPERATIONS["on_columns"](self, plain)
 
     def source(self, X: Any) -> Source:
-        """Return rows as a source of what this kernel takes; refuse others."""
+        """Return rows as a source of the type that this kernel takes; raise otherwise."""
         try:
             # A list without entries would pass for numbers.
             size = len(X) if hasattr(X, "__len__") and getattr(X, "ndim", 1) == 1 else None
@@ -354,7 +354,7 @@ class Kernel(Params, ABC):
         except (ValueError, TypeError) as error:
             if self.takes != "strings":
                 raise
-            table = ', such as the column of a table, df["name"]' if hasattr(X, "columns") else ""
+            table = ', for example a column, df["name"]' if hasattr(X, "columns") else ""
             raise ValueError(
                 f"{self!r} takes rows of strings: {error} Pass a list of str{table}."
             ) from None
@@ -363,9 +363,7 @@ class Kernel(Params, ABC):
             rows, remedy = ("numbers", "a kernel of vectors, such as RBF")
             if strings:
                 rows, remedy = ("strings", "a string kernel, such as Subsequence")
-            raise ValueError(
-                f"{self!r} takes rows of {self.takes}, and was given {rows}. Use {remedy}."
-            )
+            raise ValueError(f"{self!r} takes rows of {self.takes}, but got {rows}. Use {remedy}.")
         return to_configured_device(source)
 
     def _sides(self, X: Any, Y: Any) -> tuple[Source, Source]:
@@ -375,18 +373,18 @@ class Kernel(Params, ABC):
         y = x if Y is None else self.source(Y)
         if not same_device(x.reference, y.reference):
             raise ValueError(
-                f"{self!r}: X and Y are arrays of two libraries, or live on two devices. Pass both "
-                f"as NumPy arrays, or both as the other library's, on one device."
+                f"{self!r}: X and Y are arrays of different libraries or on different devices. "
+                f"Pass arrays of one library on one device."
             )
         if x.shape[1:] != y.shape[1:]:
             raise ValueError(
-                f"{self!r}: X has {x.shape[1]} columns and Y has {y.shape[1]}. "
-                f"Pass rows of the same columns."
+                f"{self!r}: X has {x.shape[1]} columns, but Y has {y.shape[1]}. "
+                f"Pass rows with the same columns."
             )
         return x, y
 
     def _check_draw(self, d: int, q: int) -> None:
-        """Refuse parameters and sizes for which no frequencies can be drawn."""
+        """Raise if no frequencies can be drawn for these parameters and sizes."""
         self.check()
         for name, value, least in (("d", d, 0), ("q", q, 1)):
             if not (is_real(value) and value == value // 1 >= least):
@@ -403,4 +401,4 @@ def _as_float(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError("a kernel was given a number that is too large for a float.") from None
+        raise ValueError("a kernel parameter is too large for a float.") from None

@@ -1,4 +1,4 @@
-"""Kernels from what the user has: a matrix, a function, a probabilistic model."""
+"""Kernels from a matrix, a function or a probabilistic model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHECKED = 8
 
 
 class Precomputed(Kernel):
-    """A kernel matrix K; rows are numbers of its rows: k(i, j) = K[i, j].
+    """A precomputed kernel matrix K, evaluated at row indices: k(i, j) = K[i, j].
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Precomputed(Kernel):
         sparse = hasattr(self.matrix, "tocsr")
         K: Any = self.matrix.tocsr() if sparse else to_numpy(self.matrix)
         if len(K.shape) != 2:
-            raise ValueError(f"Precomputed: the matrix has shape {K.shape}; it must have two axes.")
+            raise ValueError(f"Precomputed: the matrix has shape {K.shape}, expected 2D.")
         if isinstance(pair, DiagonalPair):
             rows = pair.points.rows
             values = K[_row_numbers(rows, K.shape[0]), _row_numbers(rows, K.shape[1])]
@@ -68,14 +68,13 @@ def _row_numbers(rows: Any, size: int) -> HostArray:
     if numbers.shape[1] != 1 or bad.any():
         value = f"{numbers[bad][0]}" if numbers.shape[1] == 1 else f"{numbers.shape[1]} columns"
         raise ValueError(
-            f"Precomputed takes one column of row numbers from 0 to {size - 1}, "
-            f"and was given {value}."
+            f"Precomputed takes one column of row indices from 0 to {size - 1}, but got {value}."
         )
     return np.asarray(at[:, 0])
 
 
 class FromFunction(Kernel):
-    """A kernel that is a function.
+    """A kernel defined by a Python function.
 
     For some pairs of every block the arguments are swapped: a function that is not symmetric is
     refused.
@@ -161,9 +160,9 @@ class FromFunction(Kernel):
             row, column = np.unravel_index(int(np.argmax(finite)), difference.shape)
             raise ValueError(
                 f"FromFunction: {getattr(self.f, '__name__', repr(self.f))} is not symmetric: "
-                f"k(x, y) and k(y, x) are {difference[row, column]:g} apart for "
+                f"k(x, y) and k(y, x) differ by {difference[row, column]:g} for "
                 f"x = {slice_rows(x, int(row))!r} and y = {slice_rows(y, int(column))!r}. "
-                f"A kernel must be."
+                f"Pass a symmetric function."
             )
 
 
@@ -208,7 +207,7 @@ class Separable(MappedKernel):
         if tuple(getattr(values, "shape", ())) != (n,):
             raise ValueError(
                 f"Separable: f returned shape {tuple(getattr(values, 'shape', ()))} for {n} rows; "
-                f"it must return one number a row."
+                f"it must return one number per row."
             )
         return values[:, None]
 
@@ -274,7 +273,7 @@ class Fisher(MappedKernel):
         p = scores.shape[1]
         if information.shape != (p, p):
             raise ValueError(
-                f"Fisher: information has shape {information.shape}, and the model has {p} "
+                f"Fisher: information has shape {information.shape}, but the model has {p} "
                 f"parameters. Fisher.from_rows estimates it."
             )
         if not np.isfinite(information).all():
@@ -296,13 +295,13 @@ def _score_vectors(model: Any, X: Array) -> HostArray:
         if scores.ndim != 2 or len(scores) != len(X):
             raise ValueError(
                 f"Fisher: score_vectors of {model!r} returned shape {scores.shape} for {len(X)} "
-                f"rows; it must return one row of derivatives for each."
+                f"rows; it must return one row of derivatives per row."
             )
         return scores
     if not hasattr(model, "precisions_cholesky_"):
         raise ValueError(
             f"Fisher: {model!r} is neither a fitted GaussianMixture nor an object with "
-            f"score_vectors(X). Fit it first, or give it that method."
+            f"score_vectors(X). Fit it first, or define that method."
         )
     return _mixture_scores(model, np.asarray(X, np.float64))
 

@@ -114,14 +114,14 @@ class GramFold(Fold):
 
 
 def value_dtype(diagonal: Array, dtype: Any) -> np.dtype[Any]:
-    """Return dtype, or float64 if it has no room for kernel values of this diagonal."""
+    """Return dtype, or float64 if dtype cannot represent kernel values of this diagonal."""
     largest = float(namespace(diagonal).max(abs(diagonal))) if diagonal.shape[0] else 0.0
     fits = largest == 0.0 or _SMALL < largest < _LARGE
     return np.dtype(dtype if fits else np.float64)
 
 
 def check_magnitude(kernel: Kernel | None, largest: float) -> None:
-    """Refuse kernel values whose squares float64 cannot hold."""
+    """Raise if squares of kernel values overflow or underflow in float64."""
     if 0.0 < largest < _SMALLEST or largest > _LARGEST:
         name = "a precomputed matrix" if kernel is None else repr(kernel)
         raise ValueError(
@@ -191,7 +191,7 @@ class KernelFeatures:
         return self.source.shape[1] if self.basis is None else len(self.basis)
 
     def __call__(self, block: Block) -> Array:
-        """Return h(x) of the rows of a block; refuse NaN and infinity."""
+        """Return h(x) of the rows of a block; raise on NaN or infinity."""
         require_finite_rows(block, self.source)
         if self.basis is None or self.map.kernel is None:
             return block.dense(self.dtype)

@@ -1,4 +1,4 @@
-"""Kernels of the feature space of another kernel, or of some of the columns."""
+"""Kernels in the feature space of another kernel, or on some columns."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class InSpace(Exponential, Combination):
 
 
 class OnColumns(Combination):
-    """A kernel of some of the columns: a table of mixed columns can have a kernel for each kind.
+    """A kernel on some columns, for tables that need different kernels for different columns.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class OnColumns(Combination):
         columns = self.columns if isinstance(self.columns, (list, tuple, np.ndarray)) else []
         whole = all(isinstance(c, (int, np.integer)) and is_real(c) and c >= 0 for c in columns)
         once = whole and 0 < len(columns) == len(set(columns))
-        require(self, "columns", once, "a list of column numbers from 0, each once (no mask)")
+        require(self, "columns", once, "a list of distinct column indices, not a mask")
         super().check()
         if self.kernel.takes == "strings":
             raise ValueError(f"{self!r}: strings have no columns.")
@@ -161,7 +161,7 @@ class OnColumns(Combination):
         except ValueError as error:
             if "column" not in str(error):
                 raise
-            raise ValueError(f"{error} Columns are counted among {self._numbers}.") from None
+            raise ValueError(f"{error} Column indices refer to {self._numbers}.") from None
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         left, right = (self._restricted(DiagonalPair(side)).groups[0] for side in (x, y))
@@ -201,7 +201,7 @@ class OnColumns(Combination):
     def _check_width(self, d: int) -> None:
         last = max(self._numbers)
         if last >= d:
-            raise ValueError(f"{self!r}: column {last} is not one of the {d} columns.")
+            raise ValueError(f"{self!r}: column {last} is out of range for {d} columns.")
 
     def __repr__(self) -> str:
         columns = list(self.columns) if np.iterable(self.columns) else self.columns

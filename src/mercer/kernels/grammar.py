@@ -48,7 +48,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
-            raise ValueError(f"{text!r} is not the text of a kernel.")
+            raise ValueError(f"{text!r} is not a kernel expression.")
         self.text = text
         self.line = "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
@@ -57,7 +57,7 @@ class _Reader:
         """Return the kernel of the whole text."""
         if "#" in self.text:
             at = self.text.index("#") + 1
-            raise ValueError(f"{self.text!r}: '#' at character {at} is not known.")
+            raise ValueError(f"{self.text!r}: unexpected '#' at character {at}.")
         try:
             tree = self._parse()
             kernel = self._read(tree)
@@ -66,8 +66,8 @@ class _Reader:
             kernel.check()
         except (RecursionError, MemoryError):
             raise ValueError(
-                f"the text of a kernel of {len(self.text)} characters is nested too deeply; "
-                f"build it with sums and products in Python."
+                f"The kernel expression of {len(self.text)} characters is nested too deeply; "
+                f"build the kernel with sums and products in Python."
             ) from None
         return kernel
 
@@ -78,7 +78,7 @@ class _Reader:
                 return ast.parse(self.line, mode="eval").body
         except (SyntaxError, ValueError) as error:
             at = self.lead + (getattr(error, "offset", None) or len(self.line))
-            raise ValueError(f"{self.text!r} is not a kernel, from character {at} on.") from None
+            raise ValueError(f"{self.text!r}: invalid syntax at character {at}.") from None
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -108,7 +108,7 @@ class _Reader:
             elif isinstance(step.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
                 left = left**right
             else:
-                why = "uses an operation that kernels are not closed under: use +, * and **"
+                why = "uses an unsupported operator: use +, * and **"
                 self._refuse(step, why)
         return left
 
@@ -131,7 +131,7 @@ class _Reader:
         try:
             return make(*[self._value(argument) for argument in node.args], **keywords)
         except TypeError as error:
-            self._refuse(node, f"has arguments that do not fit ({error})")
+            self._refuse(node, f"has invalid arguments ({error})")
 
     def _method(self, node: ast.Attribute) -> Any:
         owner = self._read(node.value)
@@ -161,9 +161,9 @@ class _Reader:
     ) -> NoReturn:
         similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
         names = ", ".join(options or sorted(valid)) or "no arguments"
-        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {names}."
+        hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {names}."
         raise ValueError(
-            f"{self.text!r}: {name!r} at character {self._character(offset)} is not known; {hint}"
+            f"{self.text!r}: {name!r} at character {self._character(offset)} is unknown; {hint}"
         )
 
     def _refuse(self, node: ast.expr, why: str) -> NoReturn:
@@ -201,7 +201,7 @@ def as_kernel(
         raise ValueError(f"kernel={kernel.__name__} is a class: pass {kernel.__name__}().")
     if gamma is not None and not isinstance(kernel, str):
         raise ValueError(
-            f"kernel={kernel!r} and gamma={gamma!r}: a kernel or a function has its own "
+            f"kernel={kernel!r} and gamma={gamma!r}: a kernel object or function has its own "
             f"parameters. Set gamma there."
         )
     if isinstance(kernel, Kernel):
@@ -209,12 +209,12 @@ def as_kernel(
     if callable(kernel):
         return FromFunction(kernel, pairwise=True)
     if not isinstance(kernel, str):
-        raise ValueError(f"kernel={kernel!r} is not a kernel, its text, its name or a function.")
+        raise ValueError(f"kernel={kernel!r} must be a kernel, expression, name or function.")
     if kernel == "precomputed":
-        raise ValueError("kernel='precomputed' is the matrix itself: use Precomputed(matrix).")
+        raise ValueError("kernel='precomputed' needs a matrix: use Precomputed(matrix).")
     if kernel not in KERNELS:
         if gamma is not None:
-            raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: write gamma in the text.")
+            raise ValueError(f"kernel={kernel!r} and gamma={gamma!r}: set gamma in the expression.")
         return parse(kernel)
     cls = KERNELS[kernel]
     accepted, by_name = arguments(cls), kernel == cls.name

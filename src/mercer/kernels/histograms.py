@@ -64,7 +64,7 @@ class Histogram(Kernel):
 
 
 class HistogramIntersection(Histogram):
-    r"""The common part, :math:`\sum_l \min(x_l, y_l)`.
+    r"""The histogram intersection, :math:`\sum_l \min(x_l, y_l)`.
 
     Source: marukatat App. B.
 
@@ -132,7 +132,7 @@ class ChiSquare(Histogram):
 class AdditiveChi2(Histogram):
     r"""Minus the chi-square distance, :math:`-\sum_l (x_l-y_l)^2/(x_l+y_l)`, as in scikit-learn.
 
-    Only conditionally positive definite: its centred matrices are positive semi-definite.
+    Only conditionally positive definite: its centered matrices are positive semi-definite.
     Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
 
     Examples
@@ -228,7 +228,7 @@ class JensenShannon(Histogram):
 
 
 def refuse_negative(kernel: Kernel, pair: Pair) -> None:
-    """Refuse rows with negative entries, and say where the first is."""
+    """Raise if rows have negative entries, and report the first."""
 
     def check(points: Points) -> bool:
         rows = points.rows
@@ -238,9 +238,9 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
                 int(at[0]) for at in (negative if points.sparse else to_numpy(negative)).nonzero()
             )
             raise ValueError(
-                f"{kernel!r} takes histograms, and there is a negative entry: "
+                f"{kernel!r} takes histograms, but X has a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "
-                f"Shift or clip the rows, or use a kernel of vectors."
+                f"Shift or clip the rows, or use a kernel such as RBF."
             )
         return True
 

@@ -85,7 +85,7 @@ class Slopes:
 
 
 class Pair:
-    """Rows x and y, given by what kernels need to know of them."""
+    """Rows x and y, with the quantities that kernels use."""
 
     groups: tuple[Points, ...] = ()
     """The points that the rows are taken from, where they are in memory."""
@@ -339,7 +339,7 @@ class DiagonalPair(Pair):
 
 
 def require_dense(kernel: Any, rows: Any) -> None:
-    """Refuse sparse rows, for kernels that are not functions of dot products."""
+    """Raise if rows are sparse, for kernels that are not functions of dot products."""
     if hasattr(rows, "tocsr"):
         raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
 

@@ -72,7 +72,7 @@ class DistanceDecay(Exponential):
 
     @classmethod
     def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> Self:
-        """Return the kernel whose scale suits the median distance between rows of X.
+        """Return the kernel with its scale set from the median distance between rows of X.
 
         An RBF gets σ = the median; other kernels become 1/e there. The median is that of `size`
         rows at most, drawn at random; a row counts as often as its weight says. If half of the
@@ -95,7 +95,7 @@ class DistanceDecay(Exponential):
         source, name = self.source(X), f"{type(self).__name__}.from_median"
         points = Points(source.take(_draw_rows(source, size, np.random.default_rng(random_state))))
         if len(points) < 2:
-            raise ValueError(f"{name}: {len(points)} rows have no distance.")
+            raise ValueError(f"{name}: {len(points)} rows are too few for a distance.")
         with np.errstate(invalid="ignore", over="ignore"):
             distances = to_numpy(self.distance(TilePair.between(points, points)))
             distances = distances[np.triu_indices(len(points), 1)]
@@ -108,8 +108,8 @@ class DistanceDecay(Exponential):
             raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
         if median == 0:
             raise ValueError(
-                f"{name}: the {len(points)} rows drawn are equal, and have no distance. Pass a "
-                f"number as gamma instead."
+                f"{name}: all {len(points)} sampled rows are equal, so distances are zero. Pass a "
+                f"number as gamma."
             )
         return median
 
@@ -386,7 +386,7 @@ class Matern(Stationary):
 
 
 class RationalQuadratic(Exponential, Stationary):
-    r"""A mixture of RBFs of all lengths, :math:`(1+\lVert x-y\rVert^2/(2\alpha\ell^2))^{-\alpha}`.
+    r"""A scale mixture of RBF kernels, :math:`(1+\lVert x-y\rVert^2/(2\alpha\ell^2))^{-\alpha}`.
 
     Source: Rasmussen & Williams (2006), eq. 4.19.
 

@@ -52,7 +52,7 @@ def _advance(letter: int, t: Codes, decay: float, before: Any, after: Any, run: 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _count(letter: int, t: Codes, weight: float, before: Any, total: Any) -> None:
-    """Add what ends in the letter of s: K' of the prefixes of t before each match."""
+    """Add matches that end in the letter of s: K' of the prefixes of t before each."""
     for k in range(t.shape[0]):
         letters, shorter = t[k], before[k]
         for lane in range(t.shape[1]):

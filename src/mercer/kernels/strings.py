@@ -20,7 +20,7 @@ Strings = tuple[Array, Array]
 
 
 class StringKernel(Kernel):
-    """A kernel that counts what two strings have in common."""
+    """A kernel that counts common substrings or subsequences of two strings."""
 
     takes = "strings"
 
@@ -47,7 +47,7 @@ def encode_strings(strings: list[str]) -> Strings:
 
 
 class Substring(StringKernel):
-    r"""Common substrings of a length, :math:`\sum_{|u|=p} \lambda^{2p}\,\#_u(s)\,\#_u(t)`.
+    r"""Common substrings of a given length, :math:`\sum_{|u|=p} \lambda^{2p}\,\#_u(s)\,\#_u(t)`.
 
     :math:`\#_u(s)` is how often u occurs in s, without gaps. Source: marukatat App. B.
 
@@ -102,7 +102,7 @@ def _substring_counts(strings: list[str], length: int) -> sp.csr_array:
 
 
 class Subsequence(StringKernel):
-    r"""Common subsequences of a length, weighed by how far they stretch.
+    r"""Common subsequences of a given length, weighted by their span.
 
     .. math:: \sum_{|u|=p} \sum_{i:\,u=s[i]} \sum_{j:\,u=t[j]} \lambda^{l(i)+l(j)}
 

@@ -49,7 +49,7 @@ def as_landmarks(select: Any) -> Landmarks:
         return RULES[select]()
     if not (hasattr(select, "__len__") or hasattr(select, "shape")):
         raise ValueError(
-            f"select={select!r} is no rule of mercer.landmarks nor the name of one, and holds "
-            f"neither points nor indices of rows."
+            f"select={select!r} must be a rule of mercer.landmarks, its name, points, or row "
+            f"indices."
         )
     return Given(select)

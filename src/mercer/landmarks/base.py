@@ -1,4 +1,4 @@
-"""What a landmark rule is, how rules draw rows, and the two simplest: uniform and given."""
+"""Base class of landmark rules, sampling, and two simple rules: uniform and given."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class Landmarks(Params, ABC):
         return SelectionCost()
 
     def check(self, problem: KernelProblem) -> None:
-        """Refuse rows that the rule does not accept."""
+        """Raise if the rule does not accept these rows."""
         strings = isinstance(problem.source, StringSource)
         if self.takes == "vectors" and (strings or problem.kernel is None):
             rows = "strings" if strings else "a precomputed kernel matrix"
             raise ValueError(
-                f"{self!r} takes the mean of rows of numbers, and was given {rows}. Use a rule for "
-                f"any rows, such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
+                f"{self!r} averages numeric rows, but got {rows}. Use a rule for any kind of rows, "
+                f"such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
             )
 
 
@@ -132,7 +132,7 @@ class Given(Landmarks):
                 counts = np.asarray(weights[rows] * (weights.sum() / weights[rows].sum()))
             basis = row_basis(problem, rows, counts)
         if m is not None and len(basis) != m:
-            raise ValueError(f"n_basis={m}, but {len(basis)} points were given. Leave n_basis out.")
+            raise ValueError(f"n_basis={m}, but {len(basis)} points were passed. Omit n_basis.")
         return basis
 
     def _rows(self, n: int) -> Any:
@@ -144,34 +144,34 @@ class Given(Landmarks):
         rows = np.asarray(self.points)
         if rows.ndim == 1 and rows.dtype.kind == "b":
             raise ValueError(
-                "landmarks must be indices of rows or points, and a boolean mask was given. Pass "
+                "Landmarks must be row indices or points, but a boolean mask was passed. Pass "
                 "np.flatnonzero(mask)."
             )
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             return None
         bad = rows[(rows < 0) | (rows >= n)]
         if len(bad):
-            raise ValueError(f"row {bad[0]} was given as a landmark, and X has {n} rows.")
+            raise ValueError(f"Landmark index {bad[0]} is out of range: X has {n} rows.")
         return rows
 
     def _points(self, problem: KernelProblem) -> Any:
         source, points = problem.source, as_source(self.points)
         if problem.kernel is None:
             raise ValueError(
-                "the rows of a precomputed kernel matrix are unknown, so points cannot be compared "
-                "with them. Pass indices of rows."
+                "Landmarks cannot be points with a precomputed kernel matrix, whose rows are "
+                "unknown. Pass row indices."
             )
         if isinstance(source, StringSource) != isinstance(points, StringSource):
-            raise ValueError("the landmarks given and the rows must both be numbers, or strings.")
+            raise ValueError("The landmarks and the rows must both be numbers, or both strings.")
         if points.shape[1:] != source.shape[1:]:
             raise ValueError(
-                f"the landmarks given have {points.shape[1]} columns, and X has {source.shape[1]}."
+                f"The landmarks have {points.shape[1]} columns, but X has {source.shape[1]}."
             )
         rows = points.whole()
         if isinstance(rows, list) or hasattr(rows, "tocsr"):
             return rows
         if not bool(np.isfinite(to_numpy(rows)).all()):
-            raise ValueError("the landmarks given contain NaN or infinity. Remove those points.")
+            raise ValueError("The landmarks contain NaN or infinity. Remove those points.")
         rows = cast(rows, source.dtype)
         if namespace(rows) is not namespace(source.reference):
             rows = like(to_numpy(rows), source.reference, source.dtype)
@@ -272,18 +272,19 @@ def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
 
 
 def require_memory(nbytes: float, what: str) -> None:
-    """Refuse what does not fit the memory budget."""
+    """Raise if an array exceeds the memory budget."""
     budget = get_config().budget
     if nbytes > budget:
         raise MemoryError(
-            f"{what} takes {format_bytes(nbytes)}, the memory budget is {format_bytes(budget)}. "
-            f"Use a smaller basis, {format_parameter('select', 'uniform')}, or raise it with "
+            f"{what} takes {format_bytes(nbytes)}, more than the memory budget of "
+            f"{format_bytes(budget)}. Use a smaller basis, "
+            f"{format_parameter('select', 'uniform')}, or raise the budget with "
             f"{format_parameter('memory')}."
         )
 
 
 def require_enough_rows(problem: KernelProblem, m: int) -> None:
-    """Refuse to choose more rows than have a positive weight."""
+    """Raise if fewer than m rows have positive weight."""
     available = len(weighted_row_indices(problem))
     if available < m:
         raise ValueError(

@@ -109,7 +109,7 @@ def kernel_lloyd(
 
 
 def _plus_plus(K: Matrix, w: Vector, m: int, rng: np.random.Generator) -> Labels:
-    """Draw m different rows, each by its squared distance from those before (k-means++)."""
+    """Draw m distinct rows, by squared distance from those already drawn (k-means++)."""
     diag, free, seeds = np.diag(K), w > 0, list[int]()
     sizes = w
     for _ in range(m):

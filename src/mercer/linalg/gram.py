@@ -141,7 +141,7 @@ class Gram(Operator):
         return A
 
     def _diagonal(self) -> Array:
-        """Return k(x, x) of every row; refuse rows with NaN or infinity."""
+        """Return k(x, x) of every row; raise if rows have NaN or infinity."""
         if self.kernel is None:
             require_finite_entries(self.source)
             matrix = self.source.whole()
@@ -156,7 +156,7 @@ class Gram(Operator):
         return source.map(diagonal, 1, np.float64).collect(label="kernel matrix")[:, 0]
 
     def _survey(self, along: Array) -> Array:
-        """Walk all pairs once for means, trace and squares; stores the blocks on the way."""
+        """Compute means, trace and squares in one pass over all pairs; stores the blocks."""
         # In float32 the sum of squares costs more than it saves where products are cheap.
         skip = self.psd and self.probe_dtype is not None and self.dtype != np.float64
         V = self.unit

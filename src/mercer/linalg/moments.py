@@ -1,4 +1,4 @@
-"""Weight, mean and scatter of rows, without ever subtracting large from large."""
+"""Weight, mean and scatter of rows, computed without cancellation."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ class Moments(Fold):
 
 
 def _is_near_zero(far: Array, squares: Array) -> bool:
-    """Tell whether subtracting squared means from squares loses at most one digit.
+    """Return whether subtracting squared means from squares loses at most one digit.
 
     Squared means may sum to the variances, and none may exceed thirty times its own variance.
     """

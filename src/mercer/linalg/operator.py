@@ -1,4 +1,4 @@
-"""Symmetric matrices that are known by their products, and figures that bound them."""
+"""Symmetric operators, defined by their products, and figures with confidence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def least_certain(*figures: Figure) -> dict[str, Any]:
 
 
 class Operator(ABC):
-    """A symmetric matrix known by its products."""
+    """A symmetric matrix, defined by its products with vectors."""
 
     size: int
     """Number of rows and of columns."""
@@ -88,7 +88,7 @@ class Operator(ABC):
 
     @property
     def noise_floor(self) -> float:
-        """What rounding usually amounts to; eigenvalues below it are taken for zero."""
+        """Typical rounding error; smaller eigenvalues are treated as zero."""
         return self.rounding
 
     @property
@@ -142,7 +142,7 @@ class DenseOperator(Operator):
 
 
 class DeflatedOperator(Operator):
-    """The part of an operator that an orthonormal basis does not see: (I − QQᵀ)A(I − QQᵀ).
+    """The part of an operator orthogonal to an orthonormal basis: (I − QQᵀ)A(I − QQᵀ).
 
     Its products must be with vectors that are orthogonal to the basis.
     """

@@ -176,7 +176,7 @@ class Span:
         return MatrixColumns(self.basis.at, dtype)
 
     def suits_float32(self, source: Source) -> bool:
-        """Tell whether float32 seems to keep the digits of the kernel, from some of the rows.
+        """Return whether float32 seems to keep the digits of the kernel, from some of the rows.
 
         This only chooses the precision; the cost of rounding is bounded for all rows.
         """

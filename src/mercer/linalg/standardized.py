@@ -143,8 +143,8 @@ class DotOperator(StandardizedOperator):
         columns = self.source.transposed()
         if columns is None:
             raise ValueError(
-                f"{type(self.source).__name__} cannot be read by columns, which the dot matrix "
-                f"needs. Use {format_parameter('svd_solver', 'krylov')}."
+                f"{type(self.source).__name__} cannot be read by columns, as dot-product matrices "
+                f"require. Use {format_parameter('svd_solver', 'krylov')}."
             )
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]

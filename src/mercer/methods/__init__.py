@@ -1,4 +1,4 @@
-"""Methods: a problem in, components out."""
+"""Methods that compute components."""
 
 from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, Streaming
 from mercer.methods.kernel.adaptive import Adaptive

@@ -1,4 +1,4 @@
-"""The contract of a method: what it costs, and the components it finds; how it solves."""
+"""Base class of methods: cost, fit and eigensolvers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOST = 1e-5
 
 @dataclass(frozen=True)
 class Size:
-    """What a cost depends on: shapes and parameters, never the machine."""
+    """Shapes and parameters that determine the cost of a method."""
 
     n: int
     d: int
@@ -68,7 +68,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a method needs.
+    """Cost of a method: passes, operations and memory.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Cost:
 
 
 class Method(Params, ABC):
-    """A way to find components: `fit` turns a problem into axes, `cost` says what that takes."""
+    """A method that computes components: `fit` solves a problem, `cost` predicts its cost."""
 
     name: str
     for_rows = for_kernels = True
@@ -134,11 +134,11 @@ class Method(Params, ABC):
 
     @property
     def remedy(self) -> str:
-        """What to change if the gap was missed."""
-        return f"{format_parameter('method', 'exact')} takes all rows."
+        """Advice if the gap was not reached."""
+        return f"{format_parameter('method', 'exact')} uses all rows."
 
     def check_size(self, n: int, k: int) -> None:
-        """Refuse to find k components of n rows if the method cannot."""
+        """Raise if the method cannot find k components of n rows."""
 
 
 def largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -219,7 +219,7 @@ def solve(
 
 
 def _within(most: int, problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Tell whether `most` eigenvalues could satisfy the rule, if the next are as large."""
+    """Return whether `most` eigenvalues could satisfy the rule, if the next are as large."""
     more = most - len(spectrum.values)
     if more <= 0:
         return False
@@ -250,7 +250,7 @@ def _converged(spectrum: Spectrum, k: int) -> Spectrum:
 
 
 def within_gap(problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Tell whether the eigenpairs are certified within the required gap.
+    """Return whether the eigenpairs are certified within the required gap.
 
     The bounds that cost nothing come first; the one that costs products is tried only when the
     coupling alone would leave half of the gap.

@@ -73,13 +73,13 @@ def column_deviation(problem: Problem, squares: Vector, mean: Vector) -> Vector:
 
 
 def require_finite_vectors(problem: KernelProblem) -> None:
-    """Refuse NaN and infinity in one pass; a kernel might turn them into numbers."""
+    """Raise on NaN or infinity, in one pass; a kernel might turn them into numbers."""
     if not isinstance(problem.source, StringSource):
         require_finite_entries(problem.source)
 
 
 def level(problem: P, columns: ColumnStatistics) -> P:
-    """Subtract the mean from the rows, where rounding of the mean to float64 would show.
+    """Subtract the mean from the rows, if rounding the mean to float64 matters.
 
     For methods that subtract the mean in every product. A mean rounded by δ adds δ² to a variance,
     too much for a column with a mean of 1e16 and a deviation of 2. The mean of sparse rows is
@@ -102,7 +102,7 @@ def level(problem: P, columns: ColumnStatistics) -> P:
 
 
 def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
-    """Return the problem with its rows levelled where that shows, and its column statistics."""
+    """Return the problem with its rows centered where that matters, and its column statistics."""
     columns = column_statistics(problem)
     levelled = level(problem, columns)
     if levelled is problem:
@@ -111,7 +111,7 @@ def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
 
 
 def needs_moving(problem: KernelProblem, *, always: bool = False) -> bool:
-    """Tell whether `move_rows` passes over the rows, to see whether shifting them helps."""
+    """Return whether `move_rows` passes over the rows, to see whether shifting them helps."""
     source = problem.source
     if not (always or problem.sees_offset):
         return False

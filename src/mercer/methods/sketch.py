@@ -112,8 +112,8 @@ class Sketch(Method):
                 return axes
             if larger is None:
                 raise ValueError(
-                    f"{problem.rule!r} cannot be met: the components of {sketch!r} are too few, or "
-                    f"too few of positive variance. Take a larger q."
+                    f"{problem.rule!r} cannot be met: {sketch!r} has too few components of "
+                    f"positive variance. Use a larger q."
                 )
             sketch = larger
 
@@ -136,14 +136,14 @@ class Sketch(Method):
 
     @property
     def remedy(self) -> str:
-        return super().remedy if self.polish else "polish=True certifies far more."
+        return super().remedy if self.polish else "polish=True gives a much tighter certificate."
 
     def check_size(self, n: int, k: int) -> None:
         if self.sketch is not None:
             require_columns(self.sketch, self.columns(n, k), k)
 
     def check(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Raise if parameters are invalid."""
         valid = self.sketch is None or isinstance(self.sketch, SketchMap)
         require(self, "sketch", valid, "a map such as mercer.sketches.Gaussian(500), or None")
         require(self, "polish", isinstance(self.polish, bool), "True or False")

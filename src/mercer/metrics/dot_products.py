@@ -80,7 +80,7 @@ def dot_product_error(
         raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
     source = as_source(X)
     if source.shape[0] < 2:
-        raise ValueError(f"X has {source.shape[0]} rows, and a pair needs two.")
+        raise ValueError(f"X has {source.shape[0]} rows, but a pair needs two.")
     transform = sketch if isinstance(sketch, SketchMatrix) else sketch.current_matrix(source)
     total, used, zeros = 0.0, 0, 0
     for rows in _groups(source, int(pairs), np.random.default_rng(random_state)):
@@ -149,7 +149,7 @@ def measured_size(
         trial = type(sketch)(**(params | {"q": q}))
         measured = dot_product_error(trial, source, pairs, random_state).mean
         if np.isnan(measured):
-            raise ValueError("all dot products of X are zero: no error of theirs can be measured.")
+            raise ValueError("All dot products of X are zero: their relative error is undefined.")
         few, enough = (few, q) if measured <= error else (q, enough)
         guess = math.ceil(q * min((measured / error) ** 2, 1e6) * (1 + _LOOSE / 2))
         # Bisect if the guess is outside the bracket.

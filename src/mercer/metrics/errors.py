@@ -16,7 +16,7 @@ from mercer.projection.fourier import FourierProjection
 
 
 def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
-    r"""Return the mean squared error of rows in feature space, E_emp.
+    r"""Return the mean squared reconstruction error in feature space, E_emp.
 
     .. math:: E = \frac1n \sum_i \|\Phi(x_i) - P\Phi(x_i)\|^2,\qquad
               P\Phi(x) = c + \sum_{jk} y_k(x) A_{jk} \Phi(b_j)
@@ -111,21 +111,21 @@ def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
 
 
 def _check_rows(model: Any, X: Any) -> Source:
-    """Return rows as a source; refuse rows that do not match the model."""
+    """Return rows as a source; raise if they do not match the model."""
     source, columns = as_source(X), n_columns(projection_of(model))
     strings = isinstance(source, StringSource)
     if strings != (columns is None):
         rows, fitted = ("strings", "numbers") if strings else ("numbers", "strings")
-        raise ValueError(f"X holds {rows}, and the model was fitted to {fitted}.")
+        raise ValueError(f"X contains {rows}, but the model was fitted to {fitted}.")
     if not strings and source.shape[1] != columns:
-        raise ValueError(f"X has {source.shape[1]} columns, and the model was fitted to {columns}.")
+        raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted to {columns}.")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and source.names is not None and list(names) != list(source.names):
         raise ValueError(
-            f"the columns of X are {list(source.names)}, and those of the fit {list(names)}."
+            f"X has columns {list(source.names)}, but the model was fitted to {list(names)}."
         )
     if source.shape[0] == 0:
-        raise ValueError("X has no rows, and a mean needs one.")
+        raise ValueError("X has no rows. Pass at least one.")
     return source
 
 
@@ -134,8 +134,8 @@ def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
     kernel, dtype, where = projection.kernel, np.dtype(np.float64), source.reference
     if kernel is None:
         raise ValueError(
-            "kernel='precomputed' does not tell k(x, x) of rows, which their error takes. Fit "
-            "with the kernel itself, or to row numbers with kernels.Precomputed(matrix)."
+            "kernel='precomputed' does not provide k(x, x), which the error requires. Fit with "
+            "the kernel itself, or to row indices with kernels.Precomputed(matrix)."
         )
     coef = coefficients(projection)
     form = 2.0 * np.eye(coef.shape[1]) - coef.T @ kernel_product(kernel, projection.basis, coef)
@@ -197,12 +197,12 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     fitted = getattr(model, "projection_", model)
     if not isinstance(fitted, FourierProjection):
         raise TypeError(
-            f"a KernelPCA fitted with RandomFeatures is needed, or its projection_, and not "
-            f"{type(model).__name__}: other models have components in the kernel's space already."
+            f"Expected a KernelPCA fitted with RandomFeatures, or its projection_, but got "
+            f"{type(model).__name__}. Other models already have components in feature space."
         )
     source, d = as_source(X), len(fitted.map.frequencies.omega)
     if len(source.shape) < 2 or source.shape[1] != d:
-        raise ValueError(f"X has shape {source.shape}, and the model was fitted to {d} columns.")
+        raise ValueError(f"X has shape {source.shape}, but the model was fitted to {d} columns.")
     source = source.weighted(check_weights(sample_weight, source))
     with progress.session():
         return _best_components(fitted, source)

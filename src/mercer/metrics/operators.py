@@ -45,12 +45,12 @@ def similarity(V: Any, W: Any) -> Any:
     """
     v, w = (np.asarray(to_numpy(x), np.float64) for x in (V, W))
     if v.shape != w.shape or v.ndim not in (1, 2):
-        raise ValueError(f"V has shape {v.shape} and W {w.shape}: they must have the same shape.")
+        raise ValueError(f"V has shape {v.shape}, but W has shape {w.shape}: they must be equal.")
     # Each is scaled first: the squares of tiny entries would underflow.
     v, w = (x / np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300) for x in (v, w))
     lengths = np.linalg.norm(v, axis=-1) * np.linalg.norm(w, axis=-1)
     if np.any(lengths == 0.0):
-        raise ValueError("a component is zero and has no direction. Leave it out.")
+        raise ValueError("A component is zero and has no direction. Remove it.")
     cosines = np.minimum(np.abs(np.sum(v * w, axis=-1)) / lengths, 1.0)
     return float(cosines) if cosines.ndim == 0 else cosines
 
@@ -76,7 +76,7 @@ def eigenvalue_difference(exact: Any, found: Any) -> Any:
     """
     a, b = (np.asarray(to_numpy(x), np.float64) for x in (exact, found))
     if a.shape != b.shape:
-        raise ValueError(f"the eigenvalues have shapes {a.shape} and {b.shape}: pass as many.")
+        raise ValueError(f"Eigenvalues have shapes {a.shape} and {b.shape}: they must be equal.")
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = np.where(a == b, 0.0, np.abs(a - b) / np.abs(a))
     return float(difference) if difference.ndim == 0 else difference
@@ -104,7 +104,7 @@ def operator_distance(model: Any, other: Any) -> float:
 
     Notes
     -----
-    Computed as the norm of a difference: with the second components rotated towards the first,
+    Computed as the norm of a difference: with the second components rotated toward the first,
     P − Q = ½(ΔΣᵀ + ΣΔᵀ) with their differences Δ and sums Σ. Distances below 1e-8, where the
     squares above cancel, are accurate if one basis contains the other.
 
@@ -233,24 +233,24 @@ def joint_components(model: Any, other: Any) -> JointComponents:
     p, q = both
     if isinstance(p, KernelProjection) != isinstance(q, KernelProjection):
         raise ValueError(
-            "one model is linear and the other a kernel's: their components live in different "
-            "spaces. Compare with KernelPCA(kernel='linear')."
+            "One model is linear, the other uses a kernel: their components are in different "
+            "spaces. Use KernelPCA(kernel='linear') for the linear model."
         )
     linear = isinstance(p, LinearProjection)
     if not linear and (p.kernel is None or q.kernel is None):
         raise ValueError(
-            "kernel='precomputed' does not tell the kernel between the rows of two fits. Fit "
-            "with the kernel itself, or to row numbers with kernels.Precomputed(matrix)."
+            "kernel='precomputed' does not provide the kernel between rows of two fits. Fit with "
+            "the kernel itself, or to row indices with kernels.Precomputed(matrix)."
         )
     if not linear and p.kernel != q.kernel:
         raise ValueError(
-            f"the models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
-            f"live in different spaces. Fit both with the same kernel."
+            f"The models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
+            f"are in different spaces. Fit both with the same kernel."
         )
     sizes = [n_columns(each) for each in both]
     if sizes[0] != sizes[1]:
         rows = ("strings" if size is None else f"rows of {size} columns" for size in sizes)
-        raise ValueError(f"the models were fitted to {' and to '.join(rows)}: they share no space.")
+        raise ValueError(f"Models fitted to {' and to '.join(rows)} cannot be compared.")
     A, B = (coefficients(each) for each in both)
     if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
         raise ValueError(
@@ -273,13 +273,12 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
         return projection
     if isinstance(projection, FourierProjection):
         raise ValueError(
-            "random features have no components in the kernel's space until rows are named: pass "
-            "mercer.metrics.kernel_axes(model, X), with the rows X of the fit, instead of the "
-            "model."
+            "Random features have no components in the kernel's feature space. Instead of the "
+            "model, pass mercer.metrics.kernel_axes(model, X) with the training rows X."
         )
-    reason = "is not fitted: call fit first" if hasattr(model, "fit") else "is none"
+    reason = "is not fitted: call fit first" if hasattr(model, "fit") else "is not one"
     raise TypeError(
-        f"a fitted mercer.PCA or mercer.KernelPCA is needed, or its projection_, and "
+        f"Expected a fitted mercer.PCA or mercer.KernelPCA, or its projection_, but "
         f"{type(model).__name__} {reason}."
     )
 
@@ -323,8 +322,8 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
         if all(map(_keeps_components, both, bases)):
             return bases
     raise ValueError(
-        f"the models moved their rows by different means, and the components of {p.kernel!r} "
-        f"depend on that. Fit both to the same rows, or with center=False."
+        f"The models shifted their rows by different means, and the components of {p.kernel!r} "
+        f"depend on the shift. Fit both to the same rows, or with center=False."
     )
 
 
@@ -340,7 +339,7 @@ def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
 
 
 def _keeps_components(projection: KernelProjection, basis: Any) -> bool:
-    """Tell whether components over the moved basis are the same.
+    """Return whether components over the moved basis are the same.
 
     A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
     that; and f is zero if k(x,x) does not change.

@@ -22,15 +22,15 @@ __all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | None = None) -> None:
-    """Write a fitted model to a file that anyone can load without trusting it.
+    """Save a fitted model to a file that is safe to load.
 
     The file replaces an existing one only when it is complete.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of Mercer, or a fitted `sklearn.pipeline.Pipeline` that ends in one,
-        after a `SimpleImputer` of means, a `StandardScaler`, or both.
+        A fitted Mercer estimator, or a fitted `sklearn.pipeline.Pipeline` that ends in one,
+        after a mean `SimpleImputer`, a `StandardScaler`, or both.
     path : path
         The file; ``.mercer`` is the usual suffix.
     origin : dict, optional
@@ -65,7 +65,7 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the model that `save` wrote, equal to the bit; `partial_fit` continues with it.
+    """Load a model saved by `save`, identical to the bit; `partial_fit` can continue.
 
     Nothing in the file is run: it can only name classes from a closed list of Mercer's own, and
     give them plain values and arrays. A model that was fitted to torch tensors holds tensors on
@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
-    """Return what a file says about its model, without reading arrays or comparing the checksum.
+    """Return the header of a model file, without reading arrays or verifying the checksum.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
 
 
 def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
-    """Return the format of a file; refuse files of others, or of a format not known yet."""
+    """Return the format version of a file; raise if it is unknown."""
     try:
         if texts["format"] != "mercer":
             raise ValueError(f"its format is {texts['format'][:20]!r}")
@@ -144,26 +144,26 @@ def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
     except Exception as error:  # whatever a file can say
         _refuse(path, error)
     raise ModelFileError(
-        f"{path} has format {version}, and this version of Mercer reads formats up to {FORMAT}. It "
+        f"{path} has format {version}, but this version of Mercer reads formats up to {FORMAT}. It "
         f"was written by Mercer {writer}: update with pip install -U mercer."
     )
 
 
 def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
     raise ModelFileError(
-        f"{path} does not hold a valid model ({type(error).__name__}: {str(error)[:500]}). Get the "
-        f"file again, or fit and save the model again."
+        f"{path} is not a valid model file ({type(error).__name__}: {str(error)[:500]}). Download "
+        f"or copy it again, or fit and save the model again."
     ) from error
 
 
 def _require_model(model: Any) -> None:
-    """Refuse anything but an estimator of Mercer, or a pipeline that ends in one."""
+    """Raise unless this is a Mercer estimator, or a pipeline that ends in one."""
     from mercer.modelfile.registry import models
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     if not isinstance(last, models()):
         names = ", ".join(sorted(cls.__name__ for cls in models()))
         raise ModelFileError(
-            f"{type(last).__name__} is not a model of Mercer. These can be saved: {names}, and "
-            f"pipelines of an imputer of means, a scaler and one of them."
+            f"{type(last).__name__} is not a Mercer model. These can be saved: {names}, and "
+            f"pipelines of a mean imputer, a scaler and one of them."
         )

@@ -36,7 +36,7 @@ from mercer.config import format_bytes, machine_memory
 _LARGEST_HEADER = 100_000_000
 _CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
 _ZEROS = "0" * 64
-_AGAIN = "Get the file again, or fit and save the model again."
+_AGAIN = "Download or copy the file again, or fit and save the model again."
 
 FORMAT = 2
 """Version of the format that this version of Mercer writes; it also reads all earlier ones."""
@@ -56,12 +56,12 @@ class ModelFileError(ValueError):
     >>> import mercer
     >>> mercer.save([1, 2, 3], "list.mercer")
     Traceback (most recent call last):
-    mercer.modelfile.container.ModelFileError: list is not a model of Mercer. ...
+    mercer.modelfile.container.ModelFileError: list is not a Mercer model. ...
     """
 
 
 def storable(dtype: np.dtype[Any]) -> bool:
-    """Tell whether arrays of this dtype can be written."""
+    """Return whether arrays of this dtype can be written."""
     return dtype.kind in "fiub" and dtype.itemsize <= 8
 
 
@@ -112,7 +112,7 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
         if size > memory:
             raise ModelFileError(
                 f"{path} takes {format_bytes(size)}, more than the memory of this machine, "
-                f"{format_bytes(memory)}. Load it where there is more."
+                f"{format_bytes(memory)}. Load it on a machine with more memory."
             )
         texts = dict(tensors.metadata())
         digest = hashlib.sha256(head.replace(texts["checksum"].encode(), _ZEROS.encode(), 1))
@@ -125,7 +125,7 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
     if digest.hexdigest() != texts["checksum"]:
         raise ModelFileError(
             f"{path} was changed after it was written: its checksum is {digest.hexdigest()[:12]}…, "
-            f"but the file says {texts['checksum'][:12]}…. {_AGAIN}"
+            f"expected {texts['checksum'][:12]}…. {_AGAIN}"
         )
     return texts, arrays
 
@@ -143,9 +143,9 @@ def _open(path: Path) -> Iterator[tuple[Any, bytes]]:
     if len(first) < 8:
         _refuse(path, f"it has {len(first)} bytes" if first else "it is empty")
     if not header.startswith(b"{"):
-        _refuse(path, "it does not begin like one")
+        _refuse(path, "its first bytes are wrong")
     if len(header) < length:
-        _damaged(path, f"it is truncated: its header has {length} bytes, {len(header)} are there")
+        _damaged(path, f"it is truncated: expected {length} header bytes, found {len(header)}")
     if not _CHECKSUM.search(header):
         _refuse(path, "it has no checksum")
     try:
@@ -154,7 +154,7 @@ def _open(path: Path) -> Iterator[tuple[Any, bytes]]:
             yield tensors, first + header
     except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
         size = "file not fully covered" in str(error)
-        _damaged(path, "it is truncated, or continues after its arrays" if size else str(error))
+        _damaged(path, "it is truncated or has trailing bytes" if size else str(error))
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:
@@ -169,7 +169,7 @@ def _damaged(path: Path, reason: str) -> NoReturn:
 
 @dataclass(frozen=True)
 class Header:
-    """What a model file says about its model.
+    """The header of a model file.
 
     Attributes
     ----------
@@ -217,8 +217,8 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
         finite = not isinstance(value, float) or math.isfinite(value)
         if not isinstance(name, str) or not finite or not _has_type({name: value}, Origin):
             raise ModelFileError(
-                f"origin[{name!r}] is {value!r}; it may be text, a finite number, a list of texts "
-                f"or None. Nothing was written."
+                f"origin[{name!r}] is {value!r}; it must be a string, a finite number, a list of "
+                f"strings or None. Nothing was written."
             )
     steps = [step for _, step in getattr(model, "steps", [("model", model)])]  # of a pipeline
     first, last = steps[0], steps[-1]
@@ -259,7 +259,7 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
 
 
 def from_json(text: str, checksum: str) -> Header:
-    """Return the header that JSON describes; refuse one with missing or mistyped parts."""
+    """Return the header from JSON; raise if a part is missing or has the wrong type."""
     parts = {**json.loads(text), "checksum": checksum}
     for name, annotation in Header.__annotations__.items():
         if not _has_type(parts[name], annotation):
@@ -268,7 +268,7 @@ def from_json(text: str, checksum: str) -> Header:
 
 
 def _has_type(value: Any, annotation: Any) -> bool:
-    """Tell whether plain JSON is of an annotated type."""
+    """Return whether plain JSON is of an annotated type."""
     inner = get_args(annotation)
     if isinstance(annotation, UnionType):
         return any(_has_type(value, each) for each in inner)

@@ -1,4 +1,4 @@
-"""Files of format 1: the names and units of their parts, in the terms of this version."""
+"""Conversion of model files of format 1 to the names and units of this version."""
 
 from __future__ import annotations
 

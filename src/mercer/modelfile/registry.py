@@ -57,8 +57,8 @@ _FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoment
 _REFUSED = (FromFunction, Separable, Fisher)
 _STEPS = (SimpleImputer, StandardScaler)
 _ON_DEVICE = (
-    "has summed these rows on a device, where a file cannot continue. Pickle the model, or fit "
-    "without config_context(device=...)"
+    "holds sums on a device, which a model file cannot store. Pickle the model, or fit without "
+    "config_context(device=...)"
 )
 # Attributes that scikit-learn sets while callbacks run.
 _TRANSIENT = ("_callback_", "_skl_callbacks")
@@ -75,7 +75,7 @@ class UnsavableError(ValueError):
 
 
 class Codec(NamedTuple):
-    """How objects of a class, by their name in files, are taken apart and put together again."""
+    """Encoder and decoder of a class, by its name in files."""
 
     name: str
     cls: type
@@ -86,7 +86,7 @@ class Codec(NamedTuple):
 def build(name: str, parts: Parts) -> Any:
     """Return the object that a file describes."""
     if name not in _codecs():
-        raise ValueError(f"{name[:80]!r} is not a class that this version knows")
+        raise ValueError(f"{name[:80]!r} is not a class known to this version")
     obj = _codecs()[name].make(parts)
     _check(obj)
     return obj
@@ -141,14 +141,14 @@ def _attributes(obj: Any, names: Iterable[str]) -> Parts:
 
 
 def _is_state(cls: type, name: str) -> bool:
-    """Tell whether a name is that of a fitted or private attribute that the class leaves free."""
+    """Return whether a name is that of a fitted or private attribute that the class leaves free."""
     underscored = name.endswith("_") or name.startswith("_")
     reserved = name.startswith(("__", *_TRANSIENT)) or hasattr(cls, name)
     return underscored and (not reserved or _is_view(cls, name))
 
 
 def _is_view(cls: type, name: str) -> bool:
-    """Tell whether a class shows a part of its state by this name, and lets a user replace it."""
+    """Return whether a class shows a part of its state by this name, and lets a user replace it."""
     return getattr(getattr(cls, name, None), "fset", None) is not None
 
 
@@ -168,7 +168,7 @@ def _plain(
             if _is_state(cls, part):
                 parts[part] = getattr(obj, part)
             elif part not in names and not part.startswith(_TRANSIENT):
-                raise UnsavableError(part, "is not an attribute of Mercer's. Delete it first")
+                raise UnsavableError(part, "was not set by Mercer. Delete it first")
         return parts
 
     def make(parts: Parts) -> Any:
@@ -239,7 +239,7 @@ def _sum_terms(kernel: Any) -> Parts:
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
     missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
     if imputer.strategy != "mean" or not missing or imputer.add_indicator:
-        raise UnsavableError("", 'is not SimpleImputer(strategy="mean") of NaN, the only one saved')
+        raise UnsavableError("", 'is not SimpleImputer(strategy="mean") for NaN')
     names = [*_arguments(SimpleImputer), "statistics_", "n_features_in_", "feature_names_in_"]
     parts = _attributes(imputer, (name for name in names if hasattr(imputer, name)))
     return {**parts, "dtype": imputer._fit_dtype}
@@ -280,8 +280,8 @@ def _pipeline_parts(pipeline: Pipeline) -> Parts:
             what = repr(step) if isinstance(step, str) else f"a {type(step).__name__}"
             raise UnsavableError(
                 f"steps[{name!r}]",
-                f"is {what}. Before a model only SimpleImputer and StandardScaler are saved; save "
-                f"other steps separately",
+                f"is {what}. Before a model, only SimpleImputer and StandardScaler can be saved; "
+                f"save other steps separately",
             )
     return {"steps": [[name, step] for name, step in pipeline.steps], "verbose": pipeline.verbose}
 
@@ -311,13 +311,13 @@ _SPECIAL = (
 
 
 def ensure(holds: bool, problem: str) -> None:
-    """Refuse the file unless something holds."""
+    """Raise an error about the file unless a condition holds."""
     if not holds:
         raise ValueError(problem)
 
 
 def _check(obj: Any) -> None:
-    """Refuse an object that compiled code could not cope with."""
+    """Raise if an object is unsafe for compiled code."""
     if isinstance(obj, Kernel):
         obj.check()
         short = not isinstance(obj, StringKernel) or obj.length <= _LONGEST_WORD
@@ -341,7 +341,7 @@ def _check(obj: Any) -> None:
         state, shape = obj.state, (len(obj.state.A), obj.span.rank)
         fits = state.A.shape == state.B.shape == shape
         fits = fits and state.rho.shape == state.travel.shape == shape[:1]
-        ensure(fits, "the arrays of Hebbian components do not fit together")
+        ensure(fits, "the arrays of Hebbian components have inconsistent shapes")
 
 
 def _check_sums(parts: Parts, arrays: Any) -> None:

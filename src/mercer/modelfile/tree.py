@@ -1,4 +1,4 @@
-"""A model as plain JSON and arrays, and back; nothing in a file is ever run.
+"""Models as plain JSON and arrays, and back; no code in a file is ever run.
 
 Numbers, strings, None and lists stand for themselves. Everything else is an object with one key
 that says what it is::
@@ -44,8 +44,8 @@ _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "SFC64")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _DTYPES = {np.dtype(code).newbyteorder("<").str: np.dtype(code) for code in "bBhHiIlLqQefd?"}
 _OTHERWISE = (
-    "A parameter that only fit needs can be set to None after the fit, with set_params. For "
-    "readers who trust the file, pickle saves anything"
+    "A parameter that only fit uses can be set to None after the fit, with set_params. If "
+    "readers trust the file, use pickle"
 )
 
 
@@ -145,7 +145,7 @@ class Encoder:
         legacy = isinstance(value, np.random.RandomState)
         bits = value._bit_generator if legacy else value.bit_generator
         if type(bits).__name__ not in _GENERATORS or not type(bits).__module__.startswith("numpy."):
-            refuse(path, f"draws from {type(bits).__name__}. Use an int, or default_rng")
+            refuse(path, f"uses {type(bits).__name__}. Use an int, or default_rng")
         state = value.get_state(legacy=False) if legacy else bits.state
         return {"random": [type(value).__name__, self.node(state, path, depth + 1)]}
 
@@ -158,7 +158,7 @@ class Encoder:
             try:
                 self._hosted[id(value)] = to_numpy(value)
             except MemoryError as error:
-                refuse(path, f"lies on a cluster. {error} Or use pickle, which saves the tasks")
+                refuse(path, f"is on a cluster. {error} Or use pickle, which saves the tasks")
             self._alive.append(value)
         array = self._array(self._hosted[id(value)], path, 0)
         return array if is_dask(value) else {"torch": array}
@@ -175,13 +175,13 @@ class Encoder:
             known = [base.__name__ for base in cls.__mro__ if base in codecs_by_class()]
             if known:
                 reason = (
-                    f"is a {cls.__name__}, a class derived from {known[0]} that readers of the "
-                    f"file may not have. Use {known[0]} itself"
+                    f"is a {cls.__name__}, a subclass of {known[0]} that readers of the file may "
+                    f"not have. Use {known[0]} itself"
                 )
             elif callable(value):
                 reason = (
-                    f"is a function, {getattr(value, '__name__', cls.__name__)}, and a model file "
-                    f"holds no code. Use a kernel by name, such as 'rbf', or one of mercer.kernels"
+                    f"is a function, {getattr(value, '__name__', cls.__name__)}, but model files "
+                    f"contain no code. Use a kernel name, such as 'rbf', or one of mercer.kernels"
                 )
             refuse(path, f"{reason}. {_OTHERWISE}")
         try:
@@ -207,7 +207,7 @@ def _code(dtype: np.dtype[Any], path: str) -> str:
 
 
 def refuse(path: str, reason: str) -> NoReturn:
-    """Refuse to save a part of a model."""
+    """Raise an error about a part that cannot be saved."""
     raise ModelFileError(f"{path or 'the model'} {reason}. Nothing was written.")
 
 
@@ -223,7 +223,7 @@ class Decoder:
         self._stored = sum(array.nbytes for array in arrays.values())
 
     def model(self, tree: Any) -> Any:
-        """Return the model; refuse arrays that are not part of it."""
+        """Return the model; raise if an array is not part of it."""
         model = self.value(tree)
         ensure(not self._unused, f"array {min(self._unused, default='')[:80]!r} is not part of it")
         return model
@@ -248,7 +248,7 @@ class Decoder:
         return node
 
     def _count(self, values: int, nbytes: int = 0) -> None:
-        """Refuse a small file in which shared objects stand for very many."""
+        """Raise if shared objects of a small file expand to very many."""
         self._values += values
         self._bytes += nbytes
         most = _MOST_SHARED * self._written + _FEW_VALUES
@@ -291,7 +291,7 @@ class Decoder:
         code, shape, names = content
         words = self.as_strings(names)
         most = 16 * max(map(len, words), default=0) + 64
-        ensure(code[0] == "U" and int(code[1:]) <= most, "strings are not as wide as they say")
+        ensure(code[0] == "U" and int(code[1:]) <= most, "strings are shorter than declared")
         return np.array(words, dtype=f"<{code}").reshape(shape)
 
     def as_objects(self, content: Any) -> np.ndarray[Any, Any]:

@@ -52,10 +52,10 @@ def to_onnx(model: Any) -> Any:
     last = steps[-1]
     if not isinstance(last, (PCA, KernelPCA)):
         inner = getattr(last, "estimator_", None)
-        hint = " Its estimator_ can be." if isinstance(inner, (PCA, KernelPCA)) else ""
+        hint = " Its estimator_ can." if isinstance(inner, (PCA, KernelPCA)) else ""
         raise TypeError(
-            f"to_onnx: {type(last).__name__} cannot be written as a graph. PCA, KernelPCA and "
-            f"pipelines that end in one of them can.{hint}"
+            f"to_onnx: {type(last).__name__} cannot be exported. PCA, KernelPCA and pipelines "
+            f"that end in one of them can.{hint}"
         )
     check_is_fitted(model)
     graph, columns = Graph(), int(getattr(steps[0], "n_features_in_", 0))  # strings have none
@@ -81,8 +81,8 @@ def _preprocessed(step: Any, rows: Tensor) -> Tensor:
         rows = rows - step.mean_.astype(np.float32)[None, :] if step.with_mean else rows
         return rows / step.scale_.astype(np.float32)[None, :] if step.with_std else rows
     raise TypeError(
-        f"to_onnx: {step!r} cannot be written as a graph. SimpleImputer(strategy='mean') and "
-        f"StandardScaler before the model can."
+        f"to_onnx: {step!r} cannot be exported. Use SimpleImputer(strategy='mean') or "
+        f"StandardScaler before the model."
     )
 
 
@@ -113,7 +113,7 @@ def _scores(model: PCA | KernelPCA, rows: Tensor) -> Tensor:
 def _basis(points: Any) -> np.ndarray[Any, Any]:
     """Return the points of a basis as a float64 array."""
     if isinstance(points, list):
-        raise ValueError("to_onnx: rows are strings, and a graph takes numbers.")
+        raise ValueError("to_onnx: models fitted to strings cannot be exported.")
     if hasattr(points, "tocsr"):
         size, budget = 8 * points.shape[0] * points.shape[1], get_config().budget
         if size > budget:

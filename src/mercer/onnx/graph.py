@@ -32,7 +32,7 @@ class Graph:
 
     def __init__(self) -> None:
         for module in ("onnx.helper", "onnx.numpy_helper", "onnx"):
-            self.onnx: Any = extra(module, "onnx", "to_onnx makes its graph with")
+            self.onnx: Any = extra(module, "onnx", "to_onnx requires")
         self.namespace = Namespace()
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -134,7 +134,7 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Tensor:
         if key != (slice(None), None):
-            raise TypeError("of a tensor only x[:, None] is known")
+            raise TypeError("tensors support only x[:, None]")
         return self.apply("Unsqueeze", self, np.array([1]))
 
     def __bool__(self) -> bool:
@@ -192,9 +192,9 @@ def kernel_values(kernel: Kernel, rows: Tensor, points: Matrix) -> Tensor:
         values = kernel.on(pair)
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
         raise ValueError(
-            f"to_onnx: {kernel!r} cannot be written as a graph. Kernels of dot products and "
-            f"Euclidean distances can, such as Linear, Polynomial, RBF, Laplacian with norm='l2', "
-            f"Matern with nu 0.5, 1.5 or 2.5, and what is made of them."
+            f"to_onnx: {kernel!r} cannot be exported. Kernels of dot products and Euclidean "
+            f"distances can, such as Linear, Polynomial, RBF, Laplacian with norm='l2', Matern "
+            f"with nu 0.5, 1.5 or 2.5, and combinations of them."
         ) from error
     return values if isinstance(values, Tensor) else 0.0 * pair.dot + values
 

@@ -1,4 +1,4 @@
-"""The plan: which methods could do the work, what each costs, and which one is chosen."""
+"""The plan of a fit: candidate methods, their costs, and the method chosen."""
 
 from mercer.planning.kernel import METHODS, make_kernel_plan
 from mercer.planning.plan import ASKED, NAMES, Candidate, Plan, make_plan, measured

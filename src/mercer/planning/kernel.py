@@ -1,4 +1,4 @@
-"""Which method finds the components of a kernel."""
+"""Choice of the method of kernel PCA."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMED: dict[str, type[Method]] = {
     if method.for_kernels and method is not Exact
 }
 METHODS = ("auto", "exact", *_NAMED)
-"""What `method` may be called."""
+"""Names of methods."""
 
 # A pair of strings costs about as much as a pair of rows with so many columns.
 _STRING_COST = 10_000
@@ -66,12 +66,12 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     if isinstance(method, Method):
         if solver != "auto":
             raise ValueError(
-                f"eigen_solver={solver!r} solves the problem of all rows, and method={method!r} "
-                f"goes its own way. Leave one of them out; Exact(solver=...) takes a solver."
+                f"eigen_solver={solver!r} applies to kernel PCA of all rows, not to "
+                f"method={method!r}. Omit one of them; Exact(solver=...) takes a solver."
             )
         if not method.for_kernels:
             raise ValueError(
-                f"method={method!r} finds components without a kernel. Use "
+                f"method={method!r} is a method of linear PCA. Use "
                 f"PCA(svd_solver={method!r}), or a method of KernelPCA such as Exact(), Subset() "
                 f"or Nystrom()."
             )
@@ -86,12 +86,12 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         reason = "the cheapest"
     else:
         best = next((c for c in exact if c.fits), None)
-        reason = f"the first of those that fit {format_bytes(budget)}"
+        reason = f"the first that fits in {format_bytes(budget)}"
     grows = solver == "auto" and size.k is None and psd and not problem.rule.whole
     if grows and len(stored) > 1 and n > _DENSE:
         # Krylov decomposes the whole matrix only if a rule asks for many components.
         best = stored[-1]
-        reason = "as many components as the rule needs; the whole spectrum only if it does"
+        reason = "computes the whole spectrum only if the rule needs it"
     if method == "exact" or solver != "auto":
         if best is None:
             raise _too_large(problem, exact, size, budget, auto=solver == "auto")
@@ -135,14 +135,14 @@ def _chosen(
     if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
         return Plan(best.method, reason, candidates, size, budget)
     if basis.fits:
-        why = "the cheapest" if best is not None else "as all rows take too much memory, or time"
+        why = "the cheapest" if best is not None else "as all rows take too much memory or time"
         return Plan(other, why, candidates, size, budget)
     quick = [one for one in exact if not _takes_long(one)]
     raise _too_large(problem, [*quick, basis], size, budget)
 
 
 def _takes_long(one: Candidate) -> bool:
-    """Tell whether a kernel matrix that is not stored takes too long."""
+    """Return whether a kernel matrix that is not stored takes too long."""
     return getattr(one.method, "store", "") == "none" and one.nominal > _PATIENCE
 
 
@@ -175,13 +175,13 @@ def _too_large(
     if auto and price(Subset(), size, budget).fits:
         points = counted(Subset().points(size.n, size.k), "point")
         auto_method, subset = (format_parameter("method", name) for name in ("auto", "subset"))
-        remedies.append(f"{auto_method} would take {subset}, a basis of {points}, which fits")
+        remedies.append(f"{auto_method} would use {subset} with a basis of {points}, which fits")
     else:
         other = alternative(problem, size, budget)
         remedies.append(f"{other} all rows" if other else "")
     return MemoryError(
         f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
-        f"{least.method.label(size)}, and the memory budget is {format_bytes(budget)}. "
+        f"{least.method.label(size)}, but the memory budget is {format_bytes(budget)}. "
         f"{'; '.join(filter(None, remedies))}."
     )
 

@@ -1,4 +1,4 @@
-"""The plan: which methods could do the work, what each costs, and which one is chosen.
+"""The plan of a fit: candidate methods, their costs, and the method chosen.
 
 The choice depends on shapes, the number of components, the gap and the memory budget only, so it
 is the same on every machine; a quick measurement of this one fills the column of seconds.
@@ -42,7 +42,7 @@ from mercer.methods.kernel.features import has_spectrum
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Rule
 
-ASKED = "as asked for"
+ASKED = "as requested"
 
 _METHODS: dict[str, Method] = {
     "full": SVD(),
@@ -53,7 +53,7 @@ _METHODS: dict[str, Method] = {
     "sketch": Sketch(),
 }
 NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
-"""What `svd_solver` may be called."""
+"""Names of `svd_solver`."""
 
 # The methods among which "auto" chooses.
 _CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full", "krylov"))
@@ -89,7 +89,7 @@ _NOMINAL = Rates(products=6e10, sparse=2e9, factor=1.5e10, read=5e9)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that could do the work."""
+    """A method that could be used, with its cost."""
 
     method: Method
     cost: Cost
@@ -99,7 +99,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done, and what else could have been.
+    """The method chosen for a fit, and the alternatives.
 
     Printing it gives the table.
 
@@ -132,7 +132,7 @@ class Plan:
     budget: int
 
     def require_fit(self, problem: Problem) -> None:
-        """Refuse a method that was asked for and does not fit in memory; say what does.
+        """Raise if the requested method does not fit in memory, and name methods that do.
 
         The limit is the budget where the user has set one, else all of the machine's memory.
         """
@@ -166,7 +166,7 @@ class Plan:
             shape += " float32" if size.itemsize == 4 else " float64"
         if size.nnz is not None:
             shape += f", {size.nnz} entries"
-        axes = "as many components as the rule finds"
+        axes = "number of components set by the rule"
         if size.k is not None:
             axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
         lines = [
@@ -225,7 +225,7 @@ def make_plan(
     method = _named(solver, size, budget, randomized) if isinstance(solver, str) else solver
     if not method.for_rows:
         raise ValueError(
-            f"svd_solver={method!r} finds components with a kernel. Use "
+            f"svd_solver={method!r} is a method of kernel PCA. Use "
             f"KernelPCA(method={method!r}), or a method of PCA such as Covariance(), SVD() or "
             f"Sketch()."
         )
@@ -240,23 +240,23 @@ def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candi
             if isinstance(candidate.method, SVD):
                 return (
                     candidate,
-                    "the most accurate method, at little cost for a table of this size",
+                    "the most accurate method, cheap for data of this size",
                 )
     if len(fitting) == len(candidates):
         return min(fitting, key=attrgetter("nominal")), "the cheapest"
     room = format_bytes(budget)
     if fitting:
         best = min(fitting, key=attrgetter("nominal"))
-        return best, f"the cheapest of those that fit {room}"
+        return best, f"the cheapest that fits in {room}"
     least = min(candidates, key=attrgetter("cost.memory"))
-    return least, f"none fits {room}: the one that needs least memory"
+    return least, f"none fits in {room}: this one needs the least memory"
 
 
 def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:
     """Return the method that a name stands for."""
     if name not in NAMES:
         names = ", ".join(NAMES)
-        raise ParameterError("svd_solver", name, f"is not one of {names}, and not a method.")
+        raise ParameterError("svd_solver", name, f"must be one of {names}, or a method.")
     if name in ("jacobi", "power"):
         small: Method = Covariance(name) if size.d <= size.n or not size.columns else Dot(name)
         formed = small.cost(size).memory <= budget

@@ -81,7 +81,7 @@ class Display(ABC):
 
 def matplotlib(module: str) -> Any:
     """Import a module of matplotlib, or raise an error that says how to install it."""
-    return extra(f"matplotlib.{module}", "plot", "mercer.plotting draws with")
+    return extra(f"matplotlib.{module}", "plot", "mercer.plotting requires")
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -99,7 +99,7 @@ def check_axes(ax: Any, count: int, what: str) -> Values:
     axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
     if len(axes) != count:
         raise ValueError(
-            f"ax holds {len(axes)} Axes, and there are {count} {what} to draw: pass one Axes for "
+            f"ax has {len(axes)} Axes, but there are {count} {what} to draw: pass one Axes for "
             f"each."
         )
     return axes
@@ -192,7 +192,7 @@ def draw_labeled(ax: Axes, rows: Values, labels: Any, outside: bool, **style: An
 
 
 def label_coloring(labels: Any, n: int) -> Coloring | None:
-    """Return what n points are colored by, or None."""
+    """Return the colors of n points, or None."""
     if labels is None:
         return None
     return coloring(labels, n, name=one_line(getattr(labels, "name", None) or ""))

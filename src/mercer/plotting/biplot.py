@@ -117,11 +117,11 @@ class BiplotDisplay(Display):
         V = to_numpy(pca.components_).astype(np.float64)
         if len(V) < 2:
             raise ValueError(
-                f"A biplot needs two components, and the model has {len(V)}. Fit at least two."
+                f"A biplot needs two components, but the model has {len(V)}. Fit at least two."
             )
         if names is not None and len(names) != V.shape[1]:
             raise ValueError(
-                f"names has {len(names)} entries, and there are {V.shape[1]} columns: pass one "
+                f"names has {len(names)} entries, but there are {V.shape[1]} columns: pass one "
                 f"name per column."
             )
         scores, selected = inspection.selected_scores(estimator, X, components, 2)
@@ -139,9 +139,9 @@ class BiplotDisplay(Display):
         Y, L = check_plot_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
-                f"scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "
-                f"components={self.components!r}: a biplot has two components, such as (0, 1), "
-                f"and a name for each row of loadings."
+                f"Inconsistent scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "
+                f"components={self.components!r}: a biplot needs two components, such as (0, 1), "
+                f"and one name per row of loadings."
             )
         if top < 1:
             raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")

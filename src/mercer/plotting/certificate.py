@@ -87,7 +87,7 @@ class CertificateDisplay(Display):
             if not isinstance(certificate, Certificate):
                 raise TypeError(
                     f"This {type(model).__name__} has no certificate_: it is not fitted, or not a "
-                    f"model of Mercer. Pass a fitted mercer.PCA or mercer.KernelPCA."
+                    f"Mercer model. Pass a fitted mercer.PCA or mercer.KernelPCA."
                 )
             certificates[name] = certificate
         return cls(certificates).plot(ax, kind=kind)

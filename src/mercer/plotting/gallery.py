@@ -131,8 +131,8 @@ class GalleryDisplay(Display):
         at = range(min(int(rows), n)) if isinstance(rows, Integral) else [int(i) for i in rows]
         if not at or not all(0 <= i < n for i in at):
             raise ValueError(
-                f"rows={rows!r}, but there are {n} rows: pass how many of the first to draw, or "
-                f"indices from 0 to {n - 1}."
+                f"rows={rows!r}, but there are {n} rows: pass the number of leading rows to draw, "
+                f"or indices from 0 to {n - 1}."
             )
         reconstruct, shape = _reconstruction(estimator), _model_shape(estimator, image_shape)
         originals = np.concatenate([inspection.host_rows(source.read(i, i + 1)) for i in at])

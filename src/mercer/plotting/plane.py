@@ -294,14 +294,14 @@ def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
     d = getattr(model, "n_features_in_", 2)
     if d != 2:
         raise ValueError(
-            f"This {type(unwrap(model)[1]).__name__} takes {d} columns, and contours need two. "
+            f"This {type(unwrap(model)[1]).__name__} takes {d} columns, but contours need two. "
             f"Fit it to two columns, or draw its scores with mercer.plotting.ScoresDisplay."
         )
     rows = host_rows(X)
     if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) == 0:
         raise ValueError(f"X has shape {rows.shape}: contours need rows with two columns.")
     if not np.isfinite(rows.astype(np.float64)).all():
-        raise ValueError("X contains NaN or infinity. Drop such rows.")
+        raise ValueError("X contains NaN or infinity. Drop those rows.")
     return rows, [base.one_line(name) for name in getattr(X, "columns", ("x₁", "x₂"))]
 
 

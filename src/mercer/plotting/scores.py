@@ -119,7 +119,7 @@ class ScoresDisplay(ScoreDisplay):
         )
         if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
             raise ValueError(
-                f"components={self.components!r}, and scores has shape {Y.shape}: pass the scores "
+                f"components={self.components!r}, but scores has shape {Y.shape}: pass the scores "
                 f"on one or two components and their indices, such as (0, 1)."
             )
         if len(titles) == 1:
@@ -179,7 +179,7 @@ class PairsDisplay(ScoreDisplay):
         k = Y.shape[1]
         if k != len(self.components):
             raise ValueError(
-                f"components={self.components!r}, and scores has shape {Y.shape}: pass one index "
+                f"components={self.components!r}, but scores has shape {Y.shape}: pass one index "
                 f"per column of scores."
             )
         by = base.label_coloring(self.labels, len(Y))
@@ -261,6 +261,6 @@ def check_plot_scores(scores: Any) -> Values:
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
         raise ValueError(
-            f"scores contains NaN or infinity: the first is in row {bad[0]}. Drop such rows."
+            f"scores contains NaN or infinity: the first is in row {bad[0]}. Drop those rows."
         )
     return Y

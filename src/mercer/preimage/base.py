@@ -1,4 +1,4 @@
-"""What a pre-image method is: its target, points of feature space, and its result, rows."""
+"""Base class of pre-image methods, their targets in feature space, and their results."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Preimage(Params, ABC):
         """Return the pre-images of some points."""
 
     def check(self) -> None:
-        """Refuse invalid parameters."""
+        """Raise if parameters are invalid."""
 
     def begin(
         self,
@@ -130,7 +130,7 @@ class Preimage(Params, ABC):
         return components.products
 
     def require(self, components: FeatureComponents) -> None:
-        """Refuse kernels that the method does not support."""
+        """Raise if the method does not support the kernel."""
 
     def find(self, projection: KernelProjection, state: Any, scores: Any) -> Found:
         """Return the pre-images of points with these scores, of shape (q, k).
@@ -164,12 +164,12 @@ class Preimage(Params, ABC):
 
 
 def check_scores(owner: Any, scores: Any, k: int) -> Matrix:
-    """Return scores as float64; refuse a wrong shape and non-finite entries."""
+    """Return scores as float64; raise if the shape is wrong or entries are not finite."""
     S = np.asarray(to_numpy(scores), np.float64)
     if S.ndim != 2 or S.shape[1] != k:
         raise ValueError(
-            f"{owner!r}: scores have shape {S.shape}; pass rows of {k} columns, one for each "
-            f"component, as transform returns them."
+            f"{owner!r}: scores have shape {S.shape}; pass {k} columns, one per component, as "
+            f"returned by transform."
         )
     wrong = np.argwhere(~np.isfinite(S))
     if len(wrong):
@@ -312,19 +312,19 @@ class Target:
 def feature_components(
     owner: Any, projection: KernelProjection, products: Matrix | None = None
 ) -> FeatureComponents:
-    """Return the components of a projection; refuse a projection without dense rows."""
+    """Return the components of a projection; raise unless it has dense rows."""
     kernel, basis = projection.kernel, projection.basis
     if kernel is None:
         raise ValueError(
-            f"{owner!r}: a precomputed kernel matrix has no rows to return to. Pass the rows, "
-            f"and the kernel itself."
+            f"{owner!r}: a precomputed kernel has no rows to map back to. Pass the rows and the "
+            f"kernel itself."
         )
     if hasattr(basis, "tocsr"):
-        raise ValueError(f"{owner!r} returns dense rows, and was given sparse. Pass X.toarray().")
+        raise ValueError(f"{owner!r} needs dense rows, but X is sparse. Pass X.toarray().")
     if isinstance(basis, list) or kernel.takes == "strings":
         raise ValueError(
-            f"{owner!r}: {kernel!r} is a kernel of strings, which have no pre-images. Look for "
-            f"the nearest training strings among the scores instead."
+            f"{owner!r}: {kernel!r} is a string kernel, which has no pre-images. Use the nearest "
+            f"training strings by score instead."
         )
     y = Points(np.asarray(to_numpy(basis), np.float64))
     coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])

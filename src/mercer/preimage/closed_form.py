@@ -89,13 +89,11 @@ class Ridge(Preimage):
         products = feature_components(self, projection, products).products
         S = check_scores(self, scores, products.shape[1] - 1)
         if hasattr(X, "tocsr"):
-            raise ValueError(
-                f"{self!r} returns dense rows, and was given sparse. Pass X.toarray()."
-            )
+            raise ValueError(f"{self!r} needs dense rows, but X is sparse. Pass X.toarray().")
         rows = np.asarray(to_numpy(X), np.float64)
         if rows.ndim != 2 or len(rows) != len(S):
             raise ValueError(
-                f"{self!r}: X has shape {rows.shape}, and there are scores of {len(S)} rows. Pass "
+                f"{self!r}: X has shape {rows.shape}, but there are scores for {len(S)} rows. Pass "
                 f"the training rows and their scores."
             )
         mean = np.average(rows, axis=0, weights=weights)
@@ -105,8 +103,8 @@ class Ridge(Preimage):
             dual = solve_ridge(np.asarray(kernel(S)), rows - mean, self.alpha, weights)
         except np.linalg.LinAlgError:
             raise ValueError(
-                f"{self!r}: {kernel!r} of the scores is not positive definite with alpha="
-                f"{self.alpha!r}. Raise alpha, or choose a kernel that is."
+                f"{self!r}: the matrix of {kernel!r} is not positive definite with alpha="
+                f"{self.alpha!r}. Increase alpha, or use a positive definite kernel."
             ) from None
         shift = 0.0 if projection.shift is None else projection.shift
         return Learnt(products, kernel, S, dual, mean - shift)
@@ -118,8 +116,8 @@ class Ridge(Preimage):
     def products(self, state: Any) -> Matrix:
         if not isinstance(state, Learnt):
             raise ValueError(
-                f"{self!r} learns from the training rows. Pass what begin(projection, X, scores) "
-                f"returned."
+                f"{self!r} is learned from training rows. Pass the result of begin(projection, X, "
+                f"scores)."
             )
         return state.products
 
@@ -160,7 +158,7 @@ def solve_ridge(K: Matrix, targets: Matrix, alpha: float, weights: Vector | None
 
 
 class Distances(Preimage):
-    r"""Rows at the distances from their neighbors that follow from feature space.
+    r"""Pre-images from distances to neighbors, computed in feature space.
 
     For kernels whose distance in feature space determines that of the rows, such as the RBF,
     :math:`\lVert x-y\rVert^2 = -\tfrac1\gamma\log(1-\tfrac12\lVert\Phi(x)-\Phi(y)\rVert^2)`.

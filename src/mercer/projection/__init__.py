@@ -1,4 +1,4 @@
-"""Fitted maps: what every method ends in."""
+"""Fitted maps, the results of all methods."""
 
 from mercer.projection.fourier import FourierMap, FourierProjection
 from mercer.projection.kernel import (

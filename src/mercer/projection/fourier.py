@@ -89,7 +89,7 @@ class FourierFeatures:
         return self.map.row_bytes(0 if sparse else self.source.shape[1], self.dtype)
 
     def __call__(self, block: Block) -> Array:
-        """Return z(x) of the rows of a block; refuse NaN, infinity and angles that overflow."""
+        """Return z(x) of the rows of a block; raise if rows or angles are not finite."""
         require_finite_rows(block, self.source)
         features = _waves(*self.parameters, block.rows, self.dtype)
         if not is_finite(features):
@@ -127,8 +127,8 @@ def _angles(rows: Any, omega: Array, shift: Array) -> Array:
 def _too_far(features: Array, block: Block) -> ValueError:
     bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(features)).all(axis=1))
     return ValueError(
-        f"{len(bad)} rows, the first of them row {bad[0]}, are too far from zero for Fourier "
-        f"features: their angles overflow. Scale the rows, or change the kernel's parameters."
+        f"{len(bad)} rows (first: row {bad[0]}) are too large for Fourier features: their angles "
+        f"overflow. Scale the rows, or change the kernel's parameters."
     )
 
 

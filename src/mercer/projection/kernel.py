@@ -148,7 +148,7 @@ class KernelProjection(Projection):
         return distances
 
     def finite(self, values: Array, block: Block) -> Array:
-        """Return the values; refuse rows for which the kernel is not finite."""
+        """Return the values; raise if the kernel is not finite."""
         return finite_values(values, block, self.kernel)
 
     def coefficients(self, scores: Array) -> Array:
@@ -158,13 +158,13 @@ class KernelProjection(Projection):
 
 
 def finite_values(values: Array, block: Block, kernel: Kernel | None) -> Array:
-    """Return values computed from finite rows; refuse those for which the kernel is not finite."""
+    """Return values computed from finite rows; raise if the kernel is not finite."""
     if is_finite(values):
         return values
     bad = block.start + np.flatnonzero(~np.isfinite(to_numpy(values)).all(axis=1))
     raise ValueError(
-        f"{kernel!r} gives NaN or infinity for {len(bad)} rows, the first of them row "
-        f"{bad[0]}. Scale the rows, or change the kernel's parameters."
+        f"{kernel!r} gives NaN or infinity for {len(bad)} rows (first: row {bad[0]}). Scale the "
+        f"rows, or change the kernel's parameters."
     )
 
 
@@ -179,8 +179,8 @@ def joint_residuals(
     kernel, xp = first.kernel, namespace(reference)
     if kernel is None:
         raise ValueError(
-            "kernel='precomputed' does not tell k(x, x) of new rows, which their distance "
-            "from the components takes. Use the kernel itself."
+            "kernel='precomputed' does not provide k(x, x) of new rows, which distances from "
+            "the components require. Use the kernel itself."
         )
     dtype = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
     bases = [each.basis for each in projections]

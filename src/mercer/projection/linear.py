@@ -1,4 +1,4 @@
-"""The fitted map that every method ends in, and that of linear PCA."""
+"""Base class of fitted maps, and the map of linear PCA."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class LinearProjection(Projection):
     Attributes
     ----------
     deviation : ndarray of shape (d,)
-        What each column is divided by, s.
+        Divisor of each column, s.
     """
 
     deviation: Vector

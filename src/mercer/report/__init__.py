@@ -1,4 +1,4 @@
-"""A report of a fitted model: one HTML file that needs nothing else, not even a network."""
+"""A report of a fitted model: one self-contained HTML file."""
 
 from mercer.report.write import write_report
 

@@ -30,7 +30,7 @@ def require_packages() -> None:
 
 
 def _package(module: str) -> Any:
-    return extra(module, "report", "mercer.report makes its page with")
+    return extra(module, "report", "mercer.report requires")
 
 
 def clean_text(value: Any, most: int = 1000) -> str:

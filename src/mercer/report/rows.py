@@ -47,7 +47,7 @@ class Sample:
             return f"All {format_count(self.of)} rows are drawn." if self.of > 1 else ""
         how = ["a random sample" + ("" if self.seed is None else f" (seed {self.seed})")]
         if self.per_class:
-            how.append(f"with at least {self.per_class} rows of every class that has as many")
+            how.append(f"with at least {self.per_class} rows of every class, or all if fewer")
         if self.furthest:
             how.append(f"including the {self.furthest} rows furthest from the components")
         drawn, rows = format_count(len(self.at)), format_count(self.of)

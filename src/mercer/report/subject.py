@@ -1,4 +1,4 @@
-"""What a report is about: the model with the components, its steps and what is built on it."""
+"""The subject of a report: the model, its preprocessing steps and its wrapper."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def find_subject(model: Any) -> Subject:
     outer = None
     if isinstance(last, SubspaceClassifier):
         raise TypeError(
-            "A SubspaceClassifier has components for every class, and a report describes one set "
+            "A SubspaceClassifier has components for every class, but a report describes one set "
             "of components: pass one of its estimators_ and the rows of that class."
         )
     if isinstance(last, Wrapper):
@@ -95,8 +95,8 @@ def find_subject(model: Any) -> Subject:
             f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a NoveltyDetector, "
             f"Denoiser or NearestProjection, or at the end of a Pipeline; not "
             f"{'a class' if isinstance(last, type) else type(last).__module__.split('.')[0]} "
-            f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The model comes "
-            f"first: write_report(model, X, path)."
+            f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The order is "
+            f"write_report(model, X, path)."
         )
     check_is_fitted(last)
     spectrum, linear = FittedSpectrum(last), isinstance(last.projection_, LinearProjection)

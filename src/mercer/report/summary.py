@@ -60,10 +60,10 @@ def _data(subject: Subject) -> str:
 
 
 def _step(step: Any) -> str:
-    """Say what a preprocessing step did."""
+    """Describe a preprocessing step."""
     kind = type(step).__name__
     if kind == "SimpleImputer" and step.strategy in _IMPUTED:
-        return f"Missing values were filled with {_IMPUTED[step.strategy]}."
+        return f"Missing values were imputed with {_IMPUTED[step.strategy]}."
     if kind == "StandardScaler" and step.with_std:
         what = "standardized" if step.with_mean else "divided by their standard deviations"
         return f"The columns were {what}."
@@ -75,10 +75,10 @@ def _rows(subject: Subject, shown: ReportRows) -> list[str]:
     raw, label, sentences = shown.rows.raw, shown.label, []
     if raw.shape[0] != subject.model.plan_.size.n:
         sentences.append(
-            f"The {html.format_count(raw.shape[0])} rows in this report are not those of the fit."
+            f"The {html.format_count(raw.shape[0])} rows in this report are not the training data."
         )
     if raw.weights is not None:
-        sentences.append(f"The rows are weighted and count as {html.format_number(raw.count, 6)}.")
+        sentences.append(f"Row weights sum to {html.format_number(raw.count, 6)}.")
     if label is not None and label.classes:
         count = len(label.classes)
         codes = range(count) if count <= 10 else label.largest(6)
@@ -104,7 +104,7 @@ def _model(subject: Subject) -> str:
 
 
 def _reason(n_components: Any, k: int) -> str:
-    """Say why there are k components."""
+    """Explain why there are k components."""
     if n_components is None or n_components == "all":
         return ", the maximum"
     if isinstance(n_components, Integral):
@@ -147,7 +147,7 @@ def _components(subject: Subject, loadings: LoadingsTable | None) -> list[str]:
 
 
 def _outliers(subject: Subject, shown: ReportRows) -> str:
-    """Say which row is furthest from the components, and how far."""
+    """Describe the row furthest from the components."""
     errors, threshold = shown.errors, subject.threshold
     if errors is None:
         return "Distances from the components cannot be computed from a kernel matrix."

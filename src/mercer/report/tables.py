@@ -143,7 +143,7 @@ def outlier_rows(subject: Subject, shown: ReportRows | None) -> list[dict[str, A
 
 
 def fully_reconstructed(subject: Subject, shown: ReportRows) -> bool:
-    """Tell whether all errors are no more than rounding."""
+    """Return whether all errors are no more than rounding."""
     if shown.errors is None:
         return False
     projection = subject.model.projection_

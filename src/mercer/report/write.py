@@ -35,7 +35,7 @@ def write_report(
     sample: int = 20_000,
     random_state: Any = 0,
 ) -> None:
-    """Write a report about a fitted model: one HTML file that opens anywhere, without a network.
+    """Write a report about a fitted model: one self-contained HTML file.
 
     It has a summary in sentences, the spectrum, scores, loadings, outliers, the certificate, the
     plan, and how to reproduce the model. Rows are read block by block.
@@ -45,7 +45,7 @@ def write_report(
     model : PCA, KernelPCA, NoveltyDetector, Denoiser, NearestProjection or Pipeline
         Fitted; the last step of a pipeline is one of these.
     X : array, sparse matrix, DataFrame, list of str, path, Source or None
-        Rows to show, as `model` takes them. None: the report is about the model alone.
+        Rows to show, in any form that `model` accepts. If None, the report shows only the model.
     path : path
         File to write; an existing file stays until the new one is complete.
     labels : array of shape (n,), optional
@@ -137,7 +137,7 @@ def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> 
     html.require_packages()
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
-            f"path is a {type(path).__name__}, not the path of a file. The order is "
+            f"path is a {type(path).__name__}, not a file path. The order is "
             f"write_report(model, X, path)."
         )
     if not Path(path).parent.is_dir():

@@ -1,4 +1,4 @@
-"""Maps of rows that keep their dot products: ``Hashing(500).fit_transform(X)``."""
+"""Sketches, linear maps that preserve dot products: ``Hashing(500).fit_transform(X)``."""
 
 from mercer.sketches.base import RandomMap, SketchMap
 from mercer.sketches.dense import Gaussian, Hadamard, suggested_size

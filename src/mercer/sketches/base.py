@@ -43,7 +43,7 @@ class SketchMap(Params, ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse invalid parameters."""
+        """Raise if parameters are invalid."""
 
     @abstractmethod
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
@@ -97,7 +97,7 @@ class SketchMap(Params, ABC):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows of X through the map: an array, or a `Source` for a path or Source.
+        """Apply the map to X; return an array, or a `Source` for a path or Source.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class SketchMap(Params, ABC):
         elif source.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {source.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input. Fit it to rows of those columns."
+                f"{self.n_features_in_} features as input. Fit it to rows with those columns."
             )
         return source
 
@@ -203,8 +203,8 @@ class RandomMap(SketchMap):
             return IdentityMatrix(d)
         if self.q > d:
             raise ValueError(
-                f"{self!r}: q={self.q} is more than n_features={d}: the map would make the rows "
-                f"wider. Use a q of at most {d}, or identity=True to leave such rows unchanged."
+                f"{self!r}: q={self.q} is more than n_features={d}, so the map would add columns. "
+                f"Use q <= {d}, or identity=True to leave such rows unchanged."
             )
         seed = self.random_state if rng is None else rng
         if seed is None:

@@ -63,7 +63,7 @@ class GaussianMatrix(SketchMatrix):
 
 
 class Hadamard(RandomMap):
-    r"""Subsampled randomised Hadamard transform :math:`f(x) = \frac{1}{\sqrt q} R H D x`.
+    r"""Subsampled randomized Hadamard transform :math:`f(x) = \frac{1}{\sqrt q} R H D x`.
 
     D flips signs at random, H is Hadamard's matrix of size p = 2^m ≥ d with entries ±1, for rows
     padded with zeros, and R samples q coordinates without replacement: Ailon & Chazelle (2009),
@@ -156,7 +156,7 @@ class HadamardMatrix(SketchMatrix):
 
 
 def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
-    r"""Return a q that keeps the dot products of all pairs of n rows.
+    r"""Return a q that preserves the dot products of all pairs of n rows.
 
     With q columns of a Gaussian map, :math:`|f(x)^Tf(y) - x^Ty| \le \epsilon\|x\|\|y\|` for all
     pairs of n rows at once, and each row with itself, with the confidence 1 − δ, where

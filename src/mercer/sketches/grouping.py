@@ -21,7 +21,7 @@ Groups = list[npt.NDArray[np.int64]]
 
 
 class FeatureGrouping(SketchMap):
-    r"""Features that nearly agree replaced by one: m of them become :math:`\sqrt m` times it.
+    r"""Groups of similar features, replaced by one: m of them become :math:`\sqrt m` times it.
 
     Replacing feature a by b changes the dot matrix by a matrix D of rank two, and each of its
     eigenvalues, which are the scatter's, by at most
@@ -72,7 +72,7 @@ class FeatureGrouping(SketchMap):
 
     def check(self) -> None:
         valid = self.q is not None or self.bound is not None
-        require(self, "q", valid, "a number of groups if there is no bound")
+        require(self, "q", valid, "the number of groups if bound is None")
         if self.q is not None:
             check_whole(self, "q")
         if self.bound is not None:
@@ -127,7 +127,7 @@ class FeatureGrouping(SketchMap):
         if self.matrix_.d != d:
             raise ValueError(
                 f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}. Fit it "
-                f"to rows of the same columns."
+                f"to rows with the same columns."
             )
         return self.matrix_
 
@@ -138,9 +138,9 @@ class FeatureGrouping(SketchMap):
         needed, budget = 24 * d * d, get_config().budget
         if needed > budget:
             raise MemoryError(
-                f"{self!r}: the {d}×{d} scatter needs {format_bytes(needed)}, the memory budget is "
-                f"{format_bytes(budget)}. Use Hashing, SparseSign or Hadamard, which need no "
-                f"scatter, PixelGrouping for images, or config_context(memory=...)."
+                f"{self!r}: the {d}×{d} scatter matrix needs {format_bytes(needed)}, more than the "
+                f"memory budget of {format_bytes(budget)}. Use Hashing, SparseSign or Hadamard, "
+                f"PixelGrouping for images, or raise the budget with config_context(memory=...)."
             )
         moments = Moments(d, source.reference, np.float64, center=self.center)
         C = source.fold(moments).scatter

@@ -44,7 +44,7 @@ class ImageMap(SketchMap):
 
 
 class Resize(ImageMap):
-    r"""Images resized by area: every new pixel is the mean of the old ones under it.
+    r"""Images resized by area: every new pixel is the mean of the pixels it covers.
 
     Multiplied by :math:`\sqrt{d/q}`, without which eigenvalues are too small by d/q: Marukatat
     (2022), Algorithm 3, corrected. Pixels on a border are weighted by the area covered. Dot
@@ -80,7 +80,7 @@ class Resize(ImageMap):
         require(self, "to", _sizes(self.to, (2,)), "(height, width)")
         smaller = all(new <= old for new, old in zip(self.to, self.shape[:2], strict=True))
         height, width, _ = _image(self.shape)
-        require(self, "to", smaller, f"at most the images' {height} × {width}")
+        require(self, "to", smaller, f"at most the image size {height} × {width}")
 
     def axes(self, height: int, width: int) -> Any:
         h, w = (int(size) for size in self.to)
@@ -89,7 +89,7 @@ class Resize(ImageMap):
 
 
 class PixelGrouping(ImageMap):
-    r"""Neighbouring pixels replaced by one: blocks of an image become its pixels.
+    r"""Groups of neighboring pixels: each block of an image becomes one pixel.
 
     A block of m pixels becomes :math:`\sqrt m` times its mean, or its top-left pixel:
     :math:`\sqrt{d/q}` for blocks of equal size, less for smaller ones at the right and at the

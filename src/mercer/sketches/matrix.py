@@ -100,8 +100,8 @@ class SketchMatrix(ABC):
     def _check_columns(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 2 or shape[1] != self.d:
             raise ValueError(
-                f"the rows have shape {shape}, but the map takes rows of {self.d} columns. Fit it "
-                f"to rows of the same columns."
+                f"The rows have shape {shape}, but the map takes {self.d} columns. Fit it to rows "
+                f"with the same columns."
             )
 
     def _parts(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:

@@ -66,7 +66,7 @@ class SparseMatrix(SketchMatrix):
 
 
 class FixedMatrix(SparseMatrix):
-    """A sparse d×q matrix that is known."""
+    """A given sparse d×q matrix."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
@@ -162,7 +162,7 @@ class Hashing(RandomMap):
     def check(self) -> None:
         super().check()
         check_whole(self, "hashes")
-        require(self, "hashes", self.hashes <= self.q, f"at most q={self.q}: a bucket to each")
+        require(self, "hashes", self.hashes <= self.q, f"at most q={self.q}, one bucket per hash")
         require(self, "signed", isinstance(self.signed, bool), "True or False")
         require(self, "scaling", self.scaling in _SCALINGS, 'one of "unbiased" and "paper"')
 

@@ -2,7 +2,7 @@
 
 from mercer.extras import extra
 
-extra("dask.array", "dask", "Dask collections are read with")  # before the imports that need it
+extra("dask.array", "dask", "Dask collections require")  # before the imports that need it
 
 from mercer.data.dask.source import DaskSource, as_dask_array, sum_over_points  # noqa: E402
 

@@ -60,8 +60,8 @@ class Chunks:
             return rows
         if self.array is None:
             raise ValueError(
-                f"Rows {start} to {stop - 1} of a Dask collection are not on this worker. A source "
-                f"of Dask rows is pickled without them: create it again from the collection."
+                f"Rows {start} to {stop - 1} of a Dask collection are not on this worker. Pickling "
+                f"a source does not include them: create it again from the collection."
             )
         (rows,) = compute([self.array[start - self.first : stop - self.first]])
         return Chunk(rows, start, stop).check(self.array.shape[1])
@@ -116,7 +116,7 @@ class Chunks:
         return out
 
     def blocks(self, view: Source, rows: int, first: int, step: int) -> Iterator[Block]:
-        """Gather chunks of a view, as many at a time as the memory allows, and cut them."""
+        """Yield blocks of a view, gathering as many chunks at a time as fit in memory."""
         shared = constant(self.task(view))
         spans = [
             (chunk, start, min(start + rows, chunk.stop))

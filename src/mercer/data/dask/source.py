@@ -149,8 +149,8 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
         collection = _numeric(collection).to_dask_array(lengths=True)
     if not isinstance(collection, dask.array.Array):
         raise TypeError(
-            f"X is a {type(collection).__module__}.{type(collection).__name__}. Of the Dask "
-            f"collections, only arrays and DataFrames are supported."
+            f"X is a {type(collection).__module__}.{type(collection).__name__}. Only Dask "
+            f"arrays and Dask DataFrames are supported."
         )
     real_matrix_dtype(collection)
     meta = collection._meta
@@ -183,9 +183,9 @@ def _whole_rows(array: Any) -> Any:
             array.compute_chunk_sizes()
     if len(array.chunks[1]) > 1:
         warn(
-            f"X is split along its columns into {len(array.chunks[1])} chunks, and every pass "
-            f"needs whole rows: it is rechunked, which moves data between workers in every pass. "
-            f"Pass X.rechunk({{0: 'auto', 1: -1}}).persist() to move it once."
+            f"X is split along its columns into {len(array.chunks[1])} chunks, but passes need "
+            f"whole rows: every pass rechunks X and moves data between workers. "
+            f"Pass X.rechunk({{0: 'auto', 1: -1}}).persist() to move it only once."
         )
         array = array.rechunk({0: "auto", 1: -1})
     return array

@@ -52,7 +52,7 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         X = _matrix(file, part, request)
         shape = tuple(X.shape if hasattr(X, "shape") else map(int, X.attrs.get("shape", ())))
         if len(shape) != 2 or min(shape) < 1:
-            raise FileError(f"{request.path}: X has shape {shape}, not rows and columns.")
+            raise FileError(f"{request.path}: X has shape {shape}, expected 2D.")
         n, d = int(shape[0]), int(shape[1])
         names = _names(file["raw"] if part == "raw/X" else file, d, request)
         features: Sequence[int] = range(d)
@@ -71,7 +71,7 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         columns = dict(enumerate(extra.values(), d))  # numbered after those of X
         weights = None if request.weights is None else _obs(obs, request.weights, n, request)
         if weights is not None and weights.dtype.kind not in "fiub":
-            raise FileError(f"{request.path}: {request.weights!r} of obs is not numbers.")
+            raise FileError(f"{request.path}: {request.weights!r} of obs is not numeric.")
         source = _rows(root, X, (n, d), features, request)
     tick(root.stat().st_size)
     return make_table(
@@ -85,18 +85,18 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
 
 
 def _member(group: Any, path: str, request: Request) -> Any:
-    """Return a member of a group; refuse one in another file, or one that is not filled."""
+    """Return a member of a group; raise if it is in another file or mostly empty."""
     for name in path.split("/"):
         link = group.get(name, getlink=True)
         if link is None:
             raise FileError(f"{request.path} has no {group.name.rstrip('/')}/{name}.")
         if type(link).__name__ == "ExternalLink":
             raise FileError(
-                f"{request.path}: {name} is a link to another file, which is not followed."
+                f"{request.path}: {name} is an external link. Copy its data into the file."
             )
         group = group[name]
         if hasattr(group, "is_virtual") and (group.is_virtual or group.external):
-            raise FileError(f"{request.path}: {name} lies in other files, which are not read.")
+            raise FileError(f"{request.path}: {name} uses external storage. Copy it into the file.")
         if getattr(group, "shape", None) is not None:
             check_filled(group, group.id.get_storage_size(), request)
     return group
@@ -105,7 +105,7 @@ def _member(group: Any, path: str, request: Request) -> Any:
 def _matrix(file: Any, part: str, request: Request) -> Any:
     if "X" not in file and "var" not in file:
         raise FileError(
-            f"{request.path} has no /X: not an AnnData file. Read other HDF5 with "
+            f"{request.path} has no /X: not an AnnData file. Read other HDF5 files with "
             f"{format_parameter('format', 'h5')}."
         )
     if part not in file:
@@ -125,7 +125,7 @@ def _rows(
         return hdf5_rows(path, X, request, features)
     kind = _text(X.attrs.get("encoding-type", "")).removesuffix("_matrix")
     if kind not in ("csr", "csc"):
-        raise FileError(f"{request.path}: X is encoded as {kind!r}, which is not known.")
+        raise FileError(f"{request.path}: X has the unknown encoding {kind!r}.")
     parts = [_member(X, name, request) for name in ("data", "indices", "indptr")]
     needed = 3 * sum(part.size * part.dtype.itemsize for part in parts)
     if kind == "csr" and needed > get_config().budget:
@@ -166,7 +166,7 @@ class CSRRows(Source):
         ordered = ordered and not np.any(np.diff(self.indptr) < 0)
         alike = data.ndim == 1 and data.shape == indices.shape and indices.dtype.kind in "iu"
         if not ordered or not alike or len(data) < self.indptr[-1]:  # reading would follow them
-            raise FileError(f"{request.path}: data, indices and indptr of X do not fit its shape.")
+            raise FileError(f"{request.path}: data, indices or indptr of X do not match its shape.")
 
     @property
     def nnz(self) -> int:
@@ -211,15 +211,15 @@ def _names(file: Any, count: int, request: Request) -> list[str]:
     var = _member(file, "var", request)
     if hasattr(var, "shape"):
         raise FileError(
-            f"{request.path} was written by AnnData before 0.7. Write it again with a later one."
+            f"{request.path} was written by AnnData < 0.7. Write it again with a later version."
         )
     index = _member(var, _text(var.attrs.get("_index", "_index")), request)
     names = [_text(value) for value in index[:]]
     if len(names) != count:
-        raise FileError(f"{request.path}: var names {len(names)} columns, and X has {count}.")
+        raise FileError(f"{request.path}: var has {len(names)} names, but X has {count} columns.")
     twice = sum(n > 1 for n in Counter(names).values())
     if twice:
-        warn(f"{request.path}: {twice} names in var occur more than once; they get a number.")
+        warn(f"{request.path}: {twice} names in var are not unique; numbers are appended.")
     taken, number = set(names), Counter[str]()
     for i, name in enumerate(names):
         own = name

@@ -47,9 +47,7 @@ def read_npy(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
 
 def _numbered(request: Request, source: Source) -> Table:
     if 0 in source.shape:
-        raise FileError(
-            f"{request.path} holds an array of shape {source.shape}: no rows, or no columns."
-        )
+        raise FileError(f"{request.path} contains an empty array of shape {source.shape}.")
     column = source.column if isinstance(source, NpySource) else None
     return make_unnamed_table(request, source.shape[1], partial(select_columns, source), column)
 
@@ -65,8 +63,8 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             most = DEFLATE_RATIO * min(entry.compress_size, size) + 1024
             if entry.compress_size > size or entry.file_size > most:
                 raise FileError(
-                    f"{request.path} says that {entry.filename!r} unpacks to "
-                    f"{format_bytes(entry.file_size)}, which its {format_bytes(size)} cannot hold."
+                    f"{request.path} is damaged: {entry.filename!r} cannot unpack from "
+                    f"{format_bytes(size)} to {format_bytes(entry.file_size)}."
                 )
         if set(names) >= _SPARSE:
             check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
@@ -84,8 +82,8 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                 source.folder = folder
         else:
             raise FileError(
-                f"{request.path} holds {len(names)} arrays ({format_names(names)}), and one is "
-                f"wanted. Save the rows alone: numpy.savez(path, X)."
+                f"{request.path} contains {len(names)} arrays ({format_names(names)}), expected "
+                f"one. Save only the data: numpy.savez(path, X)."
             )
         tick(size)
         return _numbered(request, source)
@@ -94,13 +92,13 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
 def sparse_source(matrix: Any, request: Request) -> SparseSource:
     """Return the rows of a sparse matrix, whose entries may lie beyond its shape."""
     if len(matrix.shape) != 2 or min(matrix.shape) < 1 or max(matrix.shape) >= 2**62:
-        raise FileError(f"{request.path}: shape {matrix.shape} is not rows and columns.")
+        raise FileError(f"{request.path}: the matrix has shape {matrix.shape}, expected 2D.")
     if matrix.dtype.kind not in "fiub":
         raise FileError(f"{request.path} holds dtype {matrix.dtype}, not real numbers.")
     if matrix.format not in ("csr", "csc", "bsr", "coo"):
         raise FileError(
-            f"{request.path} holds a sparse matrix in the format {matrix.format!r}. Save it as "
-            f"X.tocsr()."
+            f"{request.path} contains a sparse matrix in {matrix.format!r} format. Save "
+            f"X.tocsr() instead."
         )
     check_file_memory(request.path, 8 * max(matrix.shape))
     if matrix.format != "coo":  # whose constructor has checked
@@ -124,7 +122,7 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         mirrored, dense = _MIRRORED[symmetry], layout == "array"
         if mirrored and rows != columns:
             raise FileError(
-                f"{request.path}: a {symmetry} matrix of {rows} rows and {columns} columns."
+                f"{request.path}: a {symmetry} matrix cannot have shape {rows} × {columns}."
             )
         if dense:
             count = [rows * columns if not mirrored else rows * (rows + mirrored) // 2]
@@ -132,8 +130,8 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         # An entry takes a digit and a space at least; with coordinates, two more of each.
         if entries * (2 if dense else 4) > size + 4:
             raise FileError(
-                f"{request.path} says that it holds {entries} entries, and has {size} bytes. It "
-                f"was cut short: write it again."
+                f"{request.path} is truncated: its header declares {entries} entries, but it has "
+                f"{size} bytes. Write it again."
             )
         check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
         width = 1 if dense else 2 if field == "pattern" else 3
@@ -143,8 +141,8 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         body = body if body.size else np.empty((0, width))
         if body.shape != (entries, width):
             raise FileError(
-                f"{request.path}: {len(body)} entries of {body.shape[1]} fields, where {entries} "
-                f"of {width} were announced. Write it again."
+                f"{request.path} has {len(body)} entries of {body.shape[1]} fields, but its header "
+                f"declares {entries} of {width}. Write it again."
             )
         source = _make_matrix(body, (rows, columns), mirrored, dense, request)
         tick(size)
@@ -160,7 +158,7 @@ def _mtx_header(file: Any) -> tuple[list[str], list[int]]:
     sizes = [int(text) for text in line.split()]
     known = len(words) == 3 and words[0] in ("array", "coordinate") and words[2] in _MIRRORED
     if mark != "%%matrixmarket" or not (known or "complex" in words) or min(sizes) < 0:
-        raise ValueError("the header is not that of a matrix of numbers")
+        raise ValueError("the header does not describe a numeric matrix")
     return words, sizes
 
 
@@ -178,7 +176,7 @@ def _make_matrix(
         return ArraySource(X)
     places = body[:, :2]
     if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
-        raise FileError(f"{request.path}: an entry lies outside {shape[0]} × {shape[1]}.")
+        raise FileError(f"{request.path}: an entry is outside the shape {shape[0]} × {shape[1]}.")
     i, j = (places.T - 1).astype(np.int64)
     values = body[:, 2] if body.shape[1] == 3 else np.ones(len(body))
     if mirrored:
@@ -221,7 +219,7 @@ def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] |
     """Return some columns of a dataset of rows and columns; None returns all."""
     _check_matrix(array, array.name, request)
     if array.is_virtual or array.external:
-        raise FileError(f"{request.path}: {array.name} lies in other files, which are not read.")
+        raise FileError(f"{request.path}: {array.name} uses external storage. Copy it here.")
     check_filled(array, array.id.get_storage_size(), request)
     opener = partial(open_hdf5, path, array.name)
     rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
@@ -253,11 +251,11 @@ def _find_array(members: dict[str, Any], request: Request) -> Any:
     """Return the array with the name in the path, or the only one of rows and columns."""
     name = request.part.strip("/")
     tables = [name for name, array in members.items() if _is_matrix(array)]
-    where = f"Rows and columns of numbers are in {format_names(sorted(tables))}." if tables else ""
+    where = f"2D numeric arrays: {format_names(sorted(tables))}." if tables else ""
     if not name and len(tables) != 1:
         raise FileError(
-            f"{request.path} holds {len(tables)} arrays of rows and columns of numbers, and one is "
-            f"wanted. {where} Name it: {request.path}::NAME."
+            f"{request.path} contains {len(tables)} two-dimensional numeric arrays, expected one. "
+            f"{where} Select one: {request.path}::NAME."
         )
     array = members.get(name or tables[0])
     if array is None:
@@ -276,13 +274,13 @@ def _is_matrix(array: Any) -> bool:
 def _check_matrix(array: Any, name: str, request: Request) -> None:
     if not _is_matrix(array):
         raise FileError(
-            f"{request.path}: {name} is {array.dtype} of shape {array.shape}, not rows and "
-            f"columns of numbers."
+            f"{request.path}: {name} has dtype {array.dtype} and shape {array.shape}, expected a "
+            f"2D numeric array."
         )
 
 
 def check_filled(array: Any, stored: int, request: Request) -> None:
-    """Refuse an array that claims more than is stored: most of it was never written."""
+    """Raise if an array declares far more data than is stored."""
     size = int(np.prod(array.shape, dtype=object)) * array.dtype.itemsize
     if size > DEFLATE_RATIO * stored + 2**20:
-        raise FileError(f"{request.path} claims shape {array.shape}, and is not filled.")
+        raise FileError(f"{request.path} declares shape {array.shape}, but is mostly empty.")

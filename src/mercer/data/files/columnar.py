@@ -119,11 +119,11 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         for i in (*roles.exact, *roles.weights):
             if not numeric[i]:
                 raise FileError(
-                    f"{request.path}: column {names[i]!r} is of type {types[names[i]]}, not "
-                    f"numbers."
+                    f"{request.path}: column {names[i]!r} has dtype {types[names[i]]}, which is "
+                    f"not numeric."
                 )
         if not any(part.length for part in parts):
-            raise FileError(f"{request.path} has columns, and no rows.")
+            raise FileError(f"{request.path} has columns, but no rows.")
         text = [dtype in (pl.String, pl.Categorical, pl.Enum) for dtype in types.values()]
         candidates = [i for i in roles.candidates if text[i] or types[names[i]].is_numeric()]
         extra = dict.fromkeys([*candidates, *roles.extra, *roles.weights])
@@ -156,20 +156,20 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
 
 
 def _common_types(parts: Sequence[Part], request: Request) -> dict[str, Any]:
-    """Return the types of the columns; refuse files that are not parts of one table."""
+    """Return the dtypes of the columns; raise if the files differ."""
     first, types = parts[0], dict(parts[0].types)
     for part in parts[1:]:
         odd = sorted(types.keys() ^ part.types.keys())
         if odd:
             raise FileError(
-                f"{request.path}: {first.path.name} and {part.path.name} have other columns "
-                f"({format_names(odd)}). Files of one table have the same."
+                f"{request.path}: {first.path.name} and {part.path.name} have different columns "
+                f"({format_names(odd)}). All files of a table must have the same columns."
             )
         for name, dtype in part.types.items():
             if dtype != types[name] and not (is_numeric(dtype) and is_numeric(types[name])):
                 raise FileError(
-                    f"{request.path}: column {name!r} is of type {types[name]} in "
-                    f"{first.path.name}, and {dtype} in {part.path.name}."
+                    f"{request.path}: column {name!r} has dtype {types[name]} in "
+                    f"{first.path.name}, but {dtype} in {part.path.name}."
                 )
             types[name] = dtype if dtype == types[name] else polars().Float64
     return types

@@ -71,7 +71,7 @@ _MAGIC = {
     b"%%MatrixMarket": ".mtx",
     b"\x89HDF\r\n\x1a\n": ".h5ad",
 }
-_PICKLE = "A pickle can run code, and is not read. Load it yourself and pass the rows."
+_PICKLE = "Pickle files can run code and are not read. Load it yourself and pass X."
 _REMEDIES = {
     ".zip": "Unpack the archive first.",
     ".tar": "Unpack the archive first.",
@@ -104,31 +104,31 @@ def read_table(
     remarks: bool = False,
     format: str | None = None,
 ) -> Table:
-    r"""Read rows of numbers, or strings, from a file.
+    r"""Read a table of numbers, or strings, from a file.
 
-    Columns of numbers are the features; in text, those where every entry is a number, or true or
-    false. Rows that do not fit into a quarter of the memory budget are read from the file when
-    they are needed if parts of it can be read alone (row groups, chunks); else they go to a
-    temporary file, which is deleted with the source.
+    Numeric columns are the features; in text files, columns where every entry is a number, true or
+    false. Rows that do not fit in a quarter of the memory budget are read from the file as needed
+    if it can be read in parts (row groups, chunks); otherwise they are copied to a temporary
+    file, which is deleted with the source.
 
     Parameters
     ----------
     path : str or path
         A ``.csv``, ``.tsv``, ``.ndjson``, ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``,
         ``.xls``, ``.ods``, ``.npy``, ``.npz``, ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt``
-        file (strings, one a line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
+        file (one string per line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
         ``.zst``); a ``.zarr`` folder; a folder or a pattern (``"part-*.csv"``) of CSV, NDJSON,
         Parquet or Arrow files, which are one table, in the order of their names (with the keys of
         Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
         of several arrays or sheets of a file. ``"-"`` is the standard input.
     columns : sequence of str, optional
-        The features, in this order: names, or patterns such as ``"gene*"``. Columns of a file
-        without names go by their number, ``"0"``, or by a range, ``"3-7"``.
+        The features, in this order: names, or patterns such as ``"gene*"``. Columns without
+        names are selected by index, ``"0"``, or by a range, ``"3-7"``.
     label, weights : str, optional
         Column of labels, and of weights of the rows. They are not features. In an ``.h5ad`` file
         these are columns of obs.
     keep : sequence of str
-        Further columns that are wanted next to the rows, or patterns; features only if `columns`
+        Extra columns to return with the rows, names or patterns; features only if `columns`
         names them.
     optional : sequence of str
         Like `keep`, for columns that the file may lack.
@@ -139,9 +139,9 @@ def read_table(
         in every row where it has an entry; one with fewer gaps is preferred. Such a column is a
         feature only if `columns` names it.
     drop : sequence of str
-        Columns to leave out: names, or patterns.
+        Columns to exclude: names, or patterns.
     na : sequence of str
-        Texts that stand for a missing value in text files, besides the usual ones: ``"?"``,
+        Strings that mark a missing value in text files, besides the usual ones: ``"?"``,
         ``"n.d."``.
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
@@ -149,8 +149,8 @@ def read_table(
         Whether to look for features that are constant, number the rows, or have nearly all of
         the variance; that takes a pass over the rows.
     format : str, optional
-        The suffix that tells the format, if the path does not: ``"csv"``. The standard input is
-        CSV unless its first bytes say otherwise.
+        The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
+        CSV unless its first bytes indicate another format.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def read_table(
     Raises
     ------
     FileError
-        The file is not what it should be; a `ValueError`.
+        The file is invalid or lacks a requested column; a `ValueError`.
     MissingValues
         Values are missing; a `ValueError` with their number by column.
 
@@ -226,12 +226,12 @@ def read_source(
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is the URL of something on a network."""
+    """Return whether a path is the URL of something on a network."""
     return _URL.match(str(path)) is not None
 
 
 def download_advice(url: str | os.PathLike[str]) -> str:
-    """Say that a URL is not read, and how to get the file."""
+    """Return the error about a URL, with a command to download it."""
     text, scheme = str(url), str(url).partition("://")[0].lower()
     if scheme == "file":
         return f"{text} is a URL. Pass the path of the file, without file://."
@@ -251,7 +251,7 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
-        raise FileError("the path of the file is empty.")
+        raise FileError("The file path is empty.")
     if _URL.match(str(path)):
         raise FileError(download_advice(path))
     with progress.session():
@@ -265,7 +265,7 @@ def _table(path: str | os.PathLike[str], request: Request, format: str | None) -
 
 
 def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
-    """Read a stream by way of a temporary file, which lives as long as rows are read from it."""
+    """Read a stream through a temporary file, deleted with the source."""
     folder = TemporaryFolder()
     copy = folder.path / "rows"
     with folder.writing(), copy.open("wb") as file:
@@ -298,14 +298,14 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
         what += " not known"
         if not path.exists():
-            what = "there is no file or folder of that name"
+            what = "there is no such file or folder"
         elif format is None and suffix in _REMEDIES:
             raise FileError(f"{request.path}: {_REMEDIES[suffix]}")
-        raise FileError(f"{request.path}: {what}. Formats that are read: {', '.join(READERS)}.")
+        raise FileError(f"{request.path}: {what}. Supported formats: {', '.join(READERS)}.")
     if request.part and suffix not in _PARTS:
         raise FileError(
-            f"{request.path}: a name after '::' is for files of several tables "
-            f"({', '.join(_PARTS)})."
+            f"{request.path}: only files with several tables ({', '.join(_PARTS)}) accept a "
+            f"name after '::'."
         )
     if packed and suffix not in _TEXT:
         with file_errors(request.path, "a compressed file"), path.open("rb") as file:
@@ -315,7 +315,7 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
     if content not in (None, ".mtx"):
         remedy = f"Read it with {request.option('format', content[1:])}."
         raise FileError(
-            f"{request.path} is not text: it begins as a {content} file does. "
+            f"{request.path} is not text: it looks like a {content} file. "
             f"{_REMEDIES.get(content, remedy)}"
         )
     if not paths:
@@ -351,28 +351,28 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
         files += [file] if file.is_file() and not hidden else []
     known, suffixes = ", ".join(_FOLDERS), sorted(set(map(_suffix, files)))
     if not files:
-        raise FileError(f"{path} has no files. Folders of these formats are read: {known}.")
+        raise FileError(f"{path} contains no data files. Supported in folders: {known}.")
     if not suffix and len(suffixes) > 1:
         readable = [each for each in suffixes if each in _FOLDERS] or [".parquet"]
         options = [request.option("format", each[1:]) for each in readable]
         choice = options[0] if request.direct else " or ".join(options)
         raise FileError(
             f"{path} is a folder with files of {len(suffixes)} formats ({', '.join(suffixes)}), "
-            f"and the files of a table have one of: {known}. Name one file in it, or say which to "
-            f"read: {choice}."
+            f"but a table in a folder has one of: {known}. Pass one of its files, or choose a "
+            f"format: {choice}."
         )
     suffix = suffix or suffixes[0]
     if suffix in READERS and suffix not in _FOLDERS:
         raise FileError(
-            f"{request.path} is a folder. Folders of these formats are read as one table: {known}. "
-            f"Name a file in it: {files[0]}."
+            f"{request.path} is a folder. Folders can be read as one table if they contain: "
+            f"{known}. Pass one of its files: {files[0]}."
         )
     alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
     return root, suffix, [file for file in files if _suffix(file) in alike]
 
 
 def _format_of(path: Path) -> str | None:
-    """Return the format that the first bytes of a file tell; None if they say nothing."""
+    """Return the format detected from the first bytes of a file, or None."""
     with path.open("rb") as file:
         start = file.read(16)
     if not start.startswith(tuple(_MAGIC)):

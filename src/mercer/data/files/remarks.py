@@ -1,4 +1,4 @@
-"""Remarks about features: what a user may not have meant to be one."""
+"""Remarks about columns that may not be intended as features."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Missing(Fold):
 
 
 class Profile(Missing):
-    """Missing values and variances of columns; which are constant, long or number the rows.
+    """Missing values and variances of columns; constant, long and row-number columns.
 
     Numbers of rows are whole, all different, and either sorted or consecutive in any order.
     Most columns are ruled out by their first rows; arrays of column numbers hold the others.
@@ -166,7 +166,7 @@ def _keep(rows: Values, at: Values, holds: Callable[[Values, Values], Any]) -> V
 
 
 def _rises(rows: Values, before: Values) -> Any:
-    """Tell which entries are larger than all above them, or missing."""
+    """Return which entries are larger than all above them, or missing."""
     above = np.fmax.accumulate(np.vstack([before, rows]), axis=0)[:-1]
     return ~(rows <= above)
 
@@ -174,7 +174,7 @@ def _rises(rows: Values, before: Values) -> Any:
 def feature_remarks(
     profile: Profile, names: Sequence[str], flags: Sequence[str], chosen: Sequence[str], named: bool
 ) -> list[str]:
-    """Say what is unusual about features; `flags` are true and false, `chosen` by the user."""
+    """Describe unusual features; `flags` are Boolean, `chosen` are chosen by the user."""
     remarks, constant = [], set(profile.constant.tolist())
     numbering = [i for i in profile.numbering if i not in constant and profile.n >= _FEW]
     known = {names[i] for i in numbering} | set(chosen)
@@ -184,21 +184,21 @@ def feature_remarks(
         if len(like_ids) > 1:
             what, whose = "are named like identifiers", "their"
         remarks.append(
-            f"{_join(like_ids)} {what}, but {whose} values repeat or are not whole numbers. "
+            f"{_join(like_ids)} {what}, but {whose} values repeat or are not integers. "
             f"{_remedy(like_ids)}"
         )
     long = [i for i in profile.long.tolist() if i not in constant and profile.count[i] < profile.n]
     counting = [names[i] for i in numbering if i not in long]
     if counting:
         remarks.append(
-            f"{_join(counting)} may number the rows: whole numbers, all different, and sorted or "
-            f"consecutive. {_remedy(counting)}"
+            f"{_join(counting)} may be row numbers: distinct integers, sorted or consecutive. "
+            f"{_remedy(counting)}"
         )
     if long:
         which = [names[i] for i in long]
-        what = "an identifier or a time" if len(long) == 1 else "identifiers or times"
+        what = "an identifier or a timestamp" if len(long) == 1 else "identifiers or timestamps"
         remarks.append(
-            f"{_join(which)} may be {what}: whole numbers of ten digits or more. {_remedy(which)}"
+            f"{_join(which)} may be {what}: integers of ten digits or more. {_remedy(which)}"
         )
     if constant:
         what = "is constant: it has" if len(constant) == 1 else "are constant: they have"
@@ -233,10 +233,10 @@ def _join(names: Sequence[str]) -> str:
 
 
 def _remedy(names: Sequence[str]) -> str:
-    """Say that columns are features, and how to change that."""
+    """Return a hint on how to exclude columns from the features."""
     if len(names) == 1:
         (name,) = names
         drop, id = format_parameter("drop", name), format_parameter("id", name)
-        return f"Used as a feature. {drop} leaves it out; {id} uses it as row names."
+        return f"Used as a feature. {drop} excludes it; {id} uses it as row names."
     every = list(names) if len(names) <= _NAMED else ...
-    return f"Used as features. {format_parameter('drop', every)} leaves them out."
+    return f"Used as features. {format_parameter('drop', every)} excludes them."

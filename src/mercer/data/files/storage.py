@@ -48,7 +48,7 @@ class TemporaryFolder:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Say where the disk is full, and how to get more room."""
+        """Report a full disk, and how to get more space."""
         try:
             yield
         except OSError as error:
@@ -57,9 +57,9 @@ class TemporaryFolder:
             free = format_bytes(shutil.disk_usage(self.path).free)
             raise OSError(
                 error.errno,
-                f"no room for the rows in {self.path.parent} ({free} free), where they are kept "
-                f"while they do not fit the memory budget. Set TMPDIR to a folder with more room, "
-                f"or raise the budget with {format_parameter('memory')}",
+                f"no room in {self.path.parent} ({free} free) for temporary files, which store "
+                f"rows that exceed the memory budget. Set TMPDIR to a folder with more space, or "
+                f"raise the budget with {format_parameter('memory')}",
             ) from error
 
 
@@ -219,7 +219,7 @@ class ArrayRows(Banded):
 
 
 def place_rows(source: Banded) -> Source:
-    """Return rows where reading them again costs least.
+    """Return rows from where rereading them is cheapest.
 
     In memory while they take no more than a quarter of the budget; else in the file, or in a
     temporary copy: see `stays_in_file`.
@@ -242,7 +242,7 @@ def array_bytes(source: Source) -> int:
 
 
 def stays_in_file(source: Banded) -> bool:
-    """Tell whether rows are better read from their file than from a temporary copy.
+    """Return whether rows are better read from their file than from a temporary copy.
 
     A fit makes a few passes, and reads some rows from all over the file. If bands are small
     compared to the budget, that costs as much as to make a copy (measured: Parquet with Snappy,

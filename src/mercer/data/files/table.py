@@ -42,7 +42,7 @@ _MOST_COLUMNS = 2**24
 
 @dataclass(frozen=True)
 class Request:
-    """What the user wants from a file: the arguments of `read_table`."""
+    """The arguments of `read_table`."""
 
     path: str
     columns: tuple[str, ...] | None = None
@@ -103,7 +103,7 @@ class Roles:
 def assign_roles(
     names: Sequence[str], request: Request, *, named: bool = True, index: Sequence[int] = ()
 ) -> Roles:
-    """Give every column its role, or say which name does not exist.
+    """Assign a role to every column; raise if a name does not exist.
 
     Without names (`named` false), columns go by their numbers. Columns of the `index`, with row
     names or row numbers, are features only if the user names them.
@@ -113,8 +113,7 @@ def assign_roles(
         twice = [name for name, count in Counter(names).items() if count > 1]
         what = "1 column name occurs" if len(twice) == 1 else f"{len(twice)} column names occur"
         raise FileError(
-            f"{path}: {what} more than once: {format_names(twice)}. Give every column a name of "
-            f"its own."
+            f"{path}: {what} more than once: {format_names(twice)}. Column names must be unique."
         )
     single: dict[str, list[int]] = {}
     for role in ("id", "label", "weights"):
@@ -135,7 +134,7 @@ def assign_roles(
     # A pattern does not match columns that have another role.
     features = [i for i in features if i not in dropped and (i in exact or i not in other)]
     if not features:
-        raise FileError(f"{path}: no column is left for the rows; there are {format_names(names)}.")
+        raise FileError(f"{path}: no feature column is left. Columns: {format_names(names)}.")
     used = {*other, *exact, *dropped}
     candidates = [i for i in index if i not in used]
     if named:
@@ -156,7 +155,7 @@ def no_features(
     request: Request, names: Sequence[str], ids: Sequence[int], delimiter: str = ""
 ) -> FileError:
     """Return the error that no column can be a feature; `ids` identify rows."""
-    text = f"{request.path} has no column of numbers"
+    text = f"{request.path} has no numeric column"
     text += f", read with {delimiter!r} between fields" if delimiter else ""
     text += f". Its columns are {format_names(names)}."
     if ids:
@@ -165,12 +164,12 @@ def no_features(
         text += f" Identifiers are not features: {which}. To use one, pass {option}."
     if delimiter == "\t" and len(names) == 1:
         option = request.option("format", "csv")
-        text += f" If fields are separated otherwise, read it with {option}."
+        text += f" If the delimiter is different, read it with {option}."
     return FileError(text)
 
 
 def find_column(name: str, place: Mapping[str, int], path: str, named: bool = True) -> int:
-    """Return the number of a column, or suggest the most similar names."""
+    """Return the index of a column, or suggest similar names."""
     if name in place:
         return place[name]
     if not named:
@@ -207,11 +206,11 @@ def _match(
             matches = [i for other, i in place.items() if fnmatchcase(other, name)]
             if not matches:
                 there = format_names(place)
-                raise FileError(f"{path}: no column matches {name!r}; there are {there}.")
+                raise FileError(f"{path}: no column matches {name!r}. Columns: {there}.")
             columns += matches
     if named and len(unknown) > 1:
         raise FileError(
-            f"{path} has no columns {format_names(unknown)}: there are {format_names(place)}."
+            f"{path} has no columns {format_names(unknown)}. Columns: {format_names(place)}."
         )
     for name in unknown:
         find_column(name, place, path, named)
@@ -220,13 +219,13 @@ def _match(
 
 def import_format(module: str, format: str) -> Any:
     """Import a package of the extra `files`, or say how to install it."""
-    return extras.extra(module, "files", f"{format} files are read and written with")
+    return extras.extra(module, "files", f"{format} files require")
 
 
 @functools.cache
 def polars() -> Any:
     """Import Polars."""
-    return extras.extra("polars", "files", "Table files are read and written with")
+    return extras.extra("polars", "files", "Table files require")
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,7 @@ class Text:
 
 
 def column_values(column: Any) -> Values:
-    """Return a column next to the rows as an array: numbers, else texts ("" where missing).
+    """Return an extra column as an array: numbers, else strings ("" if missing).
 
     Whole numbers with gaps are floats, or texts if floats would lose digits.
     """
@@ -287,7 +286,7 @@ def column_values(column: Any) -> Values:
 
 
 def is_numeric(dtype: Any) -> bool:
-    """Tell whether a type of Polars is numbers, or true and false."""
+    """Return whether a type of Polars is numbers, or true and false."""
     return bool(dtype.is_numeric() or dtype == polars().Boolean)
 
 
@@ -321,7 +320,7 @@ def rank_ids(counts: Mapping[int, int | None]) -> list[int]:
 
 
 def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
-    """Tell which entries of a column next to the rows are missing."""
+    """Return which entries of a column next to the rows are missing."""
     values = column_values(column)
     if values.dtype.kind == "f":
         return np.isnan(values)
@@ -332,7 +331,7 @@ def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
 
 
 def id_names(column: Any) -> Values:
-    """Return the row names in a column next to the rows.
+    """Return the row names in an extra column.
 
     A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
     """
@@ -349,7 +348,7 @@ def id_names(column: Any) -> Values:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a file, and the columns next to them.
+    """Rows of a file, and its extra columns.
 
     Attributes
     ----------
@@ -402,7 +401,7 @@ class Table:
         return None if self.id is None else (self.source.extra_columns or self.extra)[self.id]
 
     def naming(self, option: str) -> str:
-        """Say which column names the rows, and which option would make it a feature."""
+        """Describe the column of row names, and how to use it as a feature."""
         text = f"column {self.id!r} is used as row names, not as a feature."
         if self.id is not None and self.extra[self.id].dtype.kind in "iuf":
             text += f" To use it as a feature, pass {option}."
@@ -431,7 +430,7 @@ def make_table(
     flags: Sequence[int] = (),
     named: bool = True,
 ) -> Table:
-    """Make the table of a file; refuse missing values if the user wants that.
+    """Return the table of a file; raise if missing values are not allowed.
 
     `features` are the columns of the source, and `flags` those that are true and false; `missing`
     counts their missing entries, and is None if nobody has counted. The best of `ids` names the
@@ -493,12 +492,12 @@ def make_unnamed_table(
     rows: Callable[[Sequence[int]], Source],
     column: Callable[[int], Values] | None = None,
 ) -> Table:
-    """Make the table of a file whose columns are all numbers and go by their position.
+    """Return the table of a file with numeric columns and no names.
 
     `rows` reads the columns it is told, and `column` a single one with the stored precision.
     """
     if width >= _MOST_COLUMNS:
-        raise FileError(f"{request.path} has {width} columns, and {_MOST_COLUMNS} are too many.")
+        raise FileError(f"{request.path} has {width} columns; the limit is {_MOST_COLUMNS}.")
     roles = assign_roles([str(i) for i in range(width)], request, named=False)
 
     def floats(i: int) -> Values:
@@ -526,15 +525,15 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
 
 
 def memory_share() -> int:
-    """Return how many bytes of rows are kept in memory; beyond, they stay on the disk."""
+    """Return the maximum bytes of rows kept in memory; larger data stay on disk."""
     return get_config().budget // 4
 
 
 def check_file_memory(path: str, needed: int) -> None:
-    """Refuse a file that is read at once and exceeds the memory budget."""
+    """Raise if reading a whole file would exceed the memory budget."""
     budget = get_config().budget
     if needed > budget:
         raise BudgetError(
-            f"{path}: reading it takes {format_bytes(needed)}, and the memory budget is "
+            f"{path}: reading it takes {format_bytes(needed)}, more than the memory budget of "
             f"{format_bytes(budget)}. Raise it with {format_parameter('memory')}."
         )

@@ -136,7 +136,7 @@ class TextBlock:
 
 
 class TextFile:
-    """A file of text, unpacked and decoded: as far as it is read, and not yet used.
+    """A text file, unpacked and decoded, with a buffer of unused text.
 
     `names` are those of the columns, or their numbers if they are not `named`; columns of the
     `index` have row names.
@@ -241,8 +241,8 @@ class Delimited(TextFile):
             if self.ended and quote >= 0:
                 line = self.line + self.text.count("\n", 0, quote)
                 raise FileError(
-                    f"{self.name}, line {line}: a quoted field is opened and never closed. Close "
-                    f"it, or double the quotes inside a field."
+                    f"{self.name}, line {line}: a quoted field is never closed. Close it, or "
+                    f"double the quotes inside a field."
                 )
             end = len(masked) if self.ended else masked.rfind("\n") + 1
             if not end:
@@ -268,14 +268,14 @@ class Delimited(TextFile):
         return (self.quoted.sub(mask, self.text) if '"' in self.text else self.text), quote
 
     def _grow(self) -> None:
-        """Read more of a record that does not fit; refuse one that takes too much memory."""
+        """Read more of an incomplete record; raise if it takes too much memory."""
         limit = max(self.size, get_config().budget // 8)
         if len(self.text) > limit:
             quote = self._mask()[1]
             line = self.line + self.text.count("\n", 0, max(0, quote))
-            why = "one record" if quote < 0 else "a quote that is opened there is not closed"
+            why = "one record" if quote < 0 else "a quoted field is never closed"
             raise FileError(
-                f"{self.name}: line {line} and what follows take more than {format_bytes(limit)}: "
+                f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}: "
                 f"{why}. Correct it, or raise the budget with {format_parameter('memory')}."
             )
         self.read(max(self.size, len(self.text)))
@@ -298,8 +298,8 @@ class Delimited(TextFile):
             for number, record in self._records(text, line):
                 if len(record) != width:
                     raise FileError(
-                        f"{self.name}, line {number}: {len(record)} fields, where the first line "
-                        f"has {width} (between them {self.delimiter!r})."
+                        f"{self.name}, line {number}: {len(record)} fields, but the first line "
+                        f"has {width} (delimiter {self.delimiter!r})."
                     )
                 rows.append(record)
             frame = pl.DataFrame(rows, schema, orient="row")
@@ -319,7 +319,7 @@ class Delimited(TextFile):
 
 
 def _is_rectangular(masked: bytes, delimiter: str, width: int) -> bool:
-    """Tell whether every line has this number of fields, and none is blank."""
+    """Return whether every line has this number of fields, and none is blank."""
     data = np.frombuffer(masked if masked.endswith(b"\n") else masked + b"\n", np.uint8)
     ends = np.flatnonzero((data == ord(delimiter)) | (data == 10))
     lines = data[ends] == 10
@@ -340,11 +340,11 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
         counting = len(known) > 1 and known == list(map(str, range(len(known))))
         if not counting or "" in texts[1:]:
             warn(
-                f"{path}: the first line holds numbers only and was taken for a row, not for "
-                f"names of columns. Put a line with names above it to say what they are."
+                f"{path}: the first line contains only numbers and was read as data, not as "
+                f"column names. To name the columns, add a header line."
             )
             return None
-        warn(f"{path}: the first line, 0 to {len(known) - 1}, was taken for names of columns.")
+        warn(f"{path}: the first line, 0 to {len(known) - 1}, was read as column names.")
     for i, text in enumerate(texts):
         texts[i] = text or f"Unnamed: {i}"
     return texts
@@ -408,9 +408,9 @@ def read_text(
                 elif file.names != list(columns.roles.names):
                     odd = sorted({*file.names} ^ {*columns.roles.names}) or file.names
                     raise FileError(
-                        f"{request.path}: {paths[0].name} and {path.name} have other columns "
-                        f"({format_names(odd)}). Files of one table have the same, in the same "
-                        f"order."
+                        f"{request.path}: {paths[0].name} and {path.name} have different columns "
+                        f"({format_names(odd)}). All files of a table must have the same columns "
+                        f"in the same order."
                     )
                 end = 0
                 for block in file.blocks():
@@ -421,7 +421,7 @@ def read_text(
             return columns.table()
         except UnicodeDecodeError as error:
             warn(
-                f"{request.path} is not UTF-8 (byte 0x{error.object[error.start]:02x}), and was "
+                f"{request.path} is not UTF-8 (byte 0x{error.object[error.start]:02x}) and was "
                 f"read as Windows-1252. If names or labels look wrong, save the file as UTF-8."
             )
             columns = None  # of the first try
@@ -495,7 +495,7 @@ class TextColumns:
         return count_ids(text, self.request.na, whole=i in self.types)
 
     def _examine(self, i: int, block: TextBlock) -> None:
-        """Find out what a column with text is: complete its numbers, or leave it out."""
+        """Convert a column that contains text to numbers, or exclude it."""
         known = Text(block.text(i).str.strip_chars(), self.request.na).known()
         numbers = known.to_frame().select(block.number).to_series()
         content = "number" if known.count() else "empty"
@@ -520,20 +520,20 @@ class TextColumns:
                 f"with pandas: read_csv(..., decimal=',') and to_csv."
             )
         option = self.request.option("na", [text], missing="keep")
-        remedy = f"If that stands for a missing value, pass {option}." if numeric else ""
+        remedy = f"If it marks a missing value, pass {option}." if numeric else ""
         if i in (*self.roles.exact, *self.roles.weights):
             raise FileError(
-                f"{here}, which is not a number, and every entry must be one. {remedy}".rstrip()
+                f"{here}, which is not a number, as the column requires. {remedy}".rstrip()
             )
         if numeric:
-            warn(f"{here}, where other entries are numbers: the column is not used. {remedy}")
+            warn(f"{here}, but other entries are numbers: the column is not used. {remedy}")
         self.reasons[i] = "dates" if _DATE.match(text) else "text"
 
     def table(self) -> Table:
         """Return the table of all blocks."""
         roles, request, pl = self.roles, self.request, polars()
         if not self.count:
-            raise FileError(f"{request.path} has a header, and no rows below it.")
+            raise FileError(f"{request.path} has a header, but no rows.")
         columns, counts, at = dict[int, Text](), dict[int, int | None](), list[int]()
         for i, parts in self.texts.items():
             columns[i] = Text(pl.concat(parts), request.na)

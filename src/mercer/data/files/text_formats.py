@@ -1,4 +1,4 @@
-"""Other formats of text: NDJSON, spreadsheets, and strings, one a line."""
+"""Other text formats: NDJSON, spreadsheets, and strings, one per line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAMPLE = 20
 
 
 class JSONLines(TextFile):
-    """JSON objects, one a line; the keys in the first piece are the columns."""
+    """JSON objects, one per line; the keys in the first piece are the columns."""
 
     def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
         super().__init__(raw, name, request)
@@ -44,7 +44,7 @@ class JSONLines(TextFile):
             for number, line in enumerate(text.split("\n"), self.line):
                 try:
                     if line.strip() and not isinstance(json.loads(line), dict):
-                        raise ValueError("not an object in braces")
+                        raise ValueError("not a JSON object")
                 except ValueError as error:
                     raise FileError(f"{self.name}, line {number}: {error}.") from None
             raise
@@ -92,7 +92,7 @@ class Spreadsheet(TextFile):
 
 
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
-    """Read strings, one a line. A blank line is an empty string, except at the end."""
+    """Read strings, one per line. A blank line is an empty string, except at the end."""
     size = root.stat().st_size
     check_file_memory(request.path, 2 * size)
     with root.open("rb") as raw:
@@ -109,17 +109,17 @@ def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick
     strings = file.text.rstrip("\n").split("\n")
     tick(size)
     if strings == [""]:
-        raise FileError(f"{request.path} is empty: it holds no strings.")
+        raise FileError(f"{request.path} is empty: it contains no strings.")
     if not replace(request, optional=()).all_columns:
         raise FileError(
-            f"{request.path}: strings, one a line, have no columns to choose from. Leave columns, "
-            f"drop, id, label, weights and keep out.{table_advice(strings, request)}"
+            f"{request.path}: a file of strings, one per line, has no columns. Omit columns, "
+            f"drop, id, label, weights and keep.{table_advice(strings, request)}"
         )
     return Table(StringSource(strings))
 
 
 def table_advice(strings: Sequence[str], request: Request) -> str:
-    """Say how to read lines as a table if they look like one: numbers in most fields."""
+    """Return a hint to read lines as a table if most fields are numbers."""
     rows = [re.split(r"[,;\t]| +", line.strip()) for line in strings[1:_SAMPLE]]
     fields = [field for row in rows for field in row]
     numbers = sum(NUMBER.fullmatch(field) is not None for field in fields)

@@ -42,7 +42,7 @@ def write_table(
     names: Sequence[str] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write rows to a file with all their digits; the file appears when it is complete.
+    """Write rows to a file in full precision; the file appears when it is complete.
 
     Parameters
     ----------
@@ -74,15 +74,15 @@ def write_table(
     suffix = path.suffix.lower()
     if suffix not in WRITERS and suffix != ".npy":
         raise FileError(
-            f"{path}: the suffix {suffix!r} is not one that is written. These are: "
+            f"{path}: cannot write files with suffix {suffix!r}. Choose from "
             f"{', '.join(WRITERS)}, .npy."
         )
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path}: the folder {path.parent} is not there. Make it first.")
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}. Create it first.")
     if len(source.shape) != 2:
-        raise FileError(f"{path}: strings are not written; there are rows of numbers to expect.")
+        raise FileError(f"{path}: rows of strings cannot be written. Pass numeric rows.")
     if suffix == ".npy" and extra:
-        raise FileError(f"{path}: a .npy file holds numbers alone, not {format_names(extra)}.")
+        raise FileError(f"{path}: a .npy file contains only numbers, not {format_names(extra)}.")
     width, names = source.shape[1], names if names is not None else source.names
     names = names if names is not None else [f"component{i + 1}" for i in range(width)]
     if len(names) != width:
@@ -103,8 +103,8 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
     twice = sorted({name for name in every if every.count(name) > 1})
     if twice:
         raise FileError(
-            f"{path}: columns of the same name would be written: {format_names(twice)}. Give those "
-            f"next to the rows other names, or leave them out."
+            f"{path}: several columns are named {format_names(twice)}. Rename the extra columns, "
+            f"or omit them."
         )
     number = pl.Float32 if source.dtype == np.float32 else pl.Float64
     schema = {**beside.schema, **dict.fromkeys(names, number)}
@@ -150,7 +150,7 @@ def _series(name: str, values: Any, n: int, text: bool) -> Any:
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
             series = pl.Series([None if value is None else str(value) for value in values])
     if len(series) != n:
-        raise FileError(f"column {name!r} has shape ({len(series)},), where there are {n} rows.")
+        raise FileError(f"column {name!r} has shape ({len(series)},), but there are {n} rows.")
     if series.dtype == pl.Null or (text and series.dtype.is_nested()):
         series = pl.Series(
             [None if value is None else str(value) for value in series], dtype=pl.String

@@ -1,4 +1,4 @@
-"""Eigensolvers: an operator in, its largest eigenvalues with vectors and residuals out."""
+"""Eigensolvers: the largest eigenpairs of an operator, with residuals."""
 
 from mercer.linalg.solvers.dense import dense, jacobi
 from mercer.linalg.solvers.iterations import Randomized, arpack, power

@@ -95,7 +95,7 @@ def _norm(x: Array) -> float:
 
 @dataclass(frozen=True)
 class Randomized:
-    """Subspace iteration with a fixed number of steps; it measures what it has not reached.
+    """Subspace iteration with a fixed number of steps, with measured residuals.
 
     Parameters
     ----------

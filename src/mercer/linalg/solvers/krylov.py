@@ -1,4 +1,4 @@
-"""Block Krylov with full orthogonalisation, thick restarts and residuals."""
+"""Block Krylov with full orthogonalization, thick restarts and residuals."""
 
 from __future__ import annotations
 
@@ -142,14 +142,14 @@ class KrylovBasis:
         return replace(self._spectrum(k), vectors=self.vectors(k), basis=basis, converged=met)
 
     def _noise(self, k: int) -> bool:
-        """Tell whether the matrix is nothing but rounding: eigenvalues of both signs may cancel."""
+        """Return whether the matrix is only rounding: eigenvalues of both signs may cancel."""
         if self.operator.psd:
             return self.operator.trace <= self.operator.noise_floor
         reach = np.abs(self._ritz_pairs()[0]).max() + np.max(self._left(k), initial=0.0)
         return bool(reach <= self.operator.noise_floor)
 
     def _hides(self, k: int) -> bool:
-        """Tell whether a fresh block may still find what the ones before it could not.
+        """Return whether another random block may find more eigenvalues.
 
         A Krylov space holds no more copies of an eigenvalue than its block has vectors. When
         it is exhausted, random vectors go on: until they change nothing among the first k, or
@@ -204,7 +204,7 @@ class KrylovBasis:
         self._continue(W, rng)
 
     def _continue(self, W: Array, rng: np.random.Generator) -> None:
-        """Make the next block of what the product left over; random where nothing is left."""
+        """Orthonormalize the remainder of the product as the next block; pad it randomly."""
         width = min(self.width, self.block, self.whole - self.m)
         self.tail = np.zeros((width, self.width))
         if width == 0:
@@ -260,7 +260,7 @@ class KrylovBasis:
         return self._ritz
 
     def _left(self, k: int) -> Vector:
-        """Return the residuals of the first k pairs, without what rounding may add."""
+        """Return the residuals of the first k pairs, without rounding errors."""
         _, S = self._ritz_pairs()
         return column_norms(self.tail @ S[self.m - self.width :, :k])
 

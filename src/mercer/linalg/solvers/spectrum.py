@@ -1,4 +1,4 @@
-"""What an eigensolver returns, and the Rayleigh–Ritz step that most of them end with."""
+"""The result of an eigensolver, and the Rayleigh–Ritz step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest way to components that are certified within a gap of the optimum."""
+"""Components certified within a gap of the optimum, at the lowest cost."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from mercer.problem import KernelProblem, Problem
 _FIRST, _EACH = 250, 4
 # The largest growth of a basis at a time: predictions reach no further.
 _GROWTH = 4.0
-NEEDED = "The gap asked for takes"
+NEEDED = "The requested gap needs"
 """Start of the note that says what the gap would take."""
 
 
 class Adaptive(Method):
-    r"""Components certified within the gap: a basis that grows, then products if need be.
+    r"""Components certified within the gap: a growing basis, then products if needed.
 
     `Subset` on a random basis, whose bounds cost next to nothing. If they do not suffice, the basis
     grows as long as that is predicted to cost less than one product with the kernel matrix; then

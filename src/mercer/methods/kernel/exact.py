@@ -130,8 +130,8 @@ class Exact(Method):
         require_finite_gram(problem, gram)
         if solver is power and not gram.psd:
             raise ValueError(
-                "The power method finds the largest eigenvalues in absolute value, and "
-                f"{_named(problem.kernel)} may have negative ones. Use eigen_solver='krylov'."
+                "The power method finds the eigenvalues of largest magnitude, but those of "
+                f"{_named(problem.kernel)} may be negative. Use eigen_solver='krylov'."
             )
         warm = None if start is None else WarmStart(start, gram.first)
         # Beyond so many components a decomposition is faster, if it is possible.
@@ -177,13 +177,13 @@ def rows_in_memory(problem: KernelProblem) -> KernelProblem:
 
 
 def require_finite_gram(problem: KernelProblem, gram: Gram) -> None:
-    """Refuse a kernel that is NaN or infinite between finite rows."""
+    """Raise if the kernel is NaN or infinite for finite rows."""
     bad = np.flatnonzero(~np.isfinite(gram.means + gram.diag))
     if len(bad):
         few = ", ".join(str(row) for row in bad[:5]) + (", …" if len(bad) > 5 else "")
         raise ValueError(
-            f"{_named(problem.kernel)} gives NaN or infinity between rows: {len(bad)} rows have "
-            f"such values ({few}). Scale the rows, or change the kernel's parameters."
+            f"{_named(problem.kernel)} gives NaN or infinity for {len(bad)} rows ({few}). Scale "
+            f"the rows, or change the kernel's parameters."
         )
     if gram.scale == 1.0:
         check_magnitude(problem.kernel, float(np.max(np.abs(gram.diag), initial=0.0)))

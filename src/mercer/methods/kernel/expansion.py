@@ -1,4 +1,4 @@
-"""Components that are combinations of all rows, and the evidence of products about them."""
+"""Components that are combinations of all rows, certified by kernel matrix products."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def stack_points(points: Any, rows: Any) -> Any:
 def _judge_by_products(
     fit: LandmarkFit, sums: Vector, projection: KernelProjection
 ) -> tuple[KernelProjection, Evidence]:
-    """Judge the components by a product with the kernel matrix.
+    """Certify the components by a product with the kernel matrix.
 
     They are sums over the rows, minus as many centers as their coefficients sum to: the center is
     one more row.
@@ -128,7 +128,7 @@ def _judge_by_products(
         explained=Figure(explained, kind),
         eigenvalues=values,
         residuals=score_residuals(Q, product, R, values) + gram.rounding,
-        note="Components are sums over all rows, judged by products with the kernel matrix.",
+        note="Components are sums over all rows, certified by kernel matrix products.",
     )
     total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(values.sum()))
@@ -138,7 +138,7 @@ def _judge_by_products(
 def _judge_in_span(
     fit: LandmarkFit, components: Matrix, mean_coef: Vector, projection: KernelProjection
 ) -> tuple[KernelProjection, Evidence]:
-    """Judge the components by their projection on the span of the landmarks."""
+    """Certify the components by their projection on the span of the landmarks."""
     moments, span = fit.moments, fit.span
     difference = moments.mean - span.matrix @ mean_coef
     cross = moments.scatter + moments.weight * np.outer(moments.mean, difference)
@@ -146,7 +146,7 @@ def _judge_in_span(
     near = span.inverse @ cross @ components - np.outer(mean_coef, sums)
     evidence = fit.evidence(projection.eigenvalues, near, fit.sample(near.shape[1], SAMPLE_ROWS))
     evidence = replace(evidence, explained=Figure(evidence.explained, "estimate")).annotated(
-        "Components are sums over all rows, judged within the span of the points."
+        "Components are sums over all rows, certified within the span of the basis."
     )
     return replace(projection, overlaps=near.T @ span.matrix @ near), evidence
 
@@ -211,7 +211,7 @@ def expansion_evidence(
     converged: bool,
     notes: tuple[str, ...],
 ) -> tuple[Evidence, Matrix]:
-    """Judge components Σ_i a_i Φ̃(x_i), the columns of A, by products with the kernel matrix.
+    """Certify components Σ_i a_i Φ̃(x_i), the columns of A, by products with the kernel matrix.
 
     What their span explains; what no others can exceed, from the space of their scores KA; and the
     residual of each component w in feature space, ‖Cw − λw‖² = dᵀKd, d = Ka − λa. Also returns

@@ -46,8 +46,8 @@ _CLOSE = 1e-6
 _STEPS = 6
 _OTHERS = 'method="exact", "subset" and "nystrom" take any kernel.'
 _BY_PRODUCTS = (
-    "Components of random features, judged by products with the kernel matrix: what the span of "
-    "their scores over the rows explains in feature space. Variances are those of the features."
+    "Components of random features, certified by products with the kernel matrix: the variance "
+    "in feature space that the span of their scores explains. Variances are of the features."
 )
 _BY_FEATURES = (
     "Components of random features. They explain a share of the features' variance, which "
@@ -138,7 +138,7 @@ class RandomFeatures(Streaming):
         return max(_LEAST, _EACH * few) if self.q is None else int(self.q)
 
     def check(self) -> None:
-        """Refuse invalid parameters."""
+        """Raise if parameters are invalid."""
         if self.q is not None:
             check_whole(self, "q")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
@@ -215,7 +215,7 @@ class RandomFeatures(Streaming):
 
     @property
     def remedy(self) -> str:
-        return f"A larger q comes nearer; {format_parameter('method', 'auto')} finds the way."
+        return f"Increase q, or use {format_parameter('method', 'auto')}."
 
     def check_size(self, n: int, k: int) -> None:
         q = self.frequencies(n, k)
@@ -223,8 +223,8 @@ class RandomFeatures(Streaming):
             raise ParameterError(
                 "n_components",
                 k,
-                f"does not fit the {2 * q} features of q={q} frequencies. Take a q of at least "
-                f"{-(-k // 2)}; a few times as many is better.",
+                f"is more than the {2 * q} features of q={q} frequencies. Use q >= {-(-k // 2)}; a "
+                f"few times as many is better.",
             )
 
     def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
@@ -240,7 +240,7 @@ class RandomFeatures(Streaming):
                 linear = Dot()
         if isinstance(linear, Dot) and not fits:
             raise MemoryError(
-                f"{linear!r} reads features by columns, and to keep those of {n} rows takes "
+                f"{linear!r} reads features by columns, but storing those of {n} rows takes "
                 f"{format_bytes(int(nbytes))}. Use linear=Covariance() or Iterative(), or raise "
                 f"the budget with {format_parameter('memory')}."
             )
@@ -248,11 +248,11 @@ class RandomFeatures(Streaming):
 
 
 def _gone(block: Any) -> Any:
-    raise ValueError("The rows of earlier batches are gone.")
+    raise ValueError("The rows of earlier batches are not stored.")
 
 
 def has_spectrum(problem: KernelProblem) -> bool:
-    """Tell whether the kernel of a problem has Fourier features."""
+    """Return whether the kernel of a problem has Fourier features."""
     try:
         _require_spectrum(problem)
     except ValueError:
@@ -261,16 +261,16 @@ def has_spectrum(problem: KernelProblem) -> bool:
 
 
 def _require_spectrum(problem: Problem) -> KernelProblem:
-    """Return the problem; refuse a kernel without Fourier features."""
+    """Return the problem; raise if the kernel has no Fourier features."""
     assert isinstance(problem, KernelProblem)
     kernel, source = problem.kernel, problem.source
     if kernel is None:
         raise ValueError(
-            "kernel='precomputed' has no Fourier features: they are of rows, by the kernel's "
-            f"formula. Pass the rows and the kernel itself; of a matrix, {_OTHERS}"
+            "kernel='precomputed' has no Fourier features, which need rows and a kernel formula. "
+            f"Pass the rows and the kernel itself. For a matrix: {_OTHERS}"
         )
     if isinstance(source, StringSource):
-        raise ValueError(f"{kernel!r} of strings has no Fourier features. {_OTHERS}")
+        raise ValueError(f"{kernel!r}, a string kernel, has no Fourier features. {_OTHERS}")
     try:
         kernel.value_at_zero(source.shape[1])
     except ValueError as error:
@@ -312,7 +312,7 @@ def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
 
 
 def _estimate(projection: FourierProjection, converged: bool) -> Axes:
-    """Return the components with what the features alone say: an estimate."""
+    """Return the components with an estimate from the features alone."""
     values, total = projection.eigenvalues, Figure(projection.total_variance)
     evidence = Evidence(
         explained=Figure(min(total, float(values.sum())), "estimate"),
@@ -378,7 +378,7 @@ def _judge(problem: KernelProblem, projection: FourierProjection, converged: boo
 
 
 def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:
-    """Return twice what rounding of the angles may do to scores, as a share of their norms.
+    """Return twice the effect of rounding the angles on scores, relative to their norms.
 
     An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
     """

@@ -46,7 +46,7 @@ _ROWS, _PART = 1024, 64
 
 
 class LandmarkFit:
-    r"""The best components in the span of landmarks, and what bounds all others.
+    r"""The best components in the span of landmarks, and bounds on all others.
 
     With h̄ and S the mean and the scatter of h(x), c the divisor and T the whitener of the span,
     the eigenvalues ξ of TᵀST/c are those of N/c, N = HN₀H, N₀ = K_xy K_y† K_xyᵀ. Because N ⪯ K̃,
@@ -205,14 +205,14 @@ class LandmarkFit:
             f"{100.0 * low / high if high > 0 else 100.0:.4g} % of that."
         ]
         if span.rank < span.size:
-            dependent = "depend linearly on the others, to the precision of the kernel"
+            dependent = "are linear combinations of the others, up to rounding"
             if not self.bounded:
                 dependent += ", or belong to eigenvalues no larger than the negative ones"
             directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
             fewer = span.size - span.rank
             notes.append(f"The points span {directions}: {fewer} of them {dependent}.")
         if not self.bounded:
-            notes.append("The kernel may have negative eigenvalues: figures are estimates.")
+            notes.append("The kernel may have negative eigenvalues: all figures are estimates.")
         kind, sure = "bound" if self.bounded else "estimate", self.confidence
         return Evidence(
             explained=Figure(explained, kind, sure),
@@ -328,7 +328,7 @@ class LandmarkFit:
 
 
 def require_finite_kernel(problem: KernelProblem, *sums: Array) -> None:
-    """Refuse a kernel that is NaN or infinite between finite rows, given sums of its values."""
+    """Raise if sums of kernel values of finite rows are NaN or infinite."""
     for part in sums:
         if not is_finite(part):
             raise ValueError(

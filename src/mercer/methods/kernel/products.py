@@ -27,7 +27,7 @@ from mercer.projection import KernelProjection
 
 # Components beyond those wanted from which products with the kernel matrix start.
 EXTRA = 24
-_BY_PRODUCTS = "Components in the span of a basis, judged by products with the kernel matrix."
+_BY_PRODUCTS = "Components in the span of a basis, certified by kernel matrix products."
 
 
 def judge_by_products(
@@ -38,7 +38,7 @@ def judge_by_products(
     *,
     improve: bool = True,
 ) -> Axes:
-    """Judge components by a product with the kernel matrix; if need be, go on to better ones."""
+    """Certify components by a product with the kernel matrix; improve them if needed."""
     problem, before = fit.problem, axes.evidence
     k, (values, components) = len(before.eigenvalues), fit.pairs
     wide = min(k + EXTRA, max(k, int((values > 1e-9 * values[0]).sum())))
@@ -63,7 +63,7 @@ def judge_by_products(
     gap, gaps = problem.gap or 0.0, []
 
     def judge(spectrum: Spectrum) -> Evidence:
-        """Return what products say about the components of the landmarks."""
+        """Return the evidence of products about the components of the landmarks."""
         current = spectral_evidence(operator, spectrum, k, problem.rng, probe=False)
         gaps.append(float(current.gap))
         certain = least_certain(before.explained, current.explained)
@@ -71,9 +71,7 @@ def judge_by_products(
             current,
             explained=Figure(float(before.explained), **certain),
             eigenvalues=before.eigenvalues,
-            notes=(
-                "Components in the span of a basis, judged by products with the kernel matrix.",
-            ),
+            notes=("Components in the span of a basis, certified by kernel matrix products.",),
         )
 
     def enough(spectrum: Spectrum) -> bool:
@@ -128,7 +126,7 @@ def _precise(fit: LandmarkFit, problem: KernelProblem, stored: Any) -> tuple[Ker
 
 
 def _float32_suffices(fit: LandmarkFit) -> bool:
-    """Tell whether rounding of float32 products, as between landmarks, leaves most of the gap."""
+    """Return whether rounding of float32 products, as between landmarks, leaves most of the gap."""
     problem, span = fit.problem, fit.span
     assert problem.kernel is not None
     y, n = Points(cast_rows(span.basis.points, np.float64)), problem.source.shape[0]

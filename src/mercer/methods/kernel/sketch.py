@@ -42,7 +42,7 @@ from mercer.sketches.matrix import IdentityMatrix
 _RANK = 1e-12
 # Copies of the sketch that are in memory at once, at most.
 _COPIES = 8
-_INSTEAD = "Take Gaussian, Hashing, SparseSign or Hadamard."
+_INSTEAD = "Use Gaussian, Hashing, SparseSign or Hadamard."
 
 
 def fit_kernel_sketch(
@@ -54,13 +54,13 @@ def fit_kernel_sketch(
     n = problem.shape[0]
     if isinstance(sketch, RandomMap) and not sketch.identity and sketch.q > n:
         raise ValueError(
-            f"{sketch!r}: q={sketch.q} is more than the {n} rows, which have as many kernel values "
-            f"each. Take a q of at most {n}, or pass identity=True, which is method='exact' then."
+            f"{sketch!r}: q={sketch.q} is more than the {n} columns of the kernel matrix. Use "
+            f"q <= {n}, or identity=True, which is then equivalent to method='exact'."
         )
     matrix = sketch.matrix_for(n, rng)
     if isinstance(matrix, IdentityMatrix):  # Z is the matrix itself
         axes = Exact("dense").fit(problem)
-        note = "The sketch has as many columns as there are rows: it is the matrix itself."
+        note = "The sketch has as many columns as rows: it is the kernel matrix itself."
         return replace(axes, evidence=axes.evidence.annotated(note))
     require_columns(sketch, matrix.q, problem.n_leading or 0)
     products = _multiply_twice(problem, matrix)
@@ -88,11 +88,11 @@ def kernel_sketch_memory(size: Size, q: int) -> float:
 
 
 def require_kernel_map(sketch: SketchMap | None) -> None:
-    """Refuse maps that mean nothing for kernels between rows."""
+    """Raise if the map is not applicable to a kernel matrix."""
     if isinstance(sketch, ImageMap):
         raise ValueError(
-            f"{sketch!r} makes images smaller, and what is sketched here is the kernel between a "
-            f"row and all others, whose columns are rows, not pixels. {_INSTEAD}"
+            f"{sketch!r} resizes images, but this method sketches the kernel matrix, whose columns "
+            f"are rows, not pixels. {_INSTEAD}"
         )
     if isinstance(sketch, FeatureGrouping) and not sketch.__sklearn_is_fitted__():
         raise ValueError(
@@ -120,7 +120,7 @@ class SketchProducts:
 
 
 def _multiply_twice(problem: KernelProblem, matrix: SketchMatrix) -> SketchProducts:
-    """Walk all pairs of rows twice."""
+    """Pass over all pairs of rows twice."""
     source, center, W = problem.source, problem.center, matrix.toarray()
     # In float64: centered float32 values may be nothing but rounding.
     along = like(W, source.reference)
@@ -239,7 +239,7 @@ def _unpolished(products: SketchProducts) -> Axes | None:
 
 
 def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
-    """Return the Ritz pairs of the span of Q; refuse values that float64 cannot square."""
+    """Return the Ritz pairs of the span of Q; raise if squared values overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         spectrum = ritz_pairs(gram, Q, gram.matmat(Q) if product is None else product, k)
     assert spectrum.coupling is not None

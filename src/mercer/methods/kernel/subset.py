@@ -1,4 +1,4 @@
-"""Subset kernel PCA, and what all methods on landmarks share (Washizawa 2009)."""
+"""Subset kernel PCA, and the base class of landmark methods (Washizawa 2009)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class OnBasis(Method):
     @property
     def remedy(self) -> str:
         automatic = format_parameter("method", "auto")
-        return f"A larger {format_parameter('n_basis')} comes nearer; {automatic} finds the way."
+        return f"Increase {format_parameter('n_basis')}, or use {automatic}."
 
     def check_size(self, n: int, k: int) -> None:
         require_points(k, self.points(n, k))
@@ -156,30 +156,30 @@ def basis_size(m: Any, n: int | None) -> int:
     """
     if isinstance(m, int) and not isinstance(m, bool) and m >= 1 and (n is None or m <= n):
         return m
-    same = f"with all rows {format_parameter('method', 'exact')} gives the same components."
+    same = f"to use all rows, set {format_parameter('method', 'exact')}."
     if is_real(m) and 0 < m < 1:
         if n is not None:
             return max(1, round(float(m) * n))
-        problem = "is a share of rows, and points were given. Leave it out."
+        problem = "is a share of the rows, but points were passed. Omit it."
     elif is_real(m) and m == 1 and not isinstance(m, Integral):
-        problem = f"may mean one point, or all rows. Write 1 for one point; {same}"
+        problem = f"is ambiguous: one point, or all rows. Use 1 for one point; {same}"
     elif not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
         problem = "must be a whole number, 1 or more, or a share of the rows between 0 and 1."
     elif n is not None and m > n:
-        problem = f"is more than the {n} rows it is chosen from. Take at most {n}; {same}"
+        problem = f"is more than the {n} rows to choose from. Use at most {n}; {same}"
     else:
         return int(m)
     raise ParameterError("n_basis", m, problem)
 
 
 def require_points(wanted: int | None, m: int) -> None:
-    """Refuse a basis with fewer points than components."""
+    """Raise if the basis has fewer points than components."""
     if wanted is not None and wanted > m:
         raise ParameterError(
             "n_components",
             wanted,
-            f"does not fit the span of {format_parameter('n_basis', m)}. Take a basis of at least "
-            f"{wanted} points; a few times as many is better.",
+            f"is too many for {format_parameter('n_basis', m)}. Use a basis of at least {wanted} "
+            f"points; a few times as many is better.",
         )
 
 
@@ -268,7 +268,7 @@ class Subset(LandmarkMethod, Streaming):
     def begin(self, problem: Problem) -> KernelMoments:
         assert isinstance(problem, KernelProblem)
         if self.centroid == "rows":
-            raise ValueError("centroid='rows' keeps all rows, and batches are gone once seen.")
+            raise ValueError("centroid='rows' needs all rows, but batches are not stored.")
         # In float64: no sample of rows that are still to come can tell what float32 costs.
         span = Span(problem.kernel, self.basis(problem), problem.source, np.float64)
         return KernelMoments(span, PastRows(problem.source, 0, 0.0), center=problem.center)
@@ -284,8 +284,8 @@ class Subset(LandmarkMethod, Streaming):
             raise ValueError(f"centroid={self.centroid!r} is not one of {', '.join(_CENTROIDS)}.")
         if self.centroid == "basis" and self.rank is not None:
             raise ValueError(
-                f"rank={self.rank!r} and centroid='basis': the decomposition is of the scatter "
-                f"about the rows' mean. Leave one of them out."
+                f"rank={self.rank!r} and centroid='basis' cannot be combined: rank decomposes "
+                f"the scatter about the mean of the rows. Omit one of them."
             )
         if self.centroid == "basis" and fit.problem.center and fit.span.size:
             return _about_basis_mean(fit, rows)
@@ -331,7 +331,7 @@ class Improved(LandmarkMethod):
         evidence = fit.evidence(values, components, fit.sample(len(values), SAMPLE_ROWS))
         scale = 1.0 / np.sqrt(values * fit.divisor)
         projection = fit.projection(values, components * scale)
-        note = "Scores have unit length: the certificate is about the span of the components."
+        note = "Scores have unit length: the certificate refers to the span of the components."
         return Axes(replace(projection, overlaps=np.diag(scale**2)), evidence.annotated(note))
 
 
@@ -339,13 +339,13 @@ def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
     """Return components of the incomplete Cholesky decomposition of the covariance."""
     m = fit.span.size
     if not (is_real(rank) and rank == int(rank) and 1 <= rank <= m):
-        raise ValueError(f"rank={rank!r} must be a whole number from 1 to the {m} points.")
+        raise ValueError(f"rank={rank!r} must be an integer from 1 to {m}, the basis size.")
     L, pivots, count, _ = scipy.linalg.lapack.dpstrf(fit.covariance, lower=1)
     G = np.zeros((m, min(int(rank), int(count))))
     G[pivots - 1] = np.tril(L)[:, : G.shape[1]]
     wanted = fit.problem.n_leading
     if wanted is not None and wanted > rank:
-        raise ValueError(f"n_components={wanted} does not fit rank={rank}.")
+        raise ValueError(f"n_components={wanted} must be at most rank={rank}.")
     coef = fit.span.inverse @ G
     values, W = eigh(G.T @ coef)
     large = values > 1e-12 * np.max(values, initial=0.0)
@@ -364,7 +364,7 @@ def _about_basis_mean(fit: LandmarkFit, rows: int) -> Axes:
     k = fit.choose(xi)
     values, components = np.maximum(xi[:k], 0.0), T @ W[:, :k]
     axes = fit.axes(values, components, np.full(len(K), 1.0 / len(K)), rows)
-    note = "Centered at the mean of the basis: variances are about it, shares about the rows' mean."
+    note = "Variances are about the mean of the basis, shares about the mean of the rows."
     return replace(axes, evidence=axes.evidence.annotated(note))
 
 

@@ -140,7 +140,7 @@ class SVD(Streaming):
 def _decompose(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, Evidence, float, float]:
     """Return right singular vectors of a triangle, variances, evidence, their total and the rest.
 
-    Refuses a triangle that NaN or infinity in the rows has spoilt.
+    Raises if NaN or infinity in the rows made the triangle invalid.
     """
     with np.errstate(over="ignore"):
         variance = float((R**2).sum()) / problem.divisor
@@ -237,7 +237,7 @@ def _depth(axes: Axes) -> float:
 
 
 def _too_coarse(problem: Problem, fold: Moments) -> bool:
-    """Tell whether a column varies by so little that these products may miss it."""
+    """Return whether a column varies by so little that these products may miss it."""
     variance = np.diag(fold.scatter) / problem.divisor
     eps = float(np.finfo(fold.products).eps)
     return bool(np.any((variance != 0.0) & (variance <= (8 * eps * fold.mean) ** 2)))

@@ -1,4 +1,4 @@
-"""PCA of a stream in little memory, with a bound on what the stream lost."""
+"""PCA of a stream in little memory, with a bound on the error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FrequentDirections(Streaming):
         if self.size is None:
             return max(k + 1, min(d, get_config().budget // 2 // (64 * d)))
         if self.size < k:
-            raise ValueError(f"size={self.size} rows cannot hold n_components={k}.")
+            raise ValueError(f"size={self.size} is too small for n_components={k}.")
         return self.size
 
     def cost(self, size: Size) -> Cost:
@@ -70,8 +70,8 @@ class FrequentDirections(Streaming):
     def finish(self, problem: Problem, fold: Any) -> Axes:
         if problem.scale:
             raise ValueError(
-                "scale=True needs every column's deviation before the first row; "
-                "frequent directions sees each row once. Scale the rows first."
+                "scale=True needs all standard deviations before the first row, but "
+                "frequent directions reads each row once. Scale the rows first."
             )
         require_finite_sums(problem.source, fold.mean, np.array(fold.trace))
         B, divisor = fold.sketch, problem.divisor
@@ -96,7 +96,7 @@ class FrequentDirections(Streaming):
             eigenvalues=values[:k],
             residuals=np.full(k, lost),
             spacing=spacing_of(values[:k], values[k:]),
-            notes=(f"Rows were seen once, in a sketch of {fold.size} rows.",),
+            notes=(f"Rows were read once, into a sketch of {fold.size} rows.",),
             rayleigh=False,
         )
         return linear_axes(

@@ -20,8 +20,8 @@ from mercer.problem import Problem
 # Eigenvalues below this share of the largest are invisible to a squared matrix.
 INVISIBLE = 1e-12
 _LOST_DIGITS = (
-    "Sparse rows are centered after the product, and their mean is large: digits are lost. "
-    'svd_solver="covariance_eigh" keeps them.'
+    "Sparse rows are centered after the product, and a large mean costs accuracy. "
+    'svd_solver="covariance_eigh" avoids this.'
 )
 
 

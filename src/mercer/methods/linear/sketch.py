@@ -168,22 +168,22 @@ def _polish(
 
 
 def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
-    """Refuse a sketch with fewer columns than components."""
+    """Raise if the sketch has fewer columns than components."""
     if wanted > q:
         raise ValueError(
-            f"{sketch!r} makes {q} columns, too few for {wanted} components. Take a q of at least "
-            f"{wanted}; a few times that is better."
+            f"{sketch!r} has {q} columns, too few for {wanted} components. Use q >= {wanted}; "
+            f"a few times that is better."
         )
 
 
 def polish_note(before: Vector, after: Vector, overlaps: Matrix) -> str:
-    """Say how far off the variances were, and by how much unit components overlapped."""
+    """Describe the errors of the variances and the overlap of the components."""
     with np.errstate(divide="ignore", invalid="ignore"):
         error = float(np.max(np.abs(before / after - 1.0), initial=0.0))
     overlap = np.abs(overlaps - np.eye(len(overlaps))).max(initial=0.0)
     return (
-        f"Before the polish the sketch's variances were off by up to {100 * error:.2g} %, and its "
-        f"components overlapped by up to {overlap:.2g}."
+        f"Before polishing, the variances of the sketch were off by up to {100 * error:.2g} %, and "
+        f"its components overlapped by up to {overlap:.2g}."
     )
 
 

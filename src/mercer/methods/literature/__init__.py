@@ -1,1 +1,1 @@
-"""Methods of the literature that are correct and tested, and rarely the best choice."""
+"""Methods from the literature: correct and tested, but rarely the best choice."""

@@ -207,8 +207,8 @@ class Hebbian(OnBasis, Streaming):
         require_finite_gram(problem, gram)
         if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
             raise ValueError(
-                f"The variance in the feature space of the kernel is {gram.trace:.1e}, and Hebbian "
-                f"cannot compute its square. Scale the rows, or the kernel: 1e-100 * kernel."
+                f"The variance in feature space is {gram.trace:.1e}: its square overflows or "
+                f"underflows. Scale the rows, or the kernel: 1e-100 * kernel."
             )
         rows = GramRows(problem, gram)
         state, converged, passes = self._learn(problem, rows)
@@ -237,7 +237,7 @@ class Hebbian(OnBasis, Streaming):
         return self._landmark_axes(landmarks, state, state.turn <= self.tol, None, 0)
 
     def _check(self) -> None:
-        """Refuse invalid parameters."""
+        """Raise if parameters are invalid."""
         require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
         check_positive(self, *(name for name in ("eta", "tau") if getattr(self, name) is not None))
         check_nonnegative(self, "mu", "tol")
@@ -293,7 +293,7 @@ class Hebbian(OnBasis, Streaming):
     def _converged(
         self, problem: KernelProblem, state: HebbianState, data: GramRows | LandmarkRows
     ) -> bool:
-        """Tell whether the components that the rule chooses no longer turn, and are the leading."""
+        """Return whether the chosen components are stable and the leading ones."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
         values, S = self._principal(state, data)
@@ -314,9 +314,8 @@ class Hebbian(OnBasis, Streaming):
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
             raise ValueError(
-                f"{problem.rule!r} asks for {r} components or more: Hebbian learns a given number "
-                f"of components, and cannot separate this many. Set n_components; method='exact' "
-                f"finds all."
+                f"{problem.rule!r} needs {r} components or more, too many for Hebbian to separate. "
+                f"Set n_components to a number, or use method='exact'."
             )
 
     def _require_finite(self, state: HebbianState) -> None:
@@ -326,7 +325,7 @@ class Hebbian(OnBasis, Streaming):
             )
 
     def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:
-        """Return components that are sums over all rows, judged by products with the matrix."""
+        """Return components that are sums over all rows, certified by kernel matrix products."""
         gram, problem, operator = rows.gram, rows.problem, rows.operator
         values, S = self._principal(state, rows)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
@@ -379,14 +378,14 @@ class Hebbian(OnBasis, Streaming):
 
     def _note(self, state: HebbianState, converged: bool, passes: int | None) -> str:
         """Describe the learning; `passes` is None for rows that came in batches."""
-        rows = f"{counted(state.steps, 'row')} as they came"
+        rows = f"{counted(state.steps, 'row')} in order of arrival"
         if passes is not None:
             rows = f"{counted(passes, 'pass', 'passes')} over the rows"
         what = "their span" if self.polish else "they"
         turn, tol = f"{math.degrees(state.turn):.2g}°", f"{math.degrees(self.tol):.2g}°"
         steady = state.turn <= self.tol
         note = f"Learned one row after another, gain {self.gain!r}, in {rows}: "
-        note += f"at the last check, {what} had turned by {turn}"
+        note += f"at the last check, {what} had rotated by {turn}"
         note += f" (tol: {tol})." if steady else f", more than tol, {tol}."
         note += f" {_NOT_LEADING}" if steady and not converged else ""
         if self.gain == "smd" and len(state.rho):
@@ -394,12 +393,12 @@ class Hebbian(OnBasis, Streaming):
             note += f" Learned factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
         if state.limited > 0.01 * state.steps:
             share = 100.0 * state.limited / state.steps
-            note += f" In {share:.0f} % of the updates it was limited, to avoid overshooting."
+            note += f" It was limited in {share:.0f} % of the updates to avoid overshooting."
         return note
 
 
 def _fits_twice(entries: float) -> bool:
-    """Tell whether two arrays of this many float64 numbers fit into half of the memory."""
+    """Return whether two arrays of this many float64 numbers fit into half of the memory."""
     return 16.0 * entries <= get_config().budget / 2
 
 
@@ -461,7 +460,7 @@ class HebbianState:
 
 
 def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector, Matrix]:
-    """Return variances of unit components, largest first, and S that makes them of the learned.
+    """Return the variances of unit components, largest first, and the map S to them.
 
     G contains inner products of the learned components, M their covariances. With `polish` they
     are rotated to the principal components of their span (Rayleigh–Ritz); without, they are
@@ -558,7 +557,7 @@ class GramRows:
         return state.V @ state.V.T
 
     def leading(self, values: Vector) -> bool:
-        """Tell whether components are the leading ones: not known before they are judged."""
+        """Return whether components are the leading ones: not known before they are judged."""
         return True
 
 
@@ -619,7 +618,7 @@ class LandmarkRows:
         return np.asarray(state.A @ self.covariance @ state.A.T)
 
     def leading(self, values: Vector) -> bool:
-        """Tell whether components with these variances are the leading ones of the span."""
+        """Return whether components with these variances are the leading ones of the span."""
         best = float(self.fit.pairs[0][: len(values)].sum())
         return float(values.sum()) >= (1.0 - BETTER) * best
 

@@ -70,7 +70,7 @@ class SparseProjection(KernelProjection):
 
 
 class Sparse(OnBasis):
-    r"""Principal components of a noise model of the rows in which few rows have a weight.
+    r"""Principal components of a noise model in which few rows have positive weight.
 
     The covariance of the rows in feature space is modeled as
     :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with fixed noise σ² and the weights
@@ -182,7 +182,7 @@ class Sparse(OnBasis):
     def remedy(self) -> str:
         if self.sigma2 is None:
             return super().remedy
-        return 'A smaller sigma2 comes nearer; method="auto" finds the way.'
+        return 'Decrease sigma2, or use method="auto".'
 
     def points(self, n: int, k: int | None) -> int:
         if self.n_basis is not None:
@@ -242,7 +242,7 @@ class Sparse(OnBasis):
             require_points(problem.n_leading, len(basis))
             return basis
         p, m = self.candidates(n, wanted), self.points(n, wanted)
-        require(self, "pool", m <= p, f"at least the {m} points to be left")
+        require(self, "pool", m <= p, f"at least n_basis, {m} points")
         require_points(problem.n_leading, m)
         if p == n:
             return row_basis(problem, at)
@@ -250,20 +250,20 @@ class Sparse(OnBasis):
         return rule.select(problem, p)
 
     def _check(self) -> None:
-        """Refuse invalid parameters."""
+        """Raise if parameters are invalid."""
         if self.sigma2 is not None:
             check_positive(self, "sigma2")
             left_out = self.n_basis is None
-            require(self, "sigma2", left_out, f"left out, or n_basis={self.n_basis}: each sets it")
+            require(self, "sigma2", left_out, f"omitted if n_basis={self.n_basis} is set")
         if self.pool is not None:
             one = not isinstance(self.rule, Given)
-            require(self, "pool", one, "left out where the candidates themselves are given")
+            require(self, "pool", one, "omitted if the candidates are passed")
         check_whole(self, "max_iter")
         check_nonnegative(self, "tol")
         require(self, "update", self.update in UPDATES, f"one of {', '.join(UPDATES)}")
 
     def _most_likely(self, problem: KernelProblem, model: NoiseModel) -> NoiseFit:
-        """Find the weights, for the given noise or for that which leaves the wanted points."""
+        """Find the weights for the given noise, or for the noise that leaves n_basis points."""
         options: dict[str, Any] = {"update": self.update, "tol": float(self.tol)}
         options["max_iter"] = int(self.max_iter)
         if self.sigma2 is None:
@@ -272,15 +272,15 @@ class Sparse(OnBasis):
         most = float(model.variances.max()) * model.unit
         if self.sigma2 >= most:
             raise ValueError(
-                f"Sparse: sigma2={self.sigma2!r} leaves no point: the mean square of the rows is "
-                f"above {most:.4g} along none of them. Use a smaller sigma2, or n_basis instead."
+                f"Sparse: sigma2={self.sigma2!r} leaves no point: the mean square of the rows "
+                f"along a point is at most {most:.4g}. Use a smaller sigma2, or n_basis instead."
             )
         fit = most_likely(model.with_noise(float(self.sigma2) / model.unit), **options)
         left, wanted = len(fit.support), problem.n_leading
         if wanted is not None and wanted > left:
             raise ValueError(
-                f"Sparse: sigma2={self.sigma2!r} leaves {left} points, and {wanted} "
-                f"components do not fit their span. Use a smaller sigma2, or n_basis instead."
+                f"Sparse: sigma2={self.sigma2!r} leaves {left} points, too few for {wanted} "
+                f"components. Use a smaller sigma2, or n_basis instead."
             )
         return fit
 
@@ -293,22 +293,22 @@ class Sparse(OnBasis):
         elif p < n:
             candidates += f", chosen by {self.rule.name},"
         notes = [
-            f"Of {candidates} {m} have a weight at the noise variance {fit.noise:.4g}, by maximum "
-            f"likelihood: {fit.likelihood:.10g} in the candidates' span."
+            f"Of {candidates} {m} have positive weight at noise variance {fit.noise:.4g}; maximum "
+            f"log-likelihood {fit.likelihood:.10g} in the span of the candidates."
         ]
         wanted = m
         if self.n_basis is not None:
             wanted = basis_size(self.n_basis, len(weighted_row_indices(problem)))
         if wanted != m:
-            note = f"No noise was found that leaves n_basis={wanted} points: {m} is the nearest."
+            note = f"No noise variance leaves exactly n_basis={wanted} points; {m} is nearest."
             notes.append(note)
             if abs(m - wanted) > max(1.0, _FAR * wanted):
                 warn(f"Sparse: {note} Try a wider kernel, or method='subset'.")
         if fit.violation > max(float(self.tol), _ROUNDING):
-            off = f"the conditions of a maximum are off by {fit.violation:.1e}"
-            notes.append(f"The likelihood is not the largest yet: {off}.")
+            off = f"the optimality conditions are violated by {fit.violation:.1e}"
+            notes.append(f"The likelihood is not at its maximum: {off}.")
             warn(
-                f"Sparse stopped before the likelihood was largest: {off}. Increase "
+                f"Sparse did not reach the maximum likelihood: {off}. Increase "
                 f"max_iter={self.max_iter}, or tol={self.tol}.",
                 ConvergenceWarning,
             )

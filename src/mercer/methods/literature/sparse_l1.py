@@ -31,7 +31,7 @@ _ROUNDINGS = 64.0
 
 
 class SparseL1(Method):
-    r"""Components made of few rows each: kernel functions of bounded l1 norm that vary most.
+    r"""Sparse components: kernel functions of bounded l1 norm with the largest variance.
 
     Among the functions :math:`f = \sum_i\alpha_ik(x_i, \cdot)` with :math:`\sum_i|\alpha_i|\le1`
     the variance over the rows is largest at an extreme point: the kernel function of a single row.
@@ -123,8 +123,8 @@ class SparseL1(Method):
         axes = fit.axes(values, components)
         among = "all rows" if candidates >= n else f"{candidates} rows drawn for each"
         note = (
-            f"The i-th component is made of i rows, chosen among {among}; "
-            f"functions are compared by normalize={self.normalize!r}."
+            f"Component i combines i rows, chosen among {among}; "
+            f"functions are normalized by normalize={self.normalize!r}."
         )
         return replace(axes, evidence=axes.evidence.annotated(note))
 
@@ -148,7 +148,7 @@ class _Pursuit:
             self.least = problem.source.count * rounding
 
     def met(self) -> bool:
-        """Tell whether there are as many components as wanted."""
+        """Return whether there are as many components as wanted."""
         if not self.factor.room:
             return True
         rule, divisor = self.problem.rule, self.problem.divisor
