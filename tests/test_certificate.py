@@ -375,7 +375,7 @@ def test_exact_methods_meet_any_gap(solver):
 )
 def test_a_gap_that_is_missed_warns(parameters):
     with pytest.warns(
-        mercer.ConvergenceWarning, match=r"gap=1e-05 was asked for, and \d.*could be"
+        mercer.ConvergenceWarning, match=r"gap=1e-05 was requested, but only \d.*could be"
     ):
         pca = PCA(4, gap=1e-5, random_state=0, **parameters).fit(flat())
     assert pca.certificate_.gap > 1e-5

@@ -379,7 +379,7 @@ def test_a_folder_has_one_owner_at_a_time(tmp_path):
     folder = tmp_path / "kept"
     first = begun(folder, "a")
     assert first.write("000001", STEP)
-    with pytest.raises(CheckpointError, match=r"kept holds .* a fit that is running\. Wait for it"):
+    with pytest.raises(CheckpointError, match=r"kept holds .* that is still running\. Wait for it"):
         begun(folder, "a")
     first.close()
     second = begun(folder, "a")
@@ -407,7 +407,7 @@ def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):
     model, other = PCA(3, svd_solver="covariance_eigh"), PCA(3, svd_solver="covariance_eigh")
     stopped(model, X, folder, meticulous, files=2)
     held = running.Checkpoint(folder, 0.5)
-    with pytest.raises(CheckpointError, match="a fit that is running"):
+    with pytest.raises(CheckpointError, match="a fit that is still running"):
         fitted(other, X + 1.0, folder)
     held.close()
     np.testing.assert_array_equal(fitted(model, X, folder)[0], fitted(model, X, None)[0])

@@ -71,7 +71,7 @@ def test_bad_settings_are_refused_at_once(change, setting):
 
 
 def test_an_unknown_setting_is_named_and_the_known_are_listed():
-    with pytest.raises(TypeError, match=r"'memroy' is not.* memory, block_rows, progress"):
+    with pytest.raises(TypeError, match=r"Unknown setting 'memroy'.* memory, block_rows, progress"):
         set_config(memroy="4GiB")
 
 
@@ -139,7 +139,7 @@ def test_a_device_that_is_not_there():
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(RuntimeError, match="Leave device out to compute on the CPU"):
+    with pytest.raises(RuntimeError, match="Omit device to compute on the CPU"):
         set_config(device="cuda")
     assert get_config().device is None
 

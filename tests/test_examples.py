@@ -104,7 +104,7 @@ def test_the_words_of_a_picture_fit(tables):
         (["{line}"], "rows and columns are needed"),
         (["{plane}", "--kernel", "rbf("], r"rbf\("),
         (["{plane}", "-o", "nowhere/out.png"], "there is no folder nowhere"),
-        (["{words}"], "has no column of numbers"),
+        (["{words}"], "has no numeric column"),
     ],
 )
 def test_compare_methods_refuses(plane, tmp_path, arguments, match):

@@ -75,7 +75,7 @@ def test_a_kernel_from_anything():
     assert as_kernel(kernel) is kernel
     assert as_kernel("rbf(0.1) + 2*poly(5)") == RBF(0.1) + 2 * Polynomial(5)
     assert np.allclose(as_kernel(lambda x, y: x @ y)(X), X @ X.T)
-    with pytest.raises(ValueError, match="kernel=3 is not a kernel"):
+    with pytest.raises(ValueError, match="kernel=3 must be a kernel"):
         as_kernel(3)
 
 
@@ -113,19 +113,19 @@ def test_parse_reads_constants_back():
         ("rbff(1)", ("'rbff'", "character 1", "did you mean 'rbf'")),
         ("linear + quantum(1)", ("'quantum'", "character 10")),
         ("poly(2).normalised()", ("'normalised'", "did you mean 'normalized'")),
-        ("rbf(1", ("not a kernel",)),
-        ("rbf(0.1) - linear", ("kernels are not closed under",)),
+        ("rbf(1", ("invalid syntax at character 4",)),
+        ("rbf(0.1) - linear", ("uses an unsupported operator",)),
         ("rbf(a)", ("'a' at character 5",)),
-        ("__import__('os')", ("'__import__'", "not known")),
-        ("rbf(1).__class__()", ("'__class__'", "not known")),
+        ("__import__('os')", ("'__import__'", "is unknown")),
+        ("rbf(1).__class__()", ("'__class__'", "is unknown")),
         ("rbf(1)(2)", ("is not a kernel",)),
         ("(lambda: 1)()", ("is not a kernel",)),
         ("3", ("is a number, not a kernel",)),
-        ("rbf(1, 2, 3)", ("arguments that do not fit",)),
+        ("rbf(1, 2, 3)", ("has invalid arguments",)),
         ("rbf(-1)", ("RBF", "gamma=-1", "positive")),
         ("linear ** 0.5", ("Power", "power=0.5", "whole number")),
         ("-2 * rbf", ("Scaled", "scale=-2.0", "positive")),
-        ("", ("not a kernel",)),
+        ("", ("invalid syntax",)),
         ("'a' + rbf", ("\"'a'\" at character 1", "not a kernel or a number")),
         ("'a' * 200000000", ("not a kernel or a number",)),
         ("rbf(None)", ("gamma=None", "positive number")),
@@ -133,15 +133,15 @@ def test_parse_reads_constants_back():
         ("poly(1e999)", ("degree=inf", "whole number")),
         ("1e999 * rbf", ("scale=inf",)),
         ("rbf(gamma=1, gamma=2)", ("names an argument twice",)),
-        ("rbf ** linear", ("not closed under",)),
+        ("rbf ** linear", ("unsupported operator",)),
         ("+".join(["rbf"] * 3000), ("nested too deeply",)),
-        ("(" * 300 + "rbf" + ")" * 300, ("not a kernel",)),
+        ("(" * 300 + "rbf" + ")" * 300, ("invalid syntax",)),
         ("   rbff(1)", ("'rbff' at character 4",)),
         ("linear\n + rbff(1)", ("'rbff' at character 11",)),
         ("  poly(2).norm()", ("'norm' at character 11",)),
         ("laplacian(norm='ß') + rbff", ("'rbff' at character 23",)),
-        ("rbf.on_columns(2)", ("columns=2", "list of column numbers")),
-        (123, ("123 is not the text of a kernel",)),
+        ("rbf.on_columns(2)", ("columns=2", "list of distinct column indices")),
+        (123, ("123 is not a kernel expression",)),
     ],
 )
 def test_parse_says_what_is_wrong_and_where(text, words):
@@ -152,9 +152,9 @@ def test_parse_says_what_is_wrong_and_where(text, words):
 
 
 def test_an_unknown_kernel_lists_each_kernel_once():
-    with pytest.raises(ValueError, match="there are") as caught:
+    with pytest.raises(ValueError, match="choose from") as caught:
         parse("xyzzy")
-    listed = str(caught.value).rsplit("there are ", 1)[1].rstrip(".").split(", ")
+    listed = str(caught.value).rsplit("choose from ", 1)[1].rstrip(".").split(", ")
     kinds = [KERNELS[name] for name in listed]
     assert len(kinds) == len(set(kinds)) == len(set(KERNELS.values()))
     assert {"rbf", "poly", "sigmoid", "chi2", "linear", "laplacian"} <= set(listed)
@@ -180,7 +180,7 @@ def test_gaussian_is_another_name_of_rbf():
         (2 * (RBF(-1) + Linear()), ("RBF", "gamma=-1")),
         (RBF().on_columns([0, 9]), ("on_columns", "column 9", "4 columns")),
         (RBF().on_columns([]), ("columns=[]",)),
-        (RBF().on_columns(2), ("columns=2", "list of column numbers")),
+        (RBF().on_columns(2), ("columns=2", "list of distinct column indices")),
         (RBF().on_columns("a"), ("columns='a'",)),
         (Subsequence().on_columns([0]), ("strings have no columns",)),
         (RBF("a"), ("RBF", "gamma='a'", "positive number")),
@@ -195,8 +195,8 @@ def test_gaussian_is_another_name_of_rbf():
         (Sum(RBF(), 2.0), ("Sum", "k2=2.0", "a kernel")),
         (0 * RBF(), ("Scaled", "scale=0.0", "positive")),
         (FromFunction(3), ("f=3", "function")),
-        (Precomputed([1.0, 2.0]), ("shape (2,)", "two axes")),
-        (Subsequence(3).normalized(), ("takes rows of strings", "given numbers")),
+        (Precomputed([1.0, 2.0]), ("shape (2,)", "expected 2D")),
+        (Subsequence(3).normalized(), ("takes rows of strings", "got numbers")),
     ],
 )
 def test_bad_parameters(kernel, words):
@@ -217,22 +217,22 @@ def test_bad_rows():
     for kernel in dense_only:
         with pytest.raises(ValueError, match=r"needs dense rows\. Pass X\.toarray\(\)"):
             kernel(scipy.sparse.csr_array(H))
-    with pytest.raises(ValueError, match=r"RBF.*takes rows of vectors, and was given strings"):
+    with pytest.raises(ValueError, match=r"RBF.*takes rows of vectors, but got strings"):
         RBF()(["ab", "c"])
-    with pytest.raises(ValueError, match=r"entry 1 is 3 \(int\)"):
+    with pytest.raises(ValueError, match=r"Entry 1 is 3 \(int\)"):
         Substring(2)(["ab", 3])
     with pytest.raises(ValueError, match="strings and of vectors"):
         (Substring(2) + RBF())(["ab"])
-    with pytest.raises(ValueError, match="X has 4 columns and Y has 3"):
+    with pytest.raises(ValueError, match="X has 4 columns, but Y has 3"):
         RBF()(X, Y[:, :3])
-    with pytest.raises(ValueError, match=r"abc: there is no file or folder.*\.npy"):
+    with pytest.raises(ValueError, match=r"abc: there is no such file or folder.*\.npy"):
         Substring(2)("abc")
 
 
 def test_functions_that_are_no_kernels():
     with pytest.raises(ValueError, match=r"of shape \(\) for \d+ and 20 rows.*pairwise"):
         FromFunction(lambda x, y: 1.0)(X)
-    with pytest.raises(ValueError, match=r"not symmetric: k\(x, y\) and k\(y, x\) are"):
+    with pytest.raises(ValueError, match=r"not symmetric: k\(x, y\) and k\(y, x\) differ"):
         FromFunction(lambda x, y: x[0] - y[0], pairwise=True)(X)
     with pytest.raises(ValueError, match=r"f returned shape \(\d+, 4\) for \d+ rows"):
         Separable(lambda rows: rows)(X)
@@ -245,7 +245,7 @@ def test_precomputed():
     assert np.array_equal(kernel(numbers), K)
     assert np.array_equal(kernel(numbers[[3, 1]], numbers[2:4]), K[[3, 1], 2:4])
     assert np.array_equal(kernel.diag(numbers), np.diag(K))
-    with pytest.raises(ValueError, match="row numbers from 0 to 19"):
+    with pytest.raises(ValueError, match="row indices from 0 to 19"):
         kernel([[20]])
 
 
@@ -253,7 +253,7 @@ def test_sigma_and_median():
     assert RBF.from_sigma(2.0) == RBF(0.125)
     distances = pairwise.euclidean_distances(X)[np.triu_indices(20, 1)]
     assert RBF.from_median(X).gamma == pytest.approx(0.5 / np.median(distances) ** 2)
-    with pytest.raises(ValueError, match="rows drawn are equal"):
+    with pytest.raises(ValueError, match="sampled rows are equal"):
         RBF.from_median(np.ones((5, 2)))
     # Where more than half of the distances are 0, the others have a median.
     assert RBF.from_median([[0.0], [0.0], [0.0], [0.0], [2.0]]) == RBF.from_sigma(2.0)
@@ -261,13 +261,13 @@ def test_sigma_and_median():
         RBF.from_sigma(0)
     with pytest.raises(ValueError, match="gamma=inf"):
         RBF.from_sigma(1e-200)
-    with pytest.raises(ValueError, match="1 rows have no distance"):
+    with pytest.raises(ValueError, match="1 rows are too few for a distance"):
         RBF.from_median(X[:1])
     with pytest.raises(ValueError, match="NaN or infinity"):
         RBF.from_median(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="too large"):
         RBF.from_median(np.array([[1e200], [-1e200]]))
-    with pytest.raises(ValueError, match="was given strings"):
+    with pytest.raises(ValueError, match="but got strings"):
         RBF.from_median(["a", "b"])
 
 
@@ -394,9 +394,9 @@ def test_fisher_is_cloned_with_its_model():
 
 
 def test_columns_are_a_list_of_numbers():
-    with pytest.raises(ValueError, match="each once"):
+    with pytest.raises(ValueError, match="distinct column indices"):
         RBF().on_columns([0, 0])(X)
-    with pytest.raises(ValueError, match="no mask"):
+    with pytest.raises(ValueError, match="not a mask"):
         RBF().on_columns([True, False])(X)
     assert RBF().on_columns(np.array([0, 2])) == RBF().on_columns((0, 2))
 
@@ -422,7 +422,7 @@ def test_names_take_the_parameters_they_have():
     assert as_kernel("linear", gamma=0.5) == Linear()
     for kernel, gamma, words in (
         ("matern", 0.5, "'matern' has no gamma; it takes length, nu"),
-        ("rbf(0.1)", 0.5, "write gamma in the text"),
+        ("rbf(0.1)", 0.5, "set gamma in the expression"),
         (RBF, None, r"pass RBF\(\)"),
         ("precomputed", None, r"Precomputed\(matrix\)"),
     ):
@@ -443,9 +443,9 @@ def test_rows_that_are_strings():
     lengths = FromFunction(lambda s, t: len(s) * len(t), pairwise=True)
     assert np.array_equal(lengths(words), np.outer([4, 2, 2], [4, 2, 2]))
     assert np.array_equal(lengths.diag(words), [16, 4, 4])
-    with pytest.raises(ValueError, match=r"entry 0 is b'ab' \(bytes\).*Decode it"):
+    with pytest.raises(ValueError, match=r"Entry 0 is b'ab' \(bytes\).*Decode it"):
         kernel([b"ab"])
-    with pytest.raises(ValueError, match=r"entry 1 is nan"):
+    with pytest.raises(ValueError, match=r"Entry 1 is nan"):
         kernel(pd.Series(["ab", None], dtype=object).where([True, False], np.nan))
 
 
@@ -468,16 +468,16 @@ def test_functions_in_sums_and_elsewhere():
     assert np.allclose(K(numbers), X @ X.T)
     assert np.allclose(K(torch.asarray(numbers)).numpy(), X @ X.T)
     assert np.allclose(Precomputed(pd.DataFrame(X @ X.T))(numbers), X @ X.T)
-    with pytest.raises(ValueError, match="was given nan"):
+    with pytest.raises(ValueError, match="but got nan"):
         K(np.full((1, 1), np.nan))
-    with pytest.raises(ValueError, match="was given 4 columns"):
+    with pytest.raises(ValueError, match="but got 4 columns"):
         K(X)
 
 
 def test_negative_entries_are_named_where_they_are():
     bad = np.abs(X)
     bad[17, 3] = -1.0
-    with pytest.raises(ValueError, match=r"-1.0 in row 17, column 1\..* among \[0, 3\]"):
+    with pytest.raises(ValueError, match=r"-1.0 in row 17, column 1\..* refer to \[0, 3\]"):
         ChiSquare().on_columns([0, 3])(bad)
     with pytest.raises(ValueError, match=r"-1\.0 in row 17, column 3"):
         Hellinger()(scipy.sparse.csr_array(bad))
@@ -511,12 +511,12 @@ def test_torch_rows():
     for kernel in (RBF(0.3), Laplacian(0.3, norm="l1"), RBF(0.3) + Linear()):
         assert kernel(tensor, torch.empty((0, 4), dtype=torch.float64)).shape == (20, 0)
         assert kernel(torch.empty((3, 0), dtype=torch.float64)).shape == (3, 3)
-    with pytest.raises(ValueError, match="arrays of two libraries"):
+    with pytest.raises(ValueError, match="arrays of different libraries"):
         RBF()(tensor, Y)
     mixed = RBF(0.3).on_columns([0, 2]) + Polynomial(2) + Linear().on_columns([1])
     expected = mixed.gradient(X, Y, weights)
     assert np.allclose(mixed.gradient(tensor, torch.asarray(Y), weights).numpy(), expected)
-    with pytest.raises(ValueError, match=r"weights have shape \(3,\); it must be \(15,\)"):
+    with pytest.raises(ValueError, match=r"weights have shape \(3,\), expected \(15,\)"):
         mixed.gradient(X, Y, np.ones(3))
     P = torch.asarray(RNG.dirichlet(np.ones(4) * 0.01, 20))
     assert np.abs(JensenShannon()(P).numpy() - JensenShannon()(P.numpy())).max() <= 1e-15
@@ -549,8 +549,8 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
     ("call", "words"),
     [
         (lambda: ChiSquare().diag(scipy.sparse.csr_array(ROWS)), r"ChiSquare\(\) needs dense"),
-        (lambda: RBF().on_columns([0, np.nan])(ROWS), "columns=.* must be a list of column"),
-        (lambda: RBF().on_columns([0.5])(ROWS), "columns=.* must be a list of column"),
+        (lambda: RBF().on_columns([0, np.nan])(ROWS), "columns=.* must be a list of distinct"),
+        (lambda: RBF().on_columns([0.5])(ROWS), "columns=.* must be a list of distinct"),
         (lambda: Separable(None)(ROWS), "f=None must be a function"),
         (lambda: Fisher(Bell(), np.full((2, 2), np.nan))(ROWS), "contains NaN"),
         (lambda: Fisher.from_rows(Bell(), scipy.sparse.csr_array(ROWS)), "needs dense rows"),
@@ -566,7 +566,7 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
         (lambda: parse("9" * 400 + "*rbf"), "too large for a float"),
         (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
         (lambda: parse("rbf # (2)"), "'#' at character 5"),
-        (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is not known; did you mean 'gamma'"),
+        (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is unknown; did you mean 'gamma'"),
         (lambda: parse("linear().rbf(gama=2)"), "'gama' at character 14 .* mean 'gamma'"),
         (lambda: parse("linear(gamma=2)"), "'gamma' at character 8"),
         (lambda: parse("rbf(**2)"), "is not an argument"),

@@ -89,7 +89,7 @@ def test_sparse_rows_are_multiplied():
 @pytest.mark.parametrize("solver", [s for s in SOLVERS if s != "auto"])
 def test_what_is_asked_for_by_name_is_what_runs(solver):
     told = plan((1000, 50), solver=solver)
-    assert told.reason == "as asked for"
+    assert told.reason == "as requested"
     assert told.candidates[0].method is told.method
 
 
@@ -131,7 +131,7 @@ def test_fit_does_what_the_plan_says(shape):
 def test_a_plan_is_a_table():
     lines = str(plan((10**6, 300))).splitlines()
     assert lines[0] == "Plan for 1000000 × 300 float64, 10 components, memory 8.0 GiB:"
-    assert lines[1] == "Covariance(), the cheapest of those that fit 8.0 GiB."
+    assert lines[1] == "Covariance(), the cheapest that fits in 8.0 GiB."
     assert lines[3].split() == ["method", "passes", "operations", "memory", "seconds"]
     assert [line.split()[0] for line in lines[4:]] == ["→", "dot", "svd", "iterative"]
 
@@ -149,7 +149,7 @@ def test_the_table_says_what_is_too_large():
 
 
 def test_the_table_of_a_rule():
-    assert "as many components as the rule finds" in str(plan((1000, 50), k=0.9))
+    assert "number of components set by the rule" in str(plan((1000, 50), k=0.9))
 
 
 def test_the_table_of_sparse_rows():
@@ -164,7 +164,7 @@ def test_repr_is_the_table():
 
 def test_when_nothing_fits_the_plan_says_so():
     told = plan((10**5, 10**5), memory="1MiB")
-    assert "none fits 1.0 MiB" in told.reason
+    assert "none fits in 1.0 MiB" in told.reason
 
 
 def test_a_plan_refuses_what_a_fit_refuses():

@@ -48,7 +48,7 @@ def test_the_law_finds_what_it_looks_for():
 def test_one_of_everything(model):
     assert wrong(said(model.fit(X))) == []
     if not isinstance(model, KernelPCA):
-        with pytest.raises(ValueError, match=r"has 1 component\. Pass what transform returned"):
+        with pytest.raises(ValueError, match=r"has 1 component\. Pass the output of transform"):
             model.inverse_transform(X)
 
 
@@ -67,7 +67,7 @@ def test_one_column_of_a_file(tmp_path):
 @pytest.mark.parametrize("kernel", ["matern", "rbf(0.1)", "2*rbf(0.1)"])
 @pytest.mark.parametrize("gamma", ["median", "scale"])
 def test_a_gamma_for_a_kernel_without_one(kernel, gamma):
-    with pytest.raises(ValueError, match=r"given by name and have a gamma: .*'rbf'") as refused:
+    with pytest.raises(ValueError, match=r"given by name that have a gamma: .*'rbf'") as refused:
         KernelPCA(1, kernel=kernel, gamma=gamma).fit(X)
     text = str(refused.value)
     assert ("has no gamma" in text) == (kernel == "matern")

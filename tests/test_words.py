@@ -13,10 +13,9 @@ from mercer.cli.app import app
 
 SOURCE = Path(inspect.getfile(mercer)).parent
 ODD = re.compile(r"\b(ax[ei]s|radians?|rad)\b", re.IGNORECASE)
-# Matplotlib's Axes, an array's axes, and names of attributes and of parts of files.
+# Matplotlib's Axes, and names of attributes and of parts of files.
 ALLOWED = {
     "certificate/__init__.py": "Axes",
-    "kernels/custom.py": "it must have two axes",
     "plotting/base.py": "Axes",
     "methods/literature/hebbian.py": "axes",
     "report/payload.py": "axes",

@@ -227,7 +227,9 @@ class RelativeError(Rule):
         self.e = e
 
     def check(self, n: int, d: int) -> None:
-        self._require(is_real(self.e) and 0 <= self.e < 1, "e must be a share in [0, 1)")
+        self._require(
+            is_real(self.e) and 0 <= self.e < 1, "e must be a share of the variance in [0, 1)"
+        )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # Summed from the small end: total - cumsum(values) has no digits left for a small e.
@@ -253,7 +255,9 @@ class Threshold(Rule):
         self.eps = eps
 
     def check(self, n: int, d: int) -> None:
-        self._require(is_real(self.eps) and 0 <= self.eps <= 1, "eps must be a share in [0, 1]")
+        self._require(
+            is_real(self.eps) and 0 <= self.eps <= 1, "eps must be a share of λ₁ in [0, 1]"
+        )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # x > nextafter(c, 0) is x ≥ c for c > 0, and x > 0 for c = 0.

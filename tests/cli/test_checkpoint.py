@@ -105,7 +105,7 @@ def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, pass
     for said, other in refused:
         done = mercer(*command, *other, code=1)
         assert said in done.err
-        assert "give this one a folder of its own, --checkpoint" in done.err
+        assert "set --checkpoint to another folder" in done.err
     np.save("x.npy", x + 1.0)
     done = mercer(*command, code=1)
     assert "run holds the checkpoint of another fit. Its rows: '400x12 float64" in done.err

@@ -164,7 +164,7 @@ def test_the_id_of_the_fit_may_repeat_or_be_gone(mercer, survey, tmp_path):
     assert read_table("s.csv", keep=["sample_id"]).extra["sample_id"].tolist() == [7, 7]
     (tmp_path / "two.csv").write_text("width,length,batch\n1,2,5\n2,2,5\n")
     done = mercer("transform", "m.mercer", "two.csv", "-o", "s.csv", "--force")
-    assert "two.csv has no column 'sample_id', which has the row names of the fit" in done.err
+    assert "two.csv has no column 'sample_id', which held the row names in the fit" in done.err
     assert read_table("s.csv").id is None
     (tmp_path / "two.csv").write_text("width,length,batch,who\n1,2,5,x\n2,2,5,y\n")
     done = mercer("transform", "m.mercer", "two.csv", "--id", "who", "-o", "t.csv")
@@ -341,7 +341,7 @@ def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
     (tmp_path / "x.csv").write_text("\n".join(['"a, b",neg,x', *lines]))
     done = mercer("fit", "x.csv", "-o", "m.mercer")
     assert "'a, b' and 'neg' may be identifiers or times" in done.err
-    assert """--drop '"a, b",neg' leaves them out.""" in done.err
+    assert """--drop '"a, b",neg' excludes them.""" in done.err
     mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
     assert list(load("m.mercer").feature_names_in_) == ["x"]
 
@@ -355,7 +355,7 @@ def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
 )
 def test_help_speaks_of_what_the_command_has(mercer, command, earlier):
     shown = " ".join(mercer(*command.split(), "--help").out.replace("│", " ").split())
-    assert ("that of the fit" in shown.lower()) == earlier
+    assert ("as in the fit" in shown.lower()) == earlier
     assert ("the report colors" in shown) == (command in ("fit", "plan"))
     assert ("Also write" in shown) == (command == "fit")
     assert shown.count("plan does not write this file") == (3 if command == "plan" else 0)

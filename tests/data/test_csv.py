@@ -125,11 +125,11 @@ def test_all_columns_with_missing_values_are_counted(read):
 
 
 def test_a_file_without_names(read):
-    with pytest.warns(UserWarning, match="numbers only and was taken for a row"):
+    with pytest.warns(UserWarning, match="contains only numbers and was read as data"):
         table = read("1,2\n3,4\n")
     assert table.source.names is None
     assert rows(table) == PLAIN
-    with pytest.warns(UserWarning, match="taken for a row"):
+    with pytest.warns(UserWarning, match="was read as data, not as column names"):
         table = read("9,1,2,5\n9,3,4,6\n", columns=["1-2"], label="3")
     assert rows(table) == PLAIN
     assert_array_equal(table.extra["3"], [5, 6])
@@ -137,7 +137,7 @@ def test_a_file_without_names(read):
 
 def test_numbers_from_zero_are_the_names_that_pandas_writes(read):
     frame = pd.DataFrame(PLAIN)
-    with pytest.warns(UserWarning, match="0 to 1, was taken for names"):
+    with pytest.warns(UserWarning, match="0 to 1, was read as column names"):
         table = read(frame.to_csv(index=False))
     assert table.source.names == ["0", "1"]
     assert rows(table) == PLAIN
@@ -213,16 +213,16 @@ def test_values_of_a_label_column(read, values, expected, kind):
     [
         ("", r"x\.csv is empty"),
         ("\n\r\n", r"x\.csv is empty"),
-        ("a,b\n", "a header, and no rows"),
-        ("a,b\nx,y\n", r"no column of numbers, read with ','.*'a', 'b'"),
+        ("a,b\n", "a header, but no rows"),
+        ("a,b\nx,y\n", r"no numeric column, read with ','.*'a', 'b'"),
         ("a,a\n1,2\n", "more than once: 'a'"),
-        ("a,b\n1,2\n3\n", "line 3: 1 fields, where the first line has 2"),
+        ("a,b\n1,2\n3\n", "line 3: 1 fields, but the first line has 2"),
         ("a,b\n1,2\n\n3,4,5\n", "line 4: 3 fields"),
         ('a,b\n1,"x\ny"\n3,"z"\n4\n', "line 5: 1 fields"),
-        ('a,b\n1,2\n3,"4\n5,6\n', "line 3: a quoted field is opened and never closed"),
+        ('a,b\n1,2\n3,"4\n5,6\n', "line 3: a quoted field is never closed"),
         ("a;b\n1,5;2.5\n", "line 2: column 'a' holds '1,5', with a decimal comma"),
         ("a\tb\n1.234,5\t2\n", "decimal comma.*decimal point"),
-        (b"PAR1....", r"begins as a \.parquet"),
+        (b"PAR1....", r"looks like a \.parquet"),
         ("a," + "b" * 200_000 + "\n1,2\n", "header cannot be read"),
     ],
 )
@@ -242,7 +242,7 @@ def test_what_cannot_be_read(read, text, message):
         ({"weights": "name"}, "line 2: column 'name' holds 'é', which is not a number"),
         ({"weights": "w"}, "1 weights of column 'w' are missing"),
         ({"columns": ["age"], "label": "age"}, "both in columns and the label"),
-        ({"columns": []}, "no column is left"),
+        ({"columns": []}, "no feature column is left"),
         ({"format": "doc"}, r"format='doc' is not known.*\.csv"),
         ({"missing": "drop"}, "'refuse' or 'keep'"),
     ],
@@ -264,7 +264,7 @@ def test_a_byte_order_mark_of_utf_32(read):
 
 def test_text_that_is_not_unicode(read):
     text = "é,b\n1,€\n".encode("cp1252")
-    with pytest.warns(UserWarning, match=r"not UTF-8 \(byte 0xe9\), and was read as Windows-1252"):
+    with pytest.warns(UserWarning, match=r"not UTF-8 \(byte 0xe9\) and was read as Windows-1252"):
         table = read(text, label="b")
     assert (table.source.names, table.extra["b"].tolist()) == (["é"], ["€"])
 
@@ -275,7 +275,7 @@ def test_decimal_commas(read, text):
 
 
 def test_decimal_commas_without_names(read):
-    with pytest.warns(UserWarning, match="taken for a row"):
+    with pytest.warns(UserWarning, match="was read as data, not as column names"):
         assert rows(read("1,5;2,5\n0,5;2\n")) == [[1.5, 2.5], [0.5, 2.0]]
 
 
@@ -294,7 +294,7 @@ def test_a_column_that_is_whole_at_first(read, small_pieces):
 
 def test_a_column_that_turns_to_text(read, small_pieces):
     text = "a,b,c\n" + "1,2,3\n" * LONG + "1,x,4\n" + "1,2,3\n" * LONG
-    with pytest.warns(UserWarning, match=rf"line {LONG + 2}: column 'b' holds 'x', where other"):
+    with pytest.warns(UserWarning, match=rf"line {LONG + 2}: column 'b' holds 'x', but other"):
         table = read(text)
     assert table.source.names == ["a", "c"]
     assert table.dropped == ("b",)
@@ -341,7 +341,7 @@ def test_lines_across_pieces(read, small_pieces):
 
 
 def test_a_quote_that_swallows_the_file(read, small_pieces):
-    with pytest.raises(FileError, match=r"line 2 .*a quote that is opened there is not closed"):
+    with pytest.raises(FileError, match=r"line 2 .*a quoted field is never closed"):
         read('a,b\n1,"' + "1,2\n" * 200_000)
 
 

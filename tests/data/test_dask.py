@@ -309,7 +309,7 @@ class TestWhatComesIn:
             (lambda: da.ones((5, 2), dtype=complex), ValueError, "Complex"),
             (lambda: da.ones((5, 2)).astype("U3"), ValueError, "Not numbers"),
             (lambda: da.ones((0, 2)), ValueError, "0 sample"),
-            (lambda: dask.delayed(3), TypeError, "only arrays and DataFrames"),
+            (lambda: dask.delayed(3), TypeError, "Only Dask arrays and Dask DataFrames"),
             (lambda: dask_rows().map_blocks(sparse_chunk), TypeError, "sparse"),
             (lambda: lied(sparse_chunk), TypeError, "sparse"),
             (lambda: lied(lambda chunk: chunk[1:]), ValueError, r"declared with (101|94) rows"),

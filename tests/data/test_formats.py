@@ -95,11 +95,11 @@ def test_sparse_and_computed_rows_are_written(tmp_path):
         ("x.xlsx", {}, r"suffix '\.xlsx'.*\.csv, \.tsv, \.parquet.*\.npy"),
         ("x", {}, "suffix ''"),
         ("x.csv", {"names": ["a"]}, "1 names were given for 3 columns"),
-        ("x.csv", {"names": ["a", "b", "a"]}, "same name.*'a'"),
-        ("x.csv", {"extra": {"component2": np.zeros(50)}}, "same name.*'component2'"),
-        ("x.csv", {"extra": {"y": np.zeros(3)}}, r"'y' has shape \(3,\), where there are 50"),
-        ("x.npy", {"extra": {"y": np.zeros(50)}}, "numbers alone, not 'y'"),
-        ("nowhere/x.csv", {}, "folder .*nowhere is not there"),
+        ("x.csv", {"names": ["a", "b", "a"]}, "several columns are named 'a'"),
+        ("x.csv", {"extra": {"component2": np.zeros(50)}}, "columns are named 'component2'"),
+        ("x.csv", {"extra": {"y": np.zeros(3)}}, r"'y' has shape \(3,\), but there are 50"),
+        ("x.npy", {"extra": {"y": np.zeros(50)}}, "contains only numbers, not 'y'"),
+        ("nowhere/x.csv", {}, "there is no folder .*nowhere"),
     ],
 )
 def test_what_cannot_be_written(tmp_path, path, options, message):
@@ -162,7 +162,7 @@ def test_columns_of_many_types(tmp_path, suffix):
     assert table.extra["day"].tolist()[0] == "1970-01-02"
     with pytest.raises(MissingValues, match="1 of 'i', 1 of 'b'"):
         read_table(path)
-    with pytest.raises(FileError, match="column 'text' is of type String, not numbers"):
+    with pytest.raises(FileError, match="column 'text' has dtype String, which is not numeric"):
         read_table(path, columns=["text"])
     with pytest.raises(FileError, match="did you mean 'text'"):
         read_table(path, label="txt")
@@ -205,7 +205,7 @@ def test_tables_without_rows_or_numbers(tmp_path):
     pyarrow.parquet.write_table(pa.table({"a": pa.array([], "float64")}), tmp_path / "a.parquet")
     pyarrow.parquet.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
     pyarrow.parquet.write_table(pa.table({}), tmp_path / "c.parquet")
-    for name, message in {"a": "no rows", "b": "no column of numbers", "c": "no columns"}.items():
+    for name, message in {"a": "no rows", "b": "no numeric column", "c": "no columns"}.items():
         with pytest.raises(FileError, match=message):
             as_source(tmp_path / f"{name}.parquet")
 
@@ -280,11 +280,11 @@ def zipped(path, members, claim=None):
 @pytest.mark.parametrize(
     ("members", "claim", "message"),
     [
-        ({}, None, "holds 0 arrays"),
+        ({}, None, "contains 0 arrays"),
         ({"a": npy_bytes(np.ones((2, 2))), "b": b""}, None, r"2 arrays \('a', 'b'\)"),
         ({"a": npy_bytes(np.ones(3))}, None, "expected 2D"),
         ({"a": npy_bytes(np.ones((2, 2)), (10**9, 10**9))}, None, "truncated"),
-        ({"a": npy_bytes(np.ones((2, 2)))}, 2**31, "unpacks to 2.0 GiB, which its"),
+        ({"a": npy_bytes(np.ones((2, 2)))}, 2**31, "cannot unpack from .* to 2.0 GiB"),
         ({"a": npy_bytes(np.zeros((2, 2)), descr="|O")}, None, "not real numbers"),
         (
             {
@@ -359,15 +359,18 @@ def test_a_wide_matrix_market_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("%%MatrixMarket matrix coordinate real general\n9 9 99999999\n1 1 1\n", "cut short"),
-        ("%%MatrixMarket matrix array real general\n99999 99999\n1\n", "cut short"),
+        ("%%MatrixMarket matrix coordinate real general\n9 9 99999999\n1 1 1\n", "is truncated"),
+        ("%%MatrixMarket matrix array real general\n99999 99999\n1\n", "is truncated"),
         ("%%MatrixMarket matrix array real general\n999999999999 0\n", "memory budget"),
-        ("%%MatrixMarket matrix coordinate real general\n3 3 1\n9 9 1\n", "outside 3 × 3"),
+        (
+            "%%MatrixMarket matrix coordinate real general\n3 3 1\n9 9 1\n",
+            "outside the shape 3 × 3",
+        ),
         ("%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n", "1 entries of 3"),
         ("%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1 1\n", "1 entries of 4"),
-        ("%%MatrixMarket matrix array real symmetric\n3 2\n1\n", "symmetric matrix of 3 rows"),
+        ("%%MatrixMarket matrix array real symmetric\n3 2\n1\n", "matrix cannot have shape 3 × 2"),
         ("%%MatrixMarket matrix coordinate complex general\n3 3 1\n1 1 1 1\n", "complex"),
-        ("%%MatrixMarket matrix coordinate real general\n3 0 0\n", "not rows and columns"),
+        ("%%MatrixMarket matrix coordinate real general\n3 0 0\n", "shape .*, expected 2D"),
         ("nothing of it", "Matrix Market"),
     ],
 )
@@ -427,7 +430,7 @@ def test_h5ad(tmp_path, dense):
 
 def test_h5ad_names_are_made_unique(tmp_path):
     write_h5ad(tmp_path / "x.h5ad", np.ones((3, 4)), names=["a", "a", "a-1", "a"])
-    with pytest.warns(UserWarning, match="1 names in var occur more than once"):
+    with pytest.warns(UserWarning, match="1 names in var are not unique"):
         names = as_source(tmp_path / "x.h5ad").names
     assert names[0] == "a"
     assert names[2] == "a-1"
@@ -439,9 +442,9 @@ def test_h5ad_names_are_made_unique(tmp_path):
     [
         ({"indices": np.array([0, 99, 1, 2], np.int32)}, "could not be read as AnnData"),
         ({"indptr": np.array([0, 2, 400], np.int32)}, "could not be read as AnnData"),
-        ({"shape": (2, 10**15)}, "var names 2 columns"),
-        ({"shape": (2, 2, 2)}, "not rows and columns"),
-        ({"names": ["a"]}, "var names 1 columns, and X has 2"),
+        ({"shape": (2, 10**15)}, "var has 2 names"),
+        ({"shape": (2, 2, 2)}, r"X has shape .*, expected 2D"),
+        ({"names": ["a"]}, "var has 1 names, but X has 2 columns"),
     ],
 )
 def test_h5ad_that_lies(tmp_path, changes, message):
@@ -456,7 +459,7 @@ def test_h5ad_follows_no_link_to_another_file(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "a") as file:
         del file["X"]
         file["X"] = h5py.ExternalLink("secret.h5ad", "X")
-    with pytest.raises(FileError, match="link to another file"):
+    with pytest.raises(FileError, match="is an external link"):
         read_table(tmp_path / "x.h5ad")
 
 
@@ -465,7 +468,7 @@ def test_h5ad_with_nothing_behind_its_shape(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "a") as file:
         del file["X"]
         file.create_dataset("X", (10**9, 10**6), "f4", chunks=(100, 100))
-    with pytest.raises(FileError, match="not filled"):
+    with pytest.raises(FileError, match="is mostly empty"):
         read_table(tmp_path / "x.h5ad")
 
 
@@ -478,7 +481,7 @@ def test_strings_one_a_line(tmp_path):
     source = as_source(path)
     assert isinstance(source, StringSource)
     assert source.strings == ["banana", "", "änanas\x0cx", "bandana"]
-    with pytest.raises(FileError, match="no columns to choose from"):
+    with pytest.raises(FileError, match="strings, one per line, has no columns"):
         read_table(path, label="a")
     path.write_bytes(b"")
     with pytest.raises(FileError, match="is empty"):
@@ -496,7 +499,7 @@ def test_a_kernel_of_strings_in_a_file(tmp_path):
     assert_array_equal(fitted.eigenvalues_, expected.eigenvalues_)
     scores = fitted.transform(str(tmp_path / "x.txt")).collect()
     assert_array_equal(scores, expected.transform(words))
-    with pytest.raises(ValueError, match="X holds strings, and PCA takes rows of numbers"):
+    with pytest.raises(ValueError, match="X contains strings, but PCA needs numbers"):
         PCA(2).fit(tmp_path / "x.txt")
 
 
@@ -666,4 +669,4 @@ def test_a_budget_too_small_is_not_blamed_on_the_file(name, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
     with config_context(memory=10), pytest.raises(MemoryError, match="budget of 10 B") as refused:
         PCA(1).fit(tmp_path / name)
-    assert "Write it again" not in str(refused.value)
+    assert "Recreate the file" not in str(refused.value)

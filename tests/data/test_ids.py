@@ -248,7 +248,7 @@ def test_patterns(tmp_path, suffix, options, names, dropped):
 def test_a_column_whose_name_is_a_pattern(tmp_path):
     (tmp_path / "x.csv").write_text("x[1],x1,y\n1,2,3\n4,5,7\n")
     assert read_table(tmp_path / "x.csv", columns=["x[1]"]).source.names == ["x[1]"]
-    with pytest.raises(FileError, match=r"no column matches 'z\*'; there are 'x\[1\]'"):
+    with pytest.raises(FileError, match=r"no column matches 'z\*'\. Columns: 'x\[1\]'"):
         read_table(tmp_path / "x.csv", drop=["z*"])
 
 

@@ -101,7 +101,7 @@ def test_what_is_said(tmp_path):
     said = read_table(tmp_path / "x.csv", remarks=True).remarks
     assert len(said) == 4
     for text, start in zip(
-        said, ("'n' may number", "'t' may be", "'c' is constant", "true and"), strict=True
+        said, ("'n' may be row numbers", "'t' may be", "'c' is constant", "true and"), strict=True
     ):
         assert text.startswith(start)
     assert "drop='n'" in said[0]
@@ -143,7 +143,7 @@ def test_remarks_about_a_column_do_not_contradict_each_other(
     if any("repeat" in text for text in said):
         repeats = len(set(known)) < len(known)
         assert repeats or any(value != np.floor(value) for value in known)
-    if any("all different" in text for text in said):
+    if any("distinct integers" in text for text in said):
         assert len(set(known)) == len(known)
 
 
@@ -158,7 +158,7 @@ def test_numbers_of_rows_and_identifiers_with_a_gap_or_in_any_order(tmp_path, n)
     lines = [",".join(texts), *(",".join(row) for row in zip(*texts.values(), strict=True))]
     (tmp_path / "x.csv").write_text("\n".join(lines))
     said = " ".join(read_table(tmp_path / "x.csv", remarks=True, missing="keep").remarks)
-    assert ("'perm', 'desc' and 'gap' may number the rows" in said) == (n >= 10)
+    assert ("'perm', 'desc' and 'gap' may be row numbers" in said) == (n >= 10)
     assert "'code' may be an identifier" in said
     assert "'few'" not in said
     assert "'x'" not in said

@@ -295,7 +295,7 @@ def test_a_file_of_another_shape(tmp_path, shape):
 @pytest.mark.parametrize("dtype", ["c16", "U3", "O", "M8[s]", [("a", "f8")]], ids=str)
 def test_a_file_of_something_else_than_numbers(tmp_path, dtype):
     np.save(tmp_path / "x.npy", np.zeros((3, 2), dtype))
-    with pytest.raises(ValueError, match=r"x\.npy holds dtype.*float32 or float64"):
+    with pytest.raises(ValueError, match=r"x\.npy has dtype.*float32 or float64"):
         as_source(tmp_path / "x.npy")
 
 
@@ -348,7 +348,7 @@ def test_a_forked_process_folds_too(monkeypatch):
 
 def test_what_a_map_promises_it_must_keep():
     rows = as_source(table()).map(lambda block: block.rows[:, :3], 4)
-    with pytest.raises(ValueError, match=r"rows 0 to .* mapped to shape \(.*3\).*width"):
+    with pytest.raises(ValueError, match=r"Rows 0 to .* mapped to shape \(.*3\).*width"):
         rows.collect()
-    with pytest.raises(ValueError, match=r"out has shape \(3, 5\), and the rows \(23, 5\)"):
+    with pytest.raises(ValueError, match=r"out has shape \(3, 5\), but the rows have \(23, 5\)"):
         as_source(table()).collect(np.empty((3, 5)))

@@ -91,5 +91,5 @@ def test_small_classes_share_a_group():
 
 
 def test_one_value_per_row():
-    with pytest.raises(ValueError, match=r"columns\['a'\] has shape \(1,\), and there are 3 rows"):
+    with pytest.raises(ValueError, match=r"columns\['a'\] has shape \(1,\), but there are 3 rows"):
         coloring([1], 3, argument="columns['a']")

@@ -138,9 +138,9 @@ def test_strings():
     kpca = KernelPCA(2, kernel=Subsequence(2, 0.5).normalized()).fit(WORDS)
     assert np.allclose(kpca.transform(WORDS), kpca.fit_transform(WORDS))
     assert kpca.transform(pd.Series(["cab"])).shape == (1, 2)
-    with pytest.raises(ValueError, match="takes strings, and X holds numbers"):
+    with pytest.raises(ValueError, match="takes strings, but X contains numbers"):
         clone(kpca).fit(X)
-    with pytest.raises(ValueError, match="takes vectors, and X holds strings"):
+    with pytest.raises(ValueError, match="takes vectors, but X contains strings"):
         KernelPCA(2, kernel="rbf").fit(WORDS)
 
 
@@ -225,14 +225,14 @@ def with_infinity():
 @pytest.mark.parametrize(
     ("settings", "rows", "error"),
     [
-        ({"kernel": "precomputed"}, X, r"is square, and X has shape \(150, 4\)"),
+        ({"kernel": "precomputed"}, X, r"must be square, but X has shape \(150, 4\)"),
         ({"kernel": "precomputed"}, bad_matrix(), r"not symmetric: entry \(3, 5\)"),
         ({"kernel": "precomputed", "fit_inverse_transform": True}, X @ X.T, "precomputed"),
-        ({"kernel": "precomputed", "preimage": "ridge"}, X @ X.T, "no rows to return to"),
+        ({"kernel": "precomputed", "preimage": "ridge"}, X @ X.T, "no rows to map back to"),
         ({"kernel": "rbff"}, X, "did you mean 'rbf'"),
         ({"kernel": RBF(-1)}, X, "gamma=-1 must be a positive number"),
         ({"kernel": "chi2"}, X - 5, "negative entry"),
-        ({"kernel": Polynomial(300)}, X, r"Polynomial\(300\) gives NaN or infinity between row"),
+        ({"kernel": Polynomial(300)}, X, r"Polynomial\(300\) gives NaN or infinity for \d+ rows"),
         ({"n_components": 0}, X, "n_components"),
         ({"eigen_solver": "full"}, X, "eigen_solver"),
         ({"method": "nystroem"}, X, "method"),
@@ -266,12 +266,12 @@ def test_bad_rows_at_transform():
     given = KernelPCA(2, kernel="precomputed").fit(X @ X.T)
     with pytest.raises(ValueError, match="X has 4 features, but KernelPCA is expecting 150"):
         given.transform(X)
-    with pytest.raises(ValueError, match=r"does not tell k\(x, x\)"):
+    with pytest.raises(ValueError, match=r"does not provide k\(x, x\)"):
         given.reconstruction_error(X @ X.T)
 
 
 def test_fewer_positive_eigenvalues_than_asked_for():
-    with pytest.warns(UserWarning, match="n_components=10, but only 4 components have a variance"):
+    with pytest.warns(UserWarning, match="n_components=10, but only 4 components have variance"):
         kpca = KernelPCA(10).fit(X)
     assert kpca.n_components_ == 4
     assert kpca.transform(X).shape == (150, 4)
@@ -346,9 +346,9 @@ def test_products_that_an_exact_fit_knows_are_those_that_pre_images_compute(weig
 
 
 def test_pre_images_that_cannot_be():
-    with pytest.raises(ValueError, match="kernel of strings"):
+    with pytest.raises(ValueError, match="is a string kernel"):
         KernelPCA(2, kernel=Subsequence(2), preimage="gradient").fit(WORDS)
-    with pytest.raises(ValueError, match="given sparse"):
+    with pytest.raises(ValueError, match="needs dense rows, but X is sparse"):
         KernelPCA(2, kernel="rbf", preimage="ridge").fit(scipy.sparse.csr_array(X))
     with pytest.raises(ValueError, match="has no gradient"):
         KernelPCA(2, kernel="chi2", preimage="gradient").fit(X)
@@ -422,7 +422,7 @@ def test_weights_count_on_the_way_back(back):
 
 
 def test_the_power_method_is_not_for_kernels_with_negative_eigenvalues():
-    with pytest.raises(ValueError, match=r"Tanh\(0.5, coef0=-1\) may have negative ones"):
+    with pytest.raises(ValueError, match=r"those of Tanh\(0.5, coef0=-1\) may be negative"):
         KernelPCA(2, kernel=Tanh(0.5, -1), eigen_solver="power").fit(Z)
 
 
@@ -510,22 +510,22 @@ def test_kernels_that_are_not_finite():
         lambda A, B: np.where((A[:, :1] > 1) | (B[:, :1].T > 1), np.nan, 1.0 + A @ B.T)
     )
     rows = np.vstack([np.zeros((5, 2)), np.full((2, 2), 2.0)])
-    with pytest.raises(ValueError, match="NaN or infinity between rows: 7 rows"):
+    with pytest.raises(ValueError, match="NaN or infinity for 7 rows"):
         KernelPCA(1, kernel=bad).fit(rows)
     kpca = KernelPCA(2, kernel=Polynomial(9)).fit(Z)
-    with pytest.raises(ValueError, match=r"Polynomial\(9\) gives NaN .* the first of them row 1"):
+    with pytest.raises(ValueError, match=r"Polynomial\(9\) gives NaN .*\(first: row 1"):
         kpca.transform(np.vstack([NEW[:1], NEW[1:2] * 1e150]))
 
 
 def test_strings_and_numbers_do_not_mix():
     words = KernelPCA(1, kernel=Subsequence(2)).fit(["banana", "ananas", "nab"])
-    with pytest.raises(ValueError, match="X holds numbers, and KernelPCA was fitted to strings"):
+    with pytest.raises(ValueError, match="X contains numbers, but KernelPCA was fitted to strings"):
         words.transform(Z)
-    with pytest.raises(ValueError, match="X holds strings, and KernelPCA was fitted to numbers"):
+    with pytest.raises(ValueError, match="X contains strings, but KernelPCA was fitted to numbers"):
         KernelPCA(1, kernel="rbf").fit(Z).transform(["a", "b"])
     with pytest.raises(ValueError, match="at least 2 strings"):
         KernelPCA(1, kernel=Subsequence(2)).fit(["abc"])
-    with pytest.raises(ValueError, match="strings cannot be computed from scores"):
+    with pytest.raises(ValueError, match="scores cannot be mapped back to strings"):
         KernelPCA(1, kernel=Subsequence(2), fit_inverse_transform=True).fit(["ab", "abc"])
     both = KernelPCA(1, kernel=FromFunction(lambda a, b: 1.0 + len(a) * len(b), pairwise=True))
     assert not hasattr(both.fit(Z).fit(["a", "bcd", "ef"]), "n_features_in_")
@@ -545,7 +545,7 @@ def test_what_changes_after_the_fit_needs_a_fit():
 
 def test_a_table_and_a_file_at_once(tmp_path):
     kpca = KernelPCA(2, kernel="rbf").set_output(transform="pandas").fit(Z)
-    with pytest.raises(ValueError, match="use one of them"):
+    with pytest.raises(ValueError, match="use only one of them"):
         kpca.transform(NEW, out=tmp_path / "scores.npy")
 
 
@@ -563,7 +563,7 @@ def test_ridge_of_linear_kernel_pca_is_pca():
 
 def test_a_gap_that_is_missed_warns():
     rows = RNG.standard_normal((300, 30))
-    with pytest.warns(ConvergenceWarning, match="gap=1e-06 was asked for"):
+    with pytest.warns(ConvergenceWarning, match="gap=1e-06 was requested"):
         KernelPCA(3, kernel=RBF(0.05), eigen_solver="randomized", iterated_power=1, gap=1e-6).fit(
             rows
         )

@@ -154,7 +154,7 @@ def test_bad_input(digits):
     ("model", "match"),
     [
         (NearestProjection(n_neighbors=0), "n_neighbors"),
-        (NearestProjection(n_neighbors=401), "n_neighbors=401, and X has 400 rows"),
+        (NearestProjection(n_neighbors=401), "n_neighbors=401, but X has 400 rows"),
         (NearestProjection(PCA(0)), "found no component"),
         (NearestProjection(metric="precomputed"), "distances are computed from scores"),
         (NearestProjection(metric="nearest"), "Metric 'nearest' not valid"),

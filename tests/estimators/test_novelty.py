@@ -233,7 +233,7 @@ def test_a_failed_fit_changes_nothing(X):
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="row 3, column 1"):
         detector.fit(bad)
-    with pytest.raises(ValueError, match="one weight a row"):
+    with pytest.raises(ValueError, match="one per row"):
         detector.fit(X, sample_weight=[1, 2])
     assert vars(detector) == before
     fresh = NoveltyDetector(KernelPCA(2, kernel="precomputed"))
@@ -282,9 +282,9 @@ def test_bad_rows(X, tmp_path):
         NoveltyDetector(cv=3).fit(tmp_path / "X.npy")
     with pytest.raises(TypeError, match="cannot split rows without labels"):
         NoveltyDetector(PCA(2), cv=StratifiedKFold(3)).fit(X)
-    with pytest.raises(ValueError, match="of rows in a test fold"):
+    with pytest.raises(ValueError, match=r"does not provide k\(x, x\) of test rows"):
         NoveltyDetector(KernelPCA(2, kernel="precomputed"), cv=3).fit(X @ X.T)
-    with pytest.raises(ValueError, match="no test fold with row 40"):
+    with pytest.raises(ValueError, match="Row 40 is in no test fold"):
         NoveltyDetector(PCA(2), cv=[(np.arange(40, 80), np.arange(40))]).fit(X)
 
 

@@ -415,9 +415,9 @@ def test_a_file_of_another_kind(tmp_path):
     refused(str(tmp_path / "x.xlsx"), "x.xlsx", error=FileNotFoundError)
     (tmp_path / "x.xlsx").touch()
     refused(str(tmp_path / "x.xlsx"), "x.xlsx could not be read as a spreadsheet")
-    refused(str(tmp_path / "x.abc"), "x.abc", "there is no file", ".parquet")
+    refused(str(tmp_path / "x.abc"), "x.abc", "there is no such file", ".parquet")
     (tmp_path / "x.abc").touch()
-    refused(str(tmp_path / "x.abc"), "x.abc", "is not known. Formats that are read", ".parquet")
+    refused(str(tmp_path / "x.abc"), "x.abc", "is not known. Supported formats", ".parquet")
 
 
 def test_a_truncated_file(tmp_path):

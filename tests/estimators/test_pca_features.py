@@ -100,9 +100,9 @@ def test_few_rows_are_decomposed_by_their_dot_products(solver):
 def test_plan_tells_the_reason(solver):
     plan = PCA(2, svd_solver=solver).fit(rows()).plan_
     assert plan.reason == (
-        "the most accurate method, at little cost for a table of this size"
+        "the most accurate method, cheap for data of this size"
         if solver == "auto"
-        else "as asked for"
+        else "as requested"
     )
 
 
@@ -575,7 +575,7 @@ class Never(rules.Rule):
 
 @pytest.mark.parametrize("solver", ["auto", "full", "krylov", "covariance_eigh", "dot"])
 def test_a_rule_that_never_chooses(solver):
-    with pytest.raises(ValueError, match=r"Never\(\) was given all 8 eigenvalues"):
+    with pytest.raises(ValueError, match=r"Never\(\) did not choose a number from all 8"):
         PCA(Never(), svd_solver=solver).fit(MIXED)
 
 

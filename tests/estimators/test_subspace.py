@@ -240,7 +240,7 @@ def test_classes_without_weight_are_not_there():
     found = fit(PCA(2), weights=weights)
     assert_array_equal(found.classes_, [0, 2])
     assert found.decision_function(NEW).shape == (len(NEW),)
-    with pytest.raises(ValueError, match=r"2 classes or more are needed, and y holds 1 class"):
+    with pytest.raises(ValueError, match=r"At least 2 classes are needed, but y has 1 class"):
         fit(PCA(2), weights=np.where(Y == 1, 1.0, 0.0))
 
 
@@ -251,7 +251,7 @@ def test_classes_without_weight_are_not_there():
 def test_a_small_class_takes_the_axes_it_has(model):
     rng = np.random.default_rng(0)
     rows, y = rng.standard_normal((64, 30)), np.repeat(["few", "many"], [4, 60])
-    with pytest.warns(UserWarning, match=r"n_components=20, but class 'few' \(4 rows\)"):
+    with pytest.warns(UserWarning, match=r"n_components=20 is too many for class 'few' \(4 rows\)"):
         found = fit(model, rows, y)
     assert [one.n_components_ for one in found.estimators_] == [3, 20]
     left = found.reconstruction_error(rows)
@@ -263,7 +263,7 @@ def test_a_small_class_takes_the_axes_it_has(model):
 def test_a_small_basis_takes_the_axes_it_has():
     method = Reduced(0.1)
     y = np.repeat(["a", "b"], [130, 20])
-    with pytest.warns(UserWarning, match=r"n_components=4, but class 'b' \(20 rows\)"):
+    with pytest.warns(UserWarning, match=r"n_components=4 is too many for class 'b' \(20 rows\)"):
         found = fit(KernelPCA(4, kernel="rbf", method=method, random_state=0), y=y)
     assert [len(model.X_fit_) for model in found.estimators_] == [13, 2]
     assert found.estimators_[1].n_components_ <= 2
@@ -385,16 +385,16 @@ HOLE[143, 2] = np.nan
 @pytest.mark.parametrize(
     ("estimator", "rows", "y", "words"),
     [
-        (None, X, ONE, r"Class 'alone' has one row, and a subspace needs two or more"),
+        (None, X, ONE, r"Class 'alone' has one row, but a subspace needs at least two"),
         (PCA(2, center=False), X, ONE, r"Class 'alone' has one row"),
         (
             None,
             X,
             np.zeros(150),
-            r"2 classes or more are needed.* 1 class with weight, 0.0",
+            r"At least 2 classes are needed.* 1 class with weight, 0.0",
         ),
         (None, X, np.linspace(0, 1, 150), r"Unknown label type: continuous"),
-        (None, X, Y[:-1], r"X has 150 rows and y 149 labels"),
+        (None, X, Y[:-1], r"X has 150 rows, but y has 149 labels"),
         (None, X, None, r"requires y to be passed"),
         (None, X, np.where(Y == 0, np.nan, Y), r"Input y contains NaN"),
         (None, HOLE, Y, r"row 143, column 2"),
@@ -407,9 +407,9 @@ HOLE[143, 2] = np.nan
         (PCA(5), X, Y, r"In class 0 \(50 rows\): n_components=5 must be between"),
         (KernelPCA(2, kernel="precomputed"), X @ X.T, Y, r"precomputed.*Use the kernel itself"),
         (KernelPCA(2, kernel="rbf", gamma=-1.0), X, Y, r"^RBF: gamma=-1.0"),
-        (KernelPCA(2, kernel="chi"), X, Y, r"^'chi': 'chi' at character 1 is not known"),
+        (KernelPCA(2, kernel="chi"), X, Y, r"^'chi': 'chi' at character 1 is unknown"),
         (KernelPCA(2, method=Subset(60)), X, Y, r"In class 0 \(50 rows\): n_basis=60 is more"),
-        (KernelPCA(2, method=Subset(select=[0, 9])), X, Y, r"selects rows by number"),
+        (KernelPCA(2, method=Subset(select=[0, 9])), X, Y, r"selects rows by index"),
         (decomposition.PCA(2), X, Y, r"must be an instance of 'mercer.estimators.pca.PCA'"),
         (LogisticRegression(), X, Y, r"instance of 'mercer.*KernelPCA' or None"),
         (make_pipeline(PCA(2)), X, Y, r"must be an instance"),
@@ -493,7 +493,7 @@ def test_labels_that_the_fit_has_not_seen(model):
     X = np.random.default_rng(0).normal(size=(30, 3))
     y = np.arange(30) % 3
     model = clone(model).fit(X, y)
-    words = "y holds 7, 'b', which .* has not seen; it knows 0, 1, 2"
+    words = "y contains 7, 'b', which .* was not fitted to; its classes are 0, 1, 2"
     with pytest.raises(ValueError, match=words):
         model.score(X[:4], np.array([0, 7, "b", 1], dtype=object))
     assert model.score(X, y) == np.mean(model.predict(X) == y)

@@ -39,7 +39,7 @@ def test_pca_refuses_methods_with_a_kernel(method):
 
 @pytest.mark.parametrize("method", [Nystrom(1), Reduced(1)])
 def test_a_gap_is_not_met_by_fewer_components(method):
-    with pytest.warns(ConvergenceWarning, match="only 0 could be found"):
+    with pytest.warns(ConvergenceWarning, match="only 0 of n_components=1 were found"):
         KernelPCA(1, kernel="linear", method=method, gap=0.01, random_state=0).fit(X)
 
 

@@ -196,7 +196,7 @@ def test_bad_arguments_are_named(rule):
     ids=repr,
 )
 def test_what_does_not_fit_names_the_budget(rule):
-    with config_context(memory="1MiB"), pytest.raises(MemoryError, match=r"budget is 1.0 MiB"):
+    with config_context(memory="1MiB"), pytest.raises(MemoryError, match=r"budget of 1.0 MiB"):
         rule.select(problem(points(2000)), 200)
 
 

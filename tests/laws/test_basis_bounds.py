@@ -263,7 +263,7 @@ def test_a_gap_is_met_or_its_absence_told(method, kernel, wanted):
         told = asked(model, rows, weights)
         certified = model.certificate_.gap
         assert certified.kind == "bound"
-        assert certified <= wanted or any("was asked for" in text for text in told)
+        assert certified <= wanted or any("was requested" in text for text in told)
         assert certified > wanted or not told
         assert gap(model, kernel, rows, weights) <= certified + 1e-6
         if isinstance(method, Adaptive) and method.store is not None:
@@ -376,7 +376,7 @@ def test_a_kernel_that_is_not_positive_semi_definite_has_estimates(method):
     told = asked(model, X)
     assert model.certificate_.gap.kind == "estimate"
     assert model.certificate_.captured.kind == model.certificate_.optimum_upper.kind == "estimate"
-    assert any("gap=0.5 was asked for" in text for text in told)
+    assert any("gap=0.5 was requested" in text for text in told)
     assert "(estimated)" in model.certificate_.sentence
 
 

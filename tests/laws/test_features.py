@@ -366,7 +366,7 @@ def test_a_gap_that_is_asked_for_takes_as_many_products_as_it_needs():
     assert tight.certificate_.captured == loose.certificate_.captured
     best = plain.variances(kernel, rows)
     assert tight.certificate_.optimum_upper >= best[:3].sum() / best.sum()
-    with pytest.warns(match="gap=0.001 was asked for.*A larger q"):
+    with pytest.warns(match="gap=0.001 was requested.*Increase q"):
         fit(3, RandomFeatures(20), rows, gap=0.001)
 
 

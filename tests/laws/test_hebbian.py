@@ -253,7 +253,7 @@ def test_epochs_of_batches_come_near_subset():
     assert apart[-1] < apart[4] / 2
     held = float(kpca.certificate_.captured) / float(subset.certificate_.captured)
     assert 0.9999 < held <= 1.0 + 1e-9
-    assert f"{60 * len(X)} rows as they came" in str(kpca.certificate_)
+    assert f"{60 * len(X)} rows in order of arrival" in str(kpca.certificate_)
 
 
 @pytest.mark.parametrize("gain", GAINS)
@@ -397,7 +397,7 @@ def test_it_says_when_it_stopped_early(n_basis):
         warnings.simplefilter("error")
         found = fit(2, Hebbian("et", n_basis), IRIS)
     assert found.certificate_.converged
-    assert "had turned by" in str(found.certificate_)
+    assert "had rotated by" in str(found.certificate_)
 
 
 # Rows of every kind, few rows, and what is refused.
@@ -458,9 +458,9 @@ def test_bad_parameters(how, message):
 
 
 def test_what_it_refuses():
-    with pytest.raises(ValueError, match="learns a given number"):
+    with pytest.raises(ValueError, match="too many for Hebbian to separate"):
         fit(None, Hebbian(), RNG.standard_normal((300, 2)))
-    with pytest.raises(ValueError, match="asks for 1000 components or more"):
+    with pytest.raises(ValueError, match="needs 1000 components or more"):
         fit(None, Hebbian(n_basis=1000), RNG.standard_normal((1200, 20)))
     with pytest.raises(AttributeError, match="partial_fit") as refused:
         KernelPCA(2, kernel=KERNEL, method=Hebbian()).partial_fit(X)

@@ -185,9 +185,9 @@ def test_signs_on_an_indefinite_matrix(polish, center):
 
 def test_a_matrix_with_no_positive_eigenvalue_has_no_axes():
     K = -with_spectrum(np.random.default_rng(3), np.linspace(1, 2, 40))
-    with pytest.raises(ValueError, match="too few of positive variance"):
+    with pytest.raises(ValueError, match="too few components of positive variance"):
         fit(2, Sketch(Gaussian(10)), K, kernel="precomputed", center=False)
-    with pytest.warns(UserWarning, match="no component has a variance"):
+    with pytest.warns(UserWarning, match="no component has variance"):
         found = fit(2, Sketch(Gaussian(40)), K, kernel="precomputed")
     assert found.n_components_ == 0
     assert fit(None, Sketch(Gaussian(10)), K, kernel="precomputed").n_components_ == 0
@@ -335,12 +335,12 @@ def test_rules_and_few_rows():
     exact = fit(0.9, "exact", kernel=kernel)
     found = fit(0.9, "sketch", kernel=kernel)
     assert found.n_components_ == exact.n_components_
-    with pytest.raises(ValueError, match=r"Fraction\(0.99\) cannot be met.*Take a larger q"):
+    with pytest.raises(ValueError, match=r"Fraction\(0.99\) cannot be met.*Use a larger q"):
         fit(0.99, Sketch(Gaussian(8)), kernel=kernel)
     for n in (2, 3):
         assert fit(None, "sketch", X[:n]).n_components_ == n - 1
         assert fit(1, Sketch(Gaussian(1)), X[:n]).n_components_ == 1
-    with pytest.warns(UserWarning, match="only 2 components have a variance"):
+    with pytest.warns(UserWarning, match="only 2 components have variance"):
         assert fit(5, Sketch(Gaussian(3)), X[:3]).n_components_ == 2
     several = np.random.default_rng(7).standard_normal((300, 20))
     grown = fit(0.9, "sketch", several, kernel=RBF(0.1))  # more than the first 200 columns tell
@@ -350,7 +350,7 @@ def test_rules_and_few_rows():
 @pytest.mark.parametrize("polish", [False, True])
 def test_rows_that_are_all_the_same(polish):
     same_rows = np.full((30, 3), 0.7)
-    with pytest.warns(UserWarning, match="no component has a variance"):
+    with pytest.warns(UserWarning, match="no component has variance"):
         found = fit(2, Sketch(Gaussian(5), polish), same_rows)
     assert found.n_components_ == 0
     assert found.transform(same_rows[:4]).shape == (4, 0)
@@ -483,8 +483,8 @@ def test_groups_of_rows_that_agree():
 @pytest.mark.parametrize(
     ("sketch", "said"),
     [
-        (Resize((9, 10), (3, 5)), "whose columns are rows, not pixels. Take Gaussian"),
-        (PixelGrouping((9, 10)), "whose columns are rows, not pixels. Take Gaussian"),
+        (Resize((9, 10), (3, 5)), "whose columns are rows, not pixels. Use Gaussian"),
+        (PixelGrouping((9, 10)), "whose columns are rows, not pixels. Use Gaussian"),
         (FeatureGrouping(9), "learns its groups from the kernel matrix.*Fit it to that matrix"),
         ("gaussian", "sketch='gaussian' must be a map such as"),
         (Gaussian("many"), "q='many' must be a whole number"),
@@ -499,22 +499,20 @@ def test_maps_that_mean_nothing_here(sketch, said):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_sizes_that_do_not_fit():
-    with pytest.raises(
-        ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 components"
-    ):
+    with pytest.raises(ValueError, match=r"Gaussian\(3\) has 3 columns, too few for 5 components"):
         fit(5, Sketch(Gaussian(3)))
     with pytest.raises(
-        ValueError, match=r"Gaussian\(20\) makes 20 columns, too few for 90 components"
+        ValueError, match=r"Gaussian\(20\) has 20 columns, too few for 90 components"
     ):
         fit(500, Sketch(Gaussian(20)))
     for scale in (1e-100, 1e80, 1e100):
         found = fit(2, Sketch(Gaussian(10)), X * scale, kernel=Linear())
         assert found.certificate_.gap <= 1e-10
-    with pytest.raises(ValueError, match="q=100 is more than the 90 rows"):
+    with pytest.raises(ValueError, match="q=100 is more than the 90 columns"):
         fit(5, Sketch(Gaussian(100)))
     with pytest.raises(ValueError, match=r"fitted to 5 columns|was fitted to 5"):
         fit(2, Sketch(FeatureGrouping(3).fit(X)))
-    with pytest.raises(ValueError, match="gives NaN or infinity between rows"):
+    with pytest.raises(ValueError, match="gives NaN or infinity for 90 rows"):
         fit(2, Sketch(Gaussian(10)), X * 1e200, kernel=Polynomial(3))
     bad = X.copy()
     bad[7, 1] = np.nan

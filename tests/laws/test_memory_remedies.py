@@ -58,7 +58,7 @@ def remedies(text):
         yield "memory", memory
     for rows in re.findall(r"a sample of (\d+) rows fits", text):
         yield "n", int(rows)
-    for name in re.findall(r"method=\"(\w+)\"(?: fits|, a basis of \d+ points, which fits)", text):
+    for name in re.findall(r"method=\"(\w+)\"(?: with a basis of \d+ points, which)? fits", text):
         yield "method", name
     for made in re.findall(r"method=(\w+\(.*\)) fits", text):
         yield "method", eval(made, NAMES)

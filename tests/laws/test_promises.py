@@ -128,7 +128,7 @@ def test_a_gap_that_only_an_estimate_meets_warns(model, monkeypatch):
     monkeypatch.setattr("mercer.methods.kernel.features.AFFORDABLE", 0.0)
     X = noisy()
     X = X @ X.T if getattr(model, "kernel", None) == "precomputed" else X
-    with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was asked for, .* is an estimate"):
+    with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was requested.* is only an estimate"):
         model.set_params(random_state=0).fit(X)
 
 

@@ -48,7 +48,7 @@ def test_the_polish_is_exact_where_the_sketch_holds_the_axes(sketch):
 def test_the_certificate_tells_before_and_after():
     found = PCA(5, svd_solver=Sketch(Gaussian(30))).fit(X)
     truth = PCA(5).fit(X).explained_variance_ratio_.sum()
-    assert "Before the polish" in str(found.certificate_)
+    assert "Before polishing" in str(found.certificate_)
     assert float(found.certificate_.captured) <= truth <= float(found.certificate_.optimum_upper)
     assert found.explained_variance_ratio_.sum() <= truth * (1 + 1e-12)
 
@@ -72,7 +72,7 @@ def test_a_gap_that_cannot_be_met():
         Sketch(Gaussian(40), polish=False),  # certifies nothing
     ]
     for solver in unable:
-        with pytest.warns(ConvergenceWarning, match=r"gap=0\.001 was asked for"):
+        with pytest.warns(ConvergenceWarning, match=r"gap=0\.001 was requested"):
             PCA(5, svd_solver=solver, gap=0.001).fit(X)
 
 
@@ -220,13 +220,11 @@ def test_images_may_be_shrunk():
 
 
 def test_too_small_a_sketch():
-    with pytest.raises(
-        ValueError, match=r"Gaussian\(3\) makes 3 columns, too few for 5 components"
-    ):
+    with pytest.raises(ValueError, match=r"Gaussian\(3\) has 3 columns, too few for 5 components"):
         PCA(5, svd_solver=Sketch(Gaussian(3))).fit(X)
     with pytest.raises(ValueError, match="q=100 is more than n_features=60"):
         PCA(5, svd_solver=Sketch(Gaussian(100))).fit(X)
-    with pytest.raises(ValueError, match="Take a larger q"):
+    with pytest.raises(ValueError, match="Use a larger q"):
         PCA(0.999, svd_solver=Sketch(Gaussian(3))).fit(RNG.standard_normal((100, 60)))
 
 

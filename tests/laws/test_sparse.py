@@ -72,17 +72,17 @@ def test_as_many_points_as_are_asked_for(name, m):
     found = fit(1, Sparse(m), rows, kernel=kernel)
     left, notes = len(found.X_fit_), " ".join(found.certificate_.notes)
     assert abs(left - m) <= 1
-    assert (f"leaves n_basis={m} points: {left} is the nearest" in notes) == (left != m)
+    assert (f"leaves exactly n_basis={m} points; {left} is nearest" in notes) == (left != m)
     again = fit(1, Sparse(sigma2=found.projection_.noise), rows, kernel=kernel)
     assert abs(len(again.X_fit_) - left) <= 2  # from equal weights, not from the last tried
 
 
 def test_more_points_than_differ():
     twice = np.repeat(X[:8], 3, axis=0)
-    with pytest.warns(UserWarning, match=r"Sparse: No noise was found that leaves n_basis=15"):
+    with pytest.warns(UserWarning, match=r"Sparse: No noise variance leaves exactly n_basis=15"):
         found = fit(2, Sparse(15), twice)
     assert len(found.X_fit_) == len(np.unique(found.X_fit_, axis=0)) <= 8
-    assert "No noise was found that leaves n_basis=15 points" in str(found.certificate_)
+    assert "No noise variance leaves exactly n_basis=15 points" in str(found.certificate_)
 
 
 def test_weighed_is_better_than_unweighed():
@@ -171,7 +171,7 @@ def test_a_pool_of_all_rows_is_all_rows():
 
 
 def test_no_rows_that_differ():
-    with pytest.warns(UserWarning, match="no component has a variance"):
+    with pytest.warns(UserWarning, match="no component has variance"):
         found = fit(2, Sparse(5), np.ones((20, 3)))
     assert found.transform(np.ones((4, 3))).shape == (4, 0)
 
@@ -183,17 +183,17 @@ def test_no_rows_that_differ():
         (Sparse(sigma2=np.nan), 2, "sigma2=nan must be a positive number"),
         (Sparse(sigma2="much"), 2, "sigma2='much' must be a positive number"),
         (Sparse(sigma2=50.0), 2, "sigma2=50.0 leaves no point"),
-        (Sparse(sigma2=0.1), 12, "12 components do not fit their span"),
-        (Sparse(5, sigma2=0.1), 2, "sigma2=0.1 must be left out, or n_basis=5"),
-        (Sparse(5, pool=4), 2, "pool=4 must be at least the 5 points"),
+        (Sparse(sigma2=0.1), 12, "too few for 12 components"),
+        (Sparse(5, sigma2=0.1), 2, "sigma2=0.1 must be omitted if n_basis=5 is set"),
+        (Sparse(5, pool=4), 2, "pool=4 must be at least n_basis, 5 points"),
         (Sparse(5, pool=2.5), 2, "pool=2.5 must be a whole number"),
         (Sparse(5, pool="all"), 2, "pool='all' must be a whole number"),
-        (Sparse(5, select=range(9), pool=9), 2, "pool=9 must be left out"),
+        (Sparse(5, select=range(9), pool=9), 2, "pool=9 must be omitted"),
         (Sparse(5, update="gibbs"), 2, "update='gibbs' must be one of newton, fast, em"),
         (Sparse(5, max_iter=0), 2, "max_iter=0 must be a whole number"),
         (Sparse(5, tol=-1), 2, "tol=-1 must be a number, 0 or more"),
         (Sparse(41), 2, "n_basis=41 is more than the 40 rows"),
-        (Sparse(3), 4, "n_components=4 does not fit the span of n_basis=3"),
+        (Sparse(3), 4, "n_components=4 is too many for n_basis=3"),
         (Sparse(3.5), 2, "n_basis=3.5 must be a whole number"),
         (Sparse(4), 0.999, "cannot be met"),
         (Sparse(5, select="nope"), 2, "select='nope' is not one of"),
@@ -206,11 +206,9 @@ def test_bad_input(method, k, words):
 
 
 def test_what_did_not_converge_is_told():
-    with pytest.warns(
-        ConvergenceWarning, match=r"Sparse stopped before the likelihood was largest"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"Sparse did not reach the maximum likelihood"):
         found = fit(2, Sparse(sigma2=0.02, max_iter=1))
-    assert "The likelihood is not the largest yet" in str(found.certificate_)
+    assert "The likelihood is not at its maximum" in str(found.certificate_)
 
 
 def test_a_linear_kernel_and_two_rows():
@@ -219,6 +217,9 @@ def test_a_linear_kernel_and_two_rows():
 
 
 def test_what_comes_nearer_to_a_gap():
-    for method, words in ((Sparse(10), "larger n_basis"), (Sparse(sigma2=0.01), "smaller sigma2")):
-        with pytest.warns(UserWarning, match=f"A {words} comes nearer"):
+    for method, remedy in (
+        (Sparse(10), "Increase n_basis"),
+        (Sparse(sigma2=0.01), "Decrease sigma2"),
+    ):
+        with pytest.warns(UserWarning, match=f"{remedy}, or use method="):
             fit(2, method, gap=1e-9)

@@ -217,7 +217,7 @@ def test_other_forms_of_rows():
 def test_rows_that_stand_there_often():
     found = fit(None, SparseL1(), np.repeat(X[:6], 4, axis=0))
     assert len(found.X_fit_) == len(np.unique(found.X_fit_, axis=0)) == 6
-    with pytest.warns(UserWarning, match="no component has a variance"):
+    with pytest.warns(UserWarning, match="no component has variance"):
         none = fit(2, SparseL1(), np.ones((20, 3)))
     assert none.transform(np.ones((4, 3))).shape == (4, 0)
     two = fit(2, SparseL1(), X[:2])

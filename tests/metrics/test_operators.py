@@ -223,7 +223,7 @@ def test_what_they_refuse(X):
             measure(PCA(2).fit(X), PCA(2).fit(X[:, :3]))
         with pytest.raises(ValueError, match="precomputed"):
             measure(matrix, matrix)
-        with pytest.raises(ValueError, match="one model is linear"):
+        with pytest.raises(ValueError, match="One model is linear"):
             measure(PCA(2).fit(X), model)
         with pytest.raises(ValueError, match="scales"):
             measure(PCA(2).fit(X), PCA(2, scale=True).fit(X))

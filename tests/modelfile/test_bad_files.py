@@ -95,9 +95,9 @@ def test_every_cut_is_refused(path):
         path.write_bytes(raw[:stop])
         refused(path)
     path.write_bytes(raw[:-1])
-    refused(path, "truncated", "Get the file again")
+    refused(path, "truncated", "Download or copy the file again")
     path.write_bytes(raw + b"\0")
-    refused(path, "continues after its arrays")
+    refused(path, "has trailing bytes")
 
 
 def test_every_flipped_bit_is_refused(path):
@@ -121,9 +121,9 @@ def test_what_is_no_file_of_ours(tmp_path):
     path.write_bytes(b"")
     refused(path, "it is empty", "mercer.save")
     path.write_bytes(pickle.dumps(PCA(2).fit(X)))
-    refused(path, "does not begin like one")
+    refused(path, "its first bytes are wrong")
     path.write_text("a,b\n1,2\n" * 100)
-    refused(path, "does not begin like one")
+    refused(path, "its first bytes are wrong")
     refused(tmp_path, "it is a folder")
     save_file({"x": np.zeros(3)}, path)
     refused(path, "has no checksum")
@@ -140,7 +140,7 @@ def test_an_oversized_header_is_not_read(path):
     raw = path.read_bytes()
     for length in (2**63, 10**12, 100_000_001, 0):
         path.write_bytes(length.to_bytes(8, "little") + raw[8:])
-        refused(path, "does not begin like one")
+        refused(path, "its first bytes are wrong")
     path.write_bytes((10).to_bytes(8, "little") + raw[8:])
     refused(path, "not a Mercer model file")
     path.write_bytes(len(raw).to_bytes(8, "little") + raw[8:])
@@ -268,7 +268,7 @@ ATTACKS = {
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_file_made_to_harm_is_refused(name, path):
     forge(path, ATTACKS[name])
-    refused(path, "does not hold a valid model")
+    refused(path, "is not a valid model file")
 
 
 def bomb(tree, arrays):
@@ -449,7 +449,7 @@ REFUSED = {
         lambda: KernelPCA(1, kernel=RBF() + Fisher(Bell())),
         r"terms\[1\]\.model is a Bell",
     ),
-    "a class of the user's": (lambda: Mine(1), "derived from PCA"),
+    "a class of the user's": (lambda: Mine(1), "subclass of PCA"),
     "one inside": (lambda: NoveltyDetector(Mine(1)), r"^estimator is a Mine"),
     "a splitter": (lambda: NoveltyDetector(PCA(1), cv=KFold(3)), r"^cv is a KFold"),
     "a noise": (lambda: Denoiser(PCA(1), noise=lambda rows, rng: rows), "^noise is a function"),
@@ -471,10 +471,10 @@ REFUSED = {
     "two models": (lambda: make_pipeline(PCA(2), KernelPCA(1)), r"^steps\['pca'\] is a PCA"),
     "a cache": (lambda: make_pipeline(PCA(1), memory="unused"), "^memory is a cache"),
     "other means": (lambda: make_pipeline(SimpleImputer(strategy="median"), PCA(1)), "mean"),
-    "another model": (lambda: sklearn.decomposition.PCA(1), "PCA is not a model of Mercer"),
+    "another model": (lambda: sklearn.decomposition.PCA(1), "PCA is not a Mercer model"),
     "a pipeline of others": (
         lambda: make_pipeline(StandardScaler(), sklearn.decomposition.PCA(1)),
-        "not a model",
+        "not a Mercer model",
     ),
 }
 
@@ -506,7 +506,7 @@ def test_errors_name_the_path_of_the_part(tmp_path):
         mercer.save(model, tmp_path / "model.mercer")
     kept = KernelPCA(2, kernel="rbf").fit(X)
     kept.note = "mine"
-    with pytest.raises(ModelFileError, match="note is not an attribute of Mercer's"):
+    with pytest.raises(ModelFileError, match="note was not set by Mercer"):
         mercer.save(kept, tmp_path / "model.mercer")
     del kept.note
     kept.kernel_params = {"when": np.datetime64("2020-01-01")}

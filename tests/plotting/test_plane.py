@@ -127,7 +127,7 @@ def test_given_axes(X):
     drawn = contours(Powers(4), X, ax=square, resolution=8)
     assert list(drawn) == list(square.ravel())
     assert all(ax.get_xlabel() == "x₁" for ax in drawn)
-    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 2 components"):
+    with pytest.raises(ValueError, match="ax has 4 Axes, but there are 2 components"):
         contours(Powers(2), X, ax=square, resolution=8)
 
 
@@ -251,7 +251,7 @@ def test_errors_of_norms(X, rng):
         projection_norms({}, X)
     with pytest.raises(ValueError, match="This PCA takes 5 columns"):
         projection_norms({"a": PCA().fit(X), "b": PCA(2).fit(rng.normal(size=(9, 5)))}, X)
-    with pytest.raises(ValueError, match="ax holds 2 Axes, and there are 1 models"):
+    with pytest.raises(ValueError, match="ax has 2 Axes, but there are 1 models"):
         projection_norms({"a": PCA().fit(X)}, X, ax=Figure().subplots(1, 2))
 
 

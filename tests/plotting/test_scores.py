@@ -259,7 +259,7 @@ def test_errors(X):
         (lambda: ScoresDisplay.from_scores(X[:0]), r"scores has shape \(0, 2\)"),
         (
             lambda: ScoresDisplay.from_scores(X, labels=[1, 2, 3]),
-            r"labels has shape \(3,\), and there",
+            r"labels has shape \(3,\), but there",
         ),
         (lambda: ScoresDisplay.from_scores(X, components=(0, 2)), "from 0 to 1"),
         (lambda: ScoresDisplay.from_scores(X, components=(0, 1, 0)), "one or two components"),
@@ -352,7 +352,7 @@ def test_given_axes_of_pairs():
     assert (display.axes_ == given).all()
     assert [ax.get_visible() for ax in given[0]] == [True, False, False]
     assert given[0, 0].figure.legends == []
-    with pytest.raises(ValueError, match="ax holds 4 Axes, and there are 9 panels"):
+    with pytest.raises(ValueError, match="ax has 4 Axes, but there are 9 panels"):
         PairsDisplay.from_scores(X, components=3, ax=Figure().subplots(2, 2))
 
 

@@ -195,7 +195,7 @@ class TestEdges:
         X = rows()
         projection, scores = kernel_pca(RBF(0.05), X, 3)
         state = method.begin(projection, X, scores)
-        with pytest.raises(ValueError, match="rows of 3 columns"):
+        with pytest.raises(ValueError, match="pass 3 columns, one per component"):
             method.find(projection, state, scores[:, :2])
         scores[4, 1] = np.nan
         with pytest.raises(ValueError, match="row 4, column 1 is nan"):
@@ -207,7 +207,7 @@ class TestEdges:
         with pytest.raises(ValueError, match=r"X\.toarray\(\)"):
             method.begin(replace(projection, basis=sparse.csr_array(X)), X, scores)
         strings = replace(projection, basis=["a"] * 60, kernel=Subsequence(2))
-        with pytest.raises(ValueError, match="kernel of strings"):
+        with pytest.raises(ValueError, match="is a string kernel"):
             method.begin(strings, ["a"] * 60, scores)
         with pytest.raises(ValueError, match="precomputed"):
             method.begin(replace(projection, kernel=None, basis=None), X, scores)

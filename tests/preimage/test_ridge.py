@@ -85,11 +85,11 @@ def test_bad_input():
             method.begin(projection, X, scores)
     with pytest.raises(ValueError, match="Pass it to the kernel"):
         Ridge(gamma=1.0, kernel="linear").begin(projection, X, scores)
-    with pytest.raises(ValueError, match="scores of 50 rows"):
+    with pytest.raises(ValueError, match="scores for 50 rows"):
         Ridge().begin(projection, X[:-1], scores)
     with pytest.raises(ValueError, match="begin"):
         Ridge().find(projection, None, scores)
-    with pytest.raises(ValueError, match="Raise alpha"):
+    with pytest.raises(ValueError, match="Increase alpha"):
         Ridge(1e-9, kernel="tanh(1.0, -1.0)").begin(projection, X, scores)
     with config_context(memory=19_000), pytest.raises(MemoryError, match="memory budget"):
         Ridge().begin(projection, X, scores)

@@ -124,7 +124,7 @@ def test_correlations_of_sparse_and_weighted_rows(written):
     truth = np.corrcoef(np.hstack([twice, kpca.transform(twice)]).T)[:12, 12:]
     order = np.argsort(-truth[:, 0])
     np.testing.assert_allclose(np.reshape(cells, (12, 2)), truth[order], atol=1e-9)
-    assert "count as 79" in page.text
+    assert "Row weights sum to 79" in page.text
 
 
 def test_pipeline(written):
@@ -133,7 +133,7 @@ def test_pipeline(written):
     model = make_pipeline(SimpleImputer(), StandardScaler(), PCA(2)).fit(rows)
     page = written(model, rows)
     np.testing.assert_allclose(points(page), model.transform(rows), atol=1e-5)
-    assert "Missing values were filled with column means. The columns were standar" in page.text
+    assert "Missing values were imputed with column means. The columns were standar" in page.text
     assert "from sklearn.impute import SimpleImputer" in page.text
     colors = page.data["points"]["colors"]
     assert [color["name"] for color in colors] == list("abcd")
@@ -143,7 +143,7 @@ def test_pipeline(written):
 @pytest.mark.parametrize(
     ("step", "said"),
     [
-        (SimpleImputer(strategy="median"), "Missing values were filled with column medians."),
+        (SimpleImputer(strategy="median"), "Missing values were imputed with column medians."),
         (SimpleImputer(strategy="constant"), "The rows were preprocessed by SimpleImputer."),
         (StandardScaler(with_mean=False), "The columns were divided by their standard deviations."),
         (StandardScaler(with_std=False), "The rows were preprocessed by StandardScaler."),
@@ -233,8 +233,8 @@ def test_many_columns_and_components(written):
 
 
 def test_other_rows_than_those_of_the_fit(written):
-    assert "not those of the fit" in written(PCA(2).fit(X), X[:40]).text
-    assert "not those of the fit" not in written(PCA(2).fit(X), X).text
+    assert "not the training data" in written(PCA(2).fit(X), X[:40]).text
+    assert "not the training data" not in written(PCA(2).fit(X), X).text
 
 
 def test_the_sample_is_stated(written):
@@ -314,7 +314,7 @@ def test_arguments_in_another_order_are_refused_with_the_right_one(tmp_path, ord
         (lambda: decomposition.PCA(2).fit(X), {}, TypeError, "sklearn PCA"),
         (lambda: PCA, {}, TypeError, "class PCA"),
         (lambda: SubspaceClassifier().fit(X, IRIS.target), {}, TypeError, "estimators_"),
-        (lambda: PCA(2).fit(X), {"labels": [1, 2]}, ValueError, r"shape \(2,\), and there are 150"),
+        (lambda: PCA(2).fit(X), {"labels": [1, 2]}, ValueError, r"shape \(2,\), but there are 150"),
         (lambda: PCA(2).fit(X), {"ids": [1]}, ValueError, "ids has shape"),
         (lambda: PCA(2).fit(X), {"columns": {"a": [1]}}, ValueError, "columns\\['a'\\]"),
         (lambda: PCA(2).fit(X), {"columns": [1]}, TypeError, "mapping"),

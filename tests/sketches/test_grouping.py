@@ -115,7 +115,7 @@ def test_what_is_no_scatter():
 
 def test_what_it_refuses():
     X = correlated(0)
-    with pytest.raises(ValueError, match="q=None must be a number of groups"):
+    with pytest.raises(ValueError, match="q=None must be the number of groups"):
         FeatureGrouping().fit(X)
     with pytest.raises(ValueError, match="call fit"):
         FeatureGrouping(3).matrix_for(24)

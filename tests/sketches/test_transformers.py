@@ -115,7 +115,7 @@ def test_the_identity_only_if_asked(X):
         (SparseSign(5), "nonzeros=8 must be at most q=5"),
         (Resize((6, 11), (3, 4)), "6 × 11 have 66 pixels, but the rows have 60 columns"),
         (Resize((6, 10, 3), (3, 4)), "6 × 10 × 3 have 180 pixels"),
-        (Resize((6, 10), (7, 4)), r"to=\(7, 4\) must be at most the images' 6 × 10"),
+        (Resize((6, 10), (7, 4)), r"to=\(7, 4\) must be at most the image size 6 × 10"),
         (Resize((6, 10), 3), "to=3 must be"),
         (Resize(60, (3, 4)), "shape=60 must be"),
         (Resize((6, -10), (3, 4)), "shape="),
@@ -140,9 +140,9 @@ def test_wrong_columns(X):
     for rows in (X[:, :59], as_source(X[:, :59]), sp.csr_array(X[:, :59])):
         with pytest.raises(ValueError, match=r"59 features.*expecting 60"):
             sketch.transform(rows)
-    with pytest.raises(ValueError, match="rows of 60 columns"):
+    with pytest.raises(ValueError, match="the map takes 60 columns"):
         sketch.matrix_.apply(X[:, :59])
-    with pytest.raises(ValueError, match="rows of 60 columns"):
+    with pytest.raises(ValueError, match="the map takes 60 columns"):
         sketch.matrix_.apply(X[0])
 
 

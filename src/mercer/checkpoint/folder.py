@@ -50,7 +50,7 @@ _FILE, _RATE = 2e-3, 2e8
 
 
 class CheckpointError(ValueError):
-    """The folder holds the checkpoint of another or a running fit."""
+    """The folder holds the checkpoint of another fit, or of one that is still running."""
 
 
 class BusyError(OSError):

@@ -169,7 +169,7 @@ def _build_method(options: Options) -> Any:
     for key in params:
         if key not in method_parameters(name):
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
-            raise UsageError(f"{as_option(key)} has no effect with --method {name}; use {others}.")
+            raise UsageError(f"{as_option(key)} is not supported by --method {name}; use {others}.")
     if options.basis is not None:
         count = _number(options.basis) or 0.0
         if not (0 < count < 1 or (count >= 1 and count == int(count))):

@@ -174,10 +174,10 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
         raise ValueError(
-            f"{name}[{bad[0]}] is {w[bad[0]]}; weights must be finite and not negative."
+            f"{name}[{bad[0]}] is {w[bad[0]]}; weights are row counts: finite, not negative."
         )
     if not np.any(w):
-        raise ValueError(f"All entries of {name} are zero. Pass a positive weight.")
+        raise ValueError(f"All entries of {name} are zero. Pass a positive weight, or none.")
     if not w.sum() > least * (1.0 + _ROUNDING):
         raise ValueError(
             f"{name} sums to {w.sum():g}, but weights are row counts, and a variance needs "

@@ -240,7 +240,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
             if strings is not None:
                 return strings
         if fitted:
-            raise ValueError("X is not strings, but SubspaceClassifier was fitted to strings.")
+            raise ValueError("X contains numbers, but SubspaceClassifier was fitted to strings.")
         return check_rows(self, refuse_images(self, X), reset=reset)
 
     def _default(self) -> Any:

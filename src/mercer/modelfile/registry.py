@@ -239,7 +239,9 @@ def _sum_terms(kernel: Any) -> Parts:
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
     missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
     if imputer.strategy != "mean" or not missing or imputer.add_indicator:
-        raise UnsavableError("", 'is not SimpleImputer(strategy="mean") for NaN')
+        raise UnsavableError(
+            "", 'is not SimpleImputer(strategy="mean") for NaN, the only one that is saved'
+        )
     names = [*_arguments(SimpleImputer), "statistics_", "n_features_in_", "feature_names_in_"]
     parts = _attributes(imputer, (name for name in names if hasattr(imputer, name)))
     return {**parts, "dtype": imputer._fit_dtype}

@@ -219,7 +219,9 @@ def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] |
     """Return some columns of a dataset of rows and columns; None returns all."""
     _check_matrix(array, array.name, request)
     if array.is_virtual or array.external:
-        raise FileError(f"{request.path}: {array.name} uses external storage. Copy it here.")
+        raise FileError(
+            f"{request.path}: {array.name} uses external storage. Copy it into the file."
+        )
     check_filled(array, array.id.get_storage_size(), request)
     opener = partial(open_hdf5, path, array.name)
     rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))

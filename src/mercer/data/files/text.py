@@ -273,9 +273,9 @@ class Delimited(TextFile):
         if len(self.text) > limit:
             quote = self._mask()[1]
             line = self.line + self.text.count("\n", 0, max(0, quote))
-            why = "one record" if quote < 0 else "a quoted field is never closed"
+            why = "" if quote < 0 else ": a quoted field is never closed"
             raise FileError(
-                f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}: "
+                f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}"
                 f"{why}. Correct it, or raise the budget with {format_parameter('memory')}."
             )
         self.read(max(self.size, len(self.text)))
@@ -523,7 +523,7 @@ class TextColumns:
         remedy = f"If it marks a missing value, pass {option}." if numeric else ""
         if i in (*self.roles.exact, *self.roles.weights):
             raise FileError(
-                f"{here}, which is not a number, as the column requires. {remedy}".rstrip()
+                f"{here}, which is not a number; this column must be numeric. {remedy}".rstrip()
             )
         if numeric:
             warn(f"{here}, but other entries are numbers: the column is not used. {remedy}")
