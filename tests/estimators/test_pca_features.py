@@ -610,3 +610,12 @@ def test_a_lazy_result_says_what_it_is(tmp_path):
     np.save(tmp_path / "rows.npy", MIXED)
     scores = PCA(2).fit(MIXED).transform(tmp_path / "rows.npy")
     assert repr(scores) == "<Mapped of 60 × 2 float64; collect() gives the rows>"
+
+
+def test_the_likelihood_of_scaled_columns_is_that_of_the_original_units():
+    X = np.random.default_rng(40).normal(size=(60, 4)) * [1.0, 10.0, 0.1, 3.0] + 5.0
+    pca = PCA(2, scale=True).fit(X)
+    deviation = X.std(axis=0, ddof=1)
+    Z = (X - X.mean(axis=0)) / deviation
+    expected = PCA(2).fit(Z).score_samples(Z) - np.log(deviation).sum()
+    np.testing.assert_allclose(pca.score_samples(X), expected, rtol=1e-10)

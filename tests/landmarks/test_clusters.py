@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.cluster import KMeans as Clusters
 
-from mercer import as_source, landmarks
+from mercer import as_source, config_context, landmarks
 from mercer.kernels import RBF, Linear
 from mercer.landmarks.kmeans import nearest_rows
 from mercer.landmarks.lloyd import kernel_lloyd
@@ -54,6 +54,14 @@ def test_a_row_that_is_nearest_twice_is_taken_once():
     weights = np.array([0.0, 1.0, 1.0, 1.0])
     found = nearest_rows(as_source(X).weighted(weights), np.array([[0.0], [0.1]]))
     np.testing.assert_array_equal(found, [2, 1])
+
+
+@pytest.mark.parametrize("block", [1, 2, 6])
+def test_the_first_of_equally_near_rows_is_taken(block):
+    X = np.array([[9.0], [1.0], [9.0], [1.0], [1.0], [9.0]])
+    with config_context(block_rows=block):
+        found = nearest_rows(as_source(X), np.array([[1.0], [9.0]]))
+    np.testing.assert_array_equal(found, [1, 0])
 
 
 @pytest.mark.parametrize("rule", [landmarks.KMeans(), landmarks.KernelKMeans()], ids=repr)

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 from mercer import arrays, config_context
+from mercer.arrays import column_signs
 from mercer.linalg import DenseOperator
 from mercer.linalg.solvers import dense
 from mercer.linalg.solvers.dense import Tridiagonal
@@ -230,3 +231,8 @@ def test_eigenvalues_that_bisection_loses_are_found_again(monkeypatch):
     values, vectors = arrays.eigh(np.diag(np.arange(1.0, 21.0)), 2)
     np.testing.assert_allclose(values, [20.0, 19.0])
     assert vectors.shape == (20, 2)
+
+
+def test_the_first_of_entries_of_equal_size_is_made_positive():
+    V = np.array([[1.0, -1.0, 0.0, -2.0], [-1.0, 1.0, 0.0, 1.0]])
+    assert column_signs(V).tolist() == [1.0, -1.0, 1.0, -1.0]
