@@ -317,7 +317,9 @@ class ParallelAnalysis(Rule):
 
     def check(self, n: int, d: int) -> None:
         self._require(_is_positive_integer(self.trials), "trials must be an integer > 0")
-        self._require(is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile must be 0 to 1")
+        self._require(
+            is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile must be in [0, 1]"
+        )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
         # One seed, also for a Generator: every round below must draw the same noise.

@@ -369,3 +369,9 @@ def test_what_pandas_writes(tmp_path_factory, data):
     values = table.extra["t"]
     if values.dtype == object:
         assert values.tolist() == frame["t"].tolist()
+
+
+def test_of_two_delimiters_that_fit_alike_the_first_is_taken(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b;c\n1,5;2\n3,5;4\n")
+    table = read_table(tmp_path / "x.csv")
+    assert list(table.source.names) == ["a,b", "c"]

@@ -21,7 +21,7 @@ from numpy.testing import assert_array_equal
 
 from mercer import PCA, KernelPCA, as_source, config_context
 from mercer.data import NpySource, SparseSource, StringSource
-from mercer.data.files import FileError, MissingValues, read_table, write_table
+from mercer.data.files import FileError, MissingValues, id_names, read_table, write_table
 from mercer.data.files.table import polars
 from mercer.kernels import Substring
 from tests.catalogue import others_slow
@@ -670,3 +670,11 @@ def test_a_budget_too_small_is_not_blamed_on_the_file(name, tmp_path):
     with config_context(memory=10), pytest.raises(MemoryError, match="budget of 10 B") as refused:
         PCA(1).fit(tmp_path / name)
     assert "Recreate the file" not in str(refused.value)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather"])
+def test_extra_columns_stay_beside_their_rows_in_any_blocks(tmp_path, suffix):
+    path, names = tmp_path / f"x{suffix}", [f"r{i}" for i in range(25)]
+    with config_context(block_rows=10):
+        write_table(as_source(np.arange(50.0).reshape(25, 2)), path, extra={"id": names})
+    assert list(id_names(read_table(path, id="id").source.extra_columns["id"])) == names

@@ -181,7 +181,7 @@ def test_kernels_without_fourier_features(kernel):
 
 @pytest.mark.parametrize("kernel", [Subsequence(2), Constant(1.0)], ids=repr)
 def test_strings(kernel):
-    with pytest.raises(ValueError, match=rf"a string kernel, has no Fourier features.*{OTHERS}"):
+    with pytest.raises(ValueError, match=rf"on strings has no Fourier features.*{OTHERS}"):
         model(kernel=kernel).fit(["ab", "abc", "bcd", "cde"])
 
 

@@ -306,7 +306,7 @@ class ProjectionEstimator(
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= self._min_samples(batch.shape[-1]):
                 problem, plan = self._plan_stream(rows)
-                plan = replace(plan, reason="it supports partial_fit")
+                plan = replace(plan, reason="as it supports partial_fit")
                 self._set_fitted(problem, self._stream.finish(problem, fold), plan, batch.home)
             self._fold, self._seen = fold, rows.shape[0]
         return self

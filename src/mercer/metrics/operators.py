@@ -45,7 +45,7 @@ def similarity(V: Any, W: Any) -> Any:
     """
     v, w = (np.asarray(to_numpy(x), np.float64) for x in (V, W))
     if v.shape != w.shape or v.ndim not in (1, 2):
-        raise ValueError(f"V has shape {v.shape}, but W has shape {w.shape}: they must be equal.")
+        raise ValueError(f"V has shape {v.shape}, but W has shape {w.shape}: pass equal shapes.")
     # Each is scaled first: the squares of tiny entries would underflow.
     v, w = (x / np.maximum(np.abs(x).max(axis=-1, keepdims=True), 1e-300) for x in (v, w))
     lengths = np.linalg.norm(v, axis=-1) * np.linalg.norm(w, axis=-1)
@@ -76,7 +76,7 @@ def eigenvalue_difference(exact: Any, found: Any) -> Any:
     """
     a, b = (np.asarray(to_numpy(x), np.float64) for x in (exact, found))
     if a.shape != b.shape:
-        raise ValueError(f"Eigenvalues have shapes {a.shape} and {b.shape}: they must be equal.")
+        raise ValueError(f"Eigenvalues have shapes {a.shape} and {b.shape}: pass equal numbers.")
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = np.where(a == b, 0.0, np.abs(a - b) / np.abs(a))
     return float(difference) if difference.ndim == 0 else difference

@@ -270,7 +270,7 @@ def _require_spectrum(problem: Problem) -> KernelProblem:
             f"Pass the rows and the kernel itself. For a matrix: {_OTHERS}"
         )
     if isinstance(source, StringSource):
-        raise ValueError(f"{kernel!r}, a string kernel, has no Fourier features. {_OTHERS}")
+        raise ValueError(f"{kernel!r} on strings has no Fourier features. {_OTHERS}")
     try:
         kernel.value_at_zero(source.shape[1])
     except ValueError as error:
