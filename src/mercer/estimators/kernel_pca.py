@@ -310,7 +310,7 @@ class KernelPCA(KernelModel):
         elif isinstance(method, Streaming) and method.keeps_rows:
             reason = (
                 f"method={method!r} stores all rows, but partial_fit does not. It supports "
-                f"Subset with centroid='span' or 'basis', and Hebbian with a basis: n_basis or select."
+                f"Subset with centroid='span' or 'basis', and Hebbian with n_basis or select."
             )
         elif isinstance(self.kernel, str) and self.kernel == "precomputed":
             reason = (
