@@ -51,3 +51,7 @@ def test_every_kernel_is_drawn():
     assert {name for name in wanted if f"{name}(" not in text} == set()
     for sign in (" + ", " * ", "** 2", "normalized()", ".rbf(", "on_columns"):
         assert sign in text
+
+
+def test_a_backward_search_that_finds_fewer_independent_rows_than_its_step():
+    assert not case.run(3, 7886).violations

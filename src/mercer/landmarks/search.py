@@ -304,6 +304,6 @@ def backward_search(problem: KernelProblem, candidates: Rows, m: int, step: int 
             Q, outside = np.c_[Q, q], outside - (q @ u) ** 2
             removed.append(int(j))
         rest = np.setdiff1d(np.arange(len(xi)), removed)
-        Q = qr(u[:, removed])[0][:, count:]
+        Q = qr(u[:, removed])[0][:, len(removed) :]  # fewer than asked for, if dependent
         rows, dual, scatter = rows[rest], T[rest] @ Q, (Q.T * xi) @ Q
     return np.sort(rows)
