@@ -279,7 +279,7 @@ def test_shares_are_rounded_down_and_limits_up(share, digits):
 def test_printing_gives_the_sentence_and_a_table():
     lines = str(certificate(3)).splitlines()
     assert lines[0] == certificate(3).sentence
-    assert lines[1].split() == ["component", "variance", "residual", "its", "error", "angle"]
+    assert lines[1].split() == ["component", "variance", "residual", "error", "angle"]
     assert lines[2].split() == ["proven", "estimated", "estimated"]
     assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
     assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "0.057°"]

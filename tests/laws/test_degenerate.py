@@ -10,7 +10,7 @@ import scipy.linalg
 
 import mercer
 from mercer import PCA, KernelPCA, arrays, config_context
-from mercer.kernels import RBF, Linear, Polynomial
+from mercer.kernels import RBF, Cosine, Linear, Polynomial
 from mercer.linalg import DenseOperator
 from mercer.linalg.solvers import arpack, dense
 from mercer.methods import (
@@ -203,6 +203,21 @@ def test_rows_that_leave_a_rule_no_point_to_select(rule, centroid, dtype, n):
     model = KernelPCA(2, method=method, gap=0.01, random_state=0)
     assert model.fit(X).transform(X).shape == (n, 0)
     assert KernelPCA(2, method="cholesky", random_state=0).fit(X).n_components_ == 0
+
+
+@pytest.mark.parametrize("n_components", [3, 0.9, None])
+@pytest.mark.parametrize(
+    "method",
+    [Subset(7), Improved(7), Nystrom(7), Reduced(7), Cholesky(7, on="rows"), Greedy(7)],
+    ids=repr,
+)
+def test_variance_of_rounding_has_no_component(method, n_components):
+    """Positive numbers have the cosine 1, up to a unit in the last place."""
+    X = np.random.default_rng(0).uniform(3.0, 7.0, (32, 1))
+    model = KernelPCA(n_components, kernel=Cosine(), method=method, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        assert model.fit(X).transform(X).shape == (32, 0)
 
 
 # Scale.

@@ -147,6 +147,20 @@ def test_residuals_are_those_of_the_components_returned(solver, shape, dtype):
     assert np.all(model.certificate_.residuals <= 1e-3 * model.explained_variance_[0])
 
 
+@pytest.mark.parametrize(
+    ("solver", "label"),
+    [("dense", "proven"), ("krylov", "estimated"), ("randomized", "proven"), ("power", "proven")],
+)
+def test_residuals_of_a_recurrence_are_estimated(solver, label):
+    """No product measures the residuals of Krylov; those of the other solvers are measured."""
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        certificate = KernelPCA(2, kernel="rbf", method=Exact(solver)).fit(X).certificate_
+    assert certificate.residuals_label == label
+    assert str(certificate).splitlines()[-3].split()[0] == label
+
+
 @pytest.mark.parametrize("method", [Nystrom(20), Cholesky(20, on="rows")], ids=str)
 def test_residuals_of_pairs_over_all_rows(method):
     """Those of the variances returned and their scores, not of better pairs nearby."""

@@ -41,6 +41,8 @@ class Evidence:
         this. For kernel PCA, the residual of the centered kernel matrix and a unit vector over the
         rows, the coefficients or the scores of the component; for `Hebbian`, the residual of the
         component in feature space. NaN where it is unknown.
+    residuals_kind : {"bound", "estimate"}
+        "estimate" where a Krylov recurrence yields the residuals: its rounding is estimated.
     spacing : ndarray of shape (k,)
         Distance from each λ to the nearest other known eigenvalue.
     converged : bool
@@ -70,6 +72,7 @@ class Evidence:
     likely: float | None = None
     rayleigh: bool = True
     psd: bool = True
+    residuals_kind: str = "bound"
 
     @property
     def optimum(self) -> Figure:
@@ -105,9 +108,8 @@ class Evidence:
     def eigenvalue_errors(self) -> Vector:
         """Estimate of the distance from each λ to an eigenvalue of the operator.
 
-        ‖r‖ is a bound; ‖r‖²/s, of Rayleigh quotients whose spacing s to the other eigenvalues is
-        larger than the residual (Kato–Temple), is an estimate because s comes from computed
-        eigenvalues.
+        ‖r‖; or ‖r‖²/s for Rayleigh quotients whose spacing s to the other eigenvalues is larger
+        than the residual (Kato–Temple), an estimate because s comes from computed eigenvalues.
         """
         if not self.rayleigh:
             return self.residuals
@@ -223,6 +225,11 @@ class Certificate(Evidence):
         return np.arcsin(np.minimum(1.0, sine))
 
     @property
+    def residuals_label(self) -> str:
+        """How certain the residuals are: proven or estimated."""
+        return Figure(0.0, self.residuals_kind).label
+
+    @property
     def sentence(self) -> str:
         """The certificate in a sentence."""
         k = len(self.eigenvalues)
@@ -259,8 +266,8 @@ class Certificate(Evidence):
     def _table(self) -> list[str]:
         """Return the components, a line each, the first and the last of them."""
         lines = [
-            f"{'component':>9}  {'variance':>12}  {'residual':>9}  {'its error':>9}  angle",
-            f"{'':>9}  {'':>12}  {'proven':>9}  {'estimated':>9}  estimated",
+            f"{'component':>9}  {'variance':>12}  {'residual':>9}  {'error':>9}  angle",
+            f"{'':>9}  {'':>12}  {self.residuals_label:>9}  {'estimated':>9}  estimated",
         ]
         angles = np.degrees(self.angles)
         rows = zip(self.eigenvalues, self.residuals, self.eigenvalue_errors, angles, strict=True)
@@ -328,6 +335,7 @@ def spectral_evidence(
         ),
         eigenvalues=values,
         residuals=residuals,
+        residuals_kind=spectrum.residuals_kind,
         spacing=spacing_of(values, others),
         converged=spectrum.converged,
         psd=operator.psd,

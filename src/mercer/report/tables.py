@@ -47,7 +47,7 @@ def certificate_columns(subject: Subject) -> list[tuple[str, str, list[str]]]:
         ("variance", "", certificate.eigenvalues, lambda x: format_number(x, 6)),
         ("share", "", shares, format_percent),
         ("cumulative", "", np.cumsum(shares), format_percent),
-        ("residual", "proven", certificate.residuals, _format_error),
+        ("residual", certificate.residuals_label, certificate.residuals, _format_error),
         ("variance error", "estimated", certificate.eigenvalue_errors, _format_error),
         ("angle", "estimated", angles, lambda x: f"{_format_error(x)}°".replace("–°", "–")),
     ]

@@ -38,7 +38,8 @@ _STEPS = 600
 _CLEAN = 1e-2
 # What a residual gets down to, as a share of what products are usually off by.
 _NOISE = 4e-3
-# Rounding of the recurrence, in ε ‖A‖ for each vector of the basis: 170 ε ‖A‖ was seen for 56.
+# Estimate of the rounding of the recurrence, in ε ‖A‖ for each vector of the basis: 170 ε ‖A‖ was
+# seen for 56.
 _RECURRENCE = 8
 # `unseen_norm` multiplies so many vectors, and checks its bound after so many products; each
 # check may fail with its share of one in a thousand.
@@ -276,6 +277,7 @@ class KrylovBasis:
             values=ritz[:k],
             vectors=None,
             residuals=residuals[:k],
+            residuals_kind="estimate",
             complete=self.m == self.N,
             ritz=ritz,
             coupling=coupling,

@@ -33,6 +33,8 @@ class Spectrum:
     """Orthonormal eigenvectors, one per column."""
     residuals: Vector
     """‖Av − λv‖ of each pair, rounding included."""
+    residuals_kind: str = "bound"
+    """"bound", or "estimate" where the rounding of a recurrence is estimated."""
     complete: bool = False
     """Whether the solver cannot have missed an eigenvalue (a dense decomposition)."""
     basis: Array = None

@@ -241,7 +241,11 @@ class LandmarkFit:
     def choose(self, values: Vector) -> int:
         """Return the number of components, of those whose variance is above rounding."""
         problem, total, wanted = self.problem, self.total_upper, self.problem.n_leading
-        rank = int((values > 1e-12 * np.max(values, initial=0.0)).sum())
+        # Kernel values are off by a few units in the last place, whatever the variances are.
+        rounding = (4.0 * float(np.finfo(self.span.dtype).eps)) ** 2 * self.diag_total
+        rank = int((values > max(1e-12 * np.max(values, initial=0.0), rounding)).sum())
+        if rank == 0:
+            return 0
         if problem.n_components is not None:
             return rank if wanted is None else min(rank, wanted)
         chosen = problem.rule.choose(values, total, *problem.counts)

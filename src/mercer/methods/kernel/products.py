@@ -99,7 +99,9 @@ def judge_by_products(
     sizes = np.sqrt(np.maximum(values[:k], 1e-300) / gram.divisor)
     residuals += values[0] * gram.rounding * among * column_norms(components[:, :k]) / sizes
     spacing = spacing_of(values[:k], values[k:])
-    judged = replace(judged, residuals=residuals, spacing=spacing, rayleigh=False)
+    judged = replace(
+        judged, residuals=residuals, residuals_kind="bound", spacing=spacing, rayleigh=False
+    )
     total = max(gram.trace, 0.0)
     rest = max(0.0, total - float(values[:k].sum()))
     assert isinstance(axes.projection, KernelProjection)
