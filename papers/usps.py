@@ -39,7 +39,7 @@ class Once(Landmarks):
         self.rule = rule
 
     def select(self, problem: Any, m: int) -> Any:
-        rows = hashlib.sha1(np.ascontiguousarray(problem.source.whole()).tobytes()).digest()
+        rows = hashlib.sha1(np.ascontiguousarray(problem.source.load()).tobytes()).digest()
         key = (repr(self.rule), m, str(problem.rng.bit_generator.state), rows)
         if key not in _CHOSEN:
             _CHOSEN[key] = self.rule.select(problem, m)

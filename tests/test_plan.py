@@ -206,9 +206,9 @@ class Counted(ArraySource):
         self.seen[0] += stop - start
         return super().read(start, stop)
 
-    def whole(self):
+    def load(self):
         self.seen[0] += self.shape[0]
-        return super().whole()
+        return super().load()
 
 
 FIXED = ("uniform", "diagonal", "column_norm", "leverage", "kmeans", "kernel_kmeans", "forward")

@@ -89,10 +89,10 @@ def test_a_part_of_the_spectrum_never_misleads(rule, whole):
         part = rule.choose(values[:m], values.sum(), n, d)
         assert part is None or part == k
         assert part is None or part <= m
-        assert part is None or not rule.whole
+        assert part is None or not rule.needs_all
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if not r.whole], ids=repr)
+@pytest.mark.parametrize("rule", [r for r in RULES if not r.needs_all], ids=repr)
 @settings(deadline=None, max_examples=50)
 @given(whole=spectra())
 def test_more_is_asked_for_only_where_it_matters(rule, whole):
@@ -139,7 +139,7 @@ def test_parameters(rule):
     assert clone(rule) == rule
     assert eval(repr(rule)) == rule
     assert rule.first_guess(10, 5) == (2 if rule == Count(2) else None)
-    assert rule.whole == (rule in (MLE(), GavishDonoho()))
+    assert rule.needs_all == (rule in (MLE(), GavishDonoho()))
     assert as_rule(rule, 10, 5) is rule
 
 

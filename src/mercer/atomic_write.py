@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` after a successful write."""
     path = Path(path)
     # The suffix stays last: some writers go by it.

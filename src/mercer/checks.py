@@ -13,9 +13,9 @@ from mercer.messages import ParameterError
 __all__ = [
     "check_finite",
     "check_fraction",
+    "check_integer",
     "check_nonnegative",
     "check_positive",
-    "check_whole",
     "is_real",
     "require",
 ]
@@ -41,9 +41,9 @@ def check_fraction(owner: Any, *names: str) -> None:
     _check_numbers(owner, names, "a number above 0 and at most 1", above=0.0, most=1.0)
 
 
-def check_whole(owner: Any, *names: str) -> None:
-    """Require whole numbers of 1 or more."""
-    _check_numbers(owner, names, "a whole number, 1 or more", least=1.0, whole=True)
+def check_integer(owner: Any, *names: str) -> None:
+    """Require integers of at least 1."""
+    _check_numbers(owner, names, "an integer of at least 1", least=1.0, integer=True)
 
 
 def require(owner: Any, name: str, valid: bool, expected: str) -> None:
@@ -66,7 +66,7 @@ def _check_numbers(
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
-    whole: bool = False,
+    integer: bool = False,
 ) -> None:
     for name in names:
         value = getattr(owner, name)
@@ -79,5 +79,5 @@ def _check_numbers(
         except OverflowError:  # an int that no float can represent
             valid = False
         valid = valid and not isinstance(value, bool) and above < value and least <= value <= most
-        if not valid or (whole and value != int(value)):
+        if not valid or (integer and value != int(value)):
             require(owner, name, False, expected)

@@ -36,13 +36,13 @@ class Settings:
         if self.memory is not None:
             parse_bytes(self.memory)
         rows, folder, seconds = self.block_rows, self.checkpoint, self.checkpoint_seconds
-        whole = isinstance(rows, Integral) and not isinstance(rows, bool) and rows >= 1
+        integer = isinstance(rows, Integral) and not isinstance(rows, bool) and rows >= 1
         gpu = re.fullmatch(r"cuda(:\d+)?", str(self.device))
         path = isinstance(folder, (str, os.PathLike)) and str(folder)
         real = isinstance(seconds, Real) and not isinstance(seconds, bool)
         positive = real and 0 < seconds < math.inf
         for name, valid, expected in (
-            ("block_rows", rows is None or whole, "an integer of at least 1, or None"),
+            ("block_rows", rows is None or integer, "an integer of at least 1, or None"),
             ("progress", isinstance(self.progress, bool), "True or False"),
             ("tf32", isinstance(self.tf32, bool), "True or False"),
             ("device", self.device is None or gpu, "'cuda', 'cuda:1' and so on, or None"),

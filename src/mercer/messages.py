@@ -41,7 +41,7 @@ def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
     """
     whole = 100.0 * 10.0**digits
     last = whole * float(share)
-    if math.isfinite(last):  # what rounding put beside a whole number is that number
+    if math.isfinite(last):  # what rounding put beside an integer is that number
         last = math.ceil(last - 1e-6) if up else math.floor(last + 1e-6)
         if not up and last == whole and share < 1.0 - 1e-12:
             last -= 1  # less than all is not 100 %, however many digits are shown

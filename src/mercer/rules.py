@@ -100,7 +100,7 @@ class Rule(Params):
     """
 
     @property
-    def whole(self) -> bool:
+    def needs_all(self) -> bool:
         """Whether the rule always needs the complete spectrum."""
         return False
 
@@ -344,7 +344,7 @@ class MLE(Rule):
     """
 
     @property
-    def whole(self) -> bool:
+    def needs_all(self) -> bool:
         return True
 
     def check(self, n: int, d: int) -> None:
@@ -389,7 +389,7 @@ class GavishDonoho(Rule):
         self.noise = noise
 
     @property
-    def whole(self) -> bool:
+    def needs_all(self) -> bool:
         return self.noise is None
 
     def check(self, n: int, d: int) -> None:
@@ -397,7 +397,7 @@ class GavishDonoho(Rule):
         self._require(valid, "noise must be a standard deviation, or None if unknown")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
-        if self.whole and not spectrum.complete:
+        if self.needs_all and not spectrum.complete:
             return None
         p, q = sorted((spectrum.n - 1, spectrum.d))
         if p < 1:

@@ -349,7 +349,7 @@ class TestModel:
         scores = here.transform(ROWS[:5])
         near(there.inverse_transform(scores), here.inverse_transform(scores), 1e-6)
         with config_context(memory="1MiB"), pytest.raises(BudgetError, match=r"memory=.*Subset"):
-            as_source(da.zeros((200_000, 10), chunks=(1000, 10))).whole()
+            as_source(da.zeros((200_000, 10), chunks=(1000, 10))).load()
         with config_context(memory="1MiB"), pytest.raises(MemoryError, match=r"memory="):
             to_numpy(da.zeros((200_000, 10), chunks=(1000, 10)))
 

@@ -118,7 +118,7 @@ def test_identifiers_are_no_features(tmp_path_factory, ids, name, place):
 )
 @settings(max_examples=40, deadline=None)
 def test_identifiers_with_gaps_are_no_features(tmp_path_factory, suffix, ids, kind, data):
-    """Wherever the gaps are, and as pandas writes whole numbers with gaps: 1000.0."""
+    """Wherever the gaps are, and as pandas writes integers with gaps: 1000.0."""
     n = len(ids)
     gaps = data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1))
     values = [None if i in gaps else value for i, value in enumerate(ids)]
@@ -149,7 +149,7 @@ def test_the_identifier_with_fewer_gaps_names_the_rows(tmp_path, suffix):
 
 
 def test_parts_of_a_table_with_gaps_in_some(tmp_path):
-    """pandas stores whole numbers with gaps as floats, of that part alone."""
+    """pandas stores integers with gaps as floats, of that part alone."""
     folder = tmp_path / "x.parquet"
     folder.mkdir()
     for i, ids in enumerate([[1, 2], [3, None]]):

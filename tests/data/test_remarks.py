@@ -34,7 +34,7 @@ def column(kind, n, rng):
 
 
 def numbers(x, n):
-    """Tell whether whole numbers are sorted, or all different and of a range of n."""
+    """Tell whether integers are sorted, or all different and of a range of n."""
     steps = np.diff(x)
     apart = len(np.unique(x)) == len(x) and np.ptp(x) < n if len(x) else True
     return (steps > 0).all() or (steps < 0).all() or apart

@@ -193,7 +193,7 @@ def test_a_kernel_matrix():
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (RandomFeatures(0), "q=0 must be a whole number"),
+        (RandomFeatures(0), "q=0 must be an integer"),
         (RandomFeatures(2.5), r"q=2\.5 must be"),
         (RandomFeatures("many"), "q='many' must be"),
         (RandomFeatures(5, orthogonal=1), "orthogonal=1 must be True or False"),

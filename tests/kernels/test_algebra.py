@@ -53,9 +53,9 @@ def test_spectra_of_nested_kernels():
 @pytest.mark.parametrize(
     ("kernel", "q", "words"),
     [
-        (RBF(), 0, "q=0 must be a whole number"),
-        (RBF(), 2.5, "q=2.5 must be a whole number"),
-        (RBF() + Laplacian(), "5", "q='5' must be a whole number"),
+        (RBF(), 0, "q=0 must be an integer"),
+        (RBF(), 2.5, "q=2.5 must be an integer"),
+        (RBF() + Laplacian(), "5", "q='5' must be an integer"),
         (RBF(-1.0), 5, "gamma=-1.0 must be"),
         (2 * Matern(-1.0), 5, "length=-1.0 must be"),
         (RBF().on_columns([7]), 5, "column 7 is out of range for 3 columns"),

@@ -447,7 +447,7 @@ def test_few_rows_and_rules():
         ({"tau": -1}, "tau=-1 must be"),
         ({"mu": np.inf}, "mu=inf must be"),
         ({"xi": 1.5}, "xi=1.5 must be a number from 0 to 1"),
-        ({"max_passes": 2.5}, "max_passes=2.5 must be a whole number"),
+        ({"max_passes": 2.5}, "max_passes=2.5 must be an integer"),
         ({"tol": -1e-3}, "tol=-0.001 must be"),
         ({"n_basis": 61}, "n_basis=61 is more than the 60 rows"),
     ],

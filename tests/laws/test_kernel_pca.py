@@ -146,10 +146,10 @@ def test_float32_rows_far_from_zero(method):
     kpca = KernelPCA(4, kernel=RBF(0.1), method=method, random_state=0).fit(rows)
     scores = kpca.transform(new)
     assert scores.dtype == np.float32
-    exact = to_numpy(kpca.projection_.scores(as_source(new.astype(np.float64))).whole())
+    exact = to_numpy(kpca.projection_.scores(as_source(new.astype(np.float64))).load())
     assert np.abs(scores - exact).max() <= 2e-6 * np.abs(exact).max()
-    apart = kpca.projection_.residuals(as_source(new), np.float32).whole()
-    assert np.abs(apart - kpca.projection_.residuals(as_source(new)).whole()).max() <= 5e-6
+    apart = kpca.projection_.residuals(as_source(new), np.float32).load()
+    assert np.abs(apart - kpca.projection_.residuals(as_source(new)).load()).max() <= 5e-6
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -487,7 +487,7 @@ def test_groups_of_rows_that_agree():
         (PixelGrouping((9, 10)), "whose columns are rows, not pixels. Use Gaussian"),
         (FeatureGrouping(9), "learns its groups from the kernel matrix.*Fit it to that matrix"),
         ("gaussian", "sketch='gaussian' must be a map such as"),
-        (Gaussian("many"), "q='many' must be a whole number"),
+        (Gaussian("many"), "q='many' must be an integer"),
     ],
     ids=repr,
 )

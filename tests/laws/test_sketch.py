@@ -234,7 +234,7 @@ def test_too_small_a_sketch():
         (Sketch("gaussian"), "Sketch: sketch='gaussian' must be a map such as"),
         (Sketch(Gaussian), "must be a map such as"),
         (Sketch(Gaussian(40), polish="no"), "polish='no' must be True or False"),
-        (Sketch(Gaussian("many")), "q='many' must be a whole number"),
+        (Sketch(Gaussian("many")), "q='many' must be an integer"),
         (Sketch(Gaussian(-3)), "q=-3"),
         (Sketch(Resize((5, 5), (2, 2))), "25 pixels, but the rows have 60 columns"),
     ],

@@ -227,9 +227,9 @@ def test_rows_that_stand_there_often():
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        (SparseL1(0), "candidates=0 must be a whole number, 1 or more"),
-        (SparseL1(2.5), "candidates=2.5 must be a whole number"),
-        (SparseL1("all"), "candidates='all' must be a whole number"),
+        (SparseL1(0), "candidates=0 must be an integer of at least 1"),
+        (SparseL1(2.5), "candidates=2.5 must be an integer"),
+        (SparseL1("all"), "candidates='all' must be an integer"),
         (SparseL1(normalize="l2"), "normalize='l2' must be one of l1, none, length"),
     ],
     ids=repr,

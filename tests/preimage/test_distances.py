@@ -80,5 +80,5 @@ def test_a_point_far_from_all_is_reported():
 
 def test_bad_parameters():
     projection, scores = kernel_pca(RBF(0.2), rows(), 3)
-    with pytest.raises(ValueError, match="whole number"):
+    with pytest.raises(ValueError, match="integer"):
         Distances(0).find(projection, None, scores)

@@ -100,7 +100,7 @@ def test_the_identity_only_if_asked(X):
 @pytest.mark.parametrize(
     ("sketch", "said"),
     [
-        (Gaussian(0), "q=0 must be a whole number, 1 or more"),
+        (Gaussian(0), "q=0 must be an integer of at least 1"),
         (Gaussian(-3), "q=-3"),
         (Gaussian(2.5), r"q=2\.5"),
         (Gaussian("many"), "q='many'"),

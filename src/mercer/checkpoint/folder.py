@@ -26,7 +26,7 @@ import numpy as np
 
 from mercer import threads
 from mercer.arrays import to_numpy
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.checkpoint.identity import describe
 from mercer.config import format_bytes, get_config
 from mercer.messages import format_parameter, warn
@@ -190,7 +190,7 @@ class Checkpoint(Recorder):
         start = time.monotonic()
         try:
             self._write_facts()
-            with whole(self._path(number)) as part, part.open("wb") as file:
+            with write_atomically(self._path(number)) as part, part.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
             if not self.failed:
@@ -221,7 +221,7 @@ class Checkpoint(Recorder):
             self.lock = lock
             self.forget()  # steps without a header belong to no fit
         header = {"made": self.created, "facts": self.facts}
-        with whole(self.folder / _HEADER) as part:
+        with write_atomically(self.folder / _HEADER) as part:
             part.write_text(json.dumps(header, indent=1), "utf-8")
         self.n_written = len(self.facts)
 

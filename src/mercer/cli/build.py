@@ -110,7 +110,7 @@ def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
     if not 0 < number < 1:
         hint = f" Did you mean {int(number)}?" if number >= 1 and number % 1 == 0 else ""
         raise UsageError(
-            f"--components {text} must be a whole number, 1 or more, or a share of the variance "
+            f"--components {text} must be an integer of at least 1, or a share of the variance "
             f"between 0 and 1 (exclusive).{hint}"
         )
     return number

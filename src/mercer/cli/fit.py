@@ -12,7 +12,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 import mercer
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
 from mercer.cli import apply, build, console, rows
 from mercer.cli.console import Reporter, Result
@@ -72,11 +72,13 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
         model = _fit_pipeline(estimator, table, options)
         origin = _origin(name, options, table)
         if options.scores is not None:
-            path = files.enter_context(whole(options.scores))
+            path = files.enter_context(write_atomically(options.scores))
             extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
             apply.write_rows(*apply.compute_scores(model, table.source), path, extra)
         if options.report is not None:
-            _write_report(files.enter_context(whole(options.report)), model, table, origin)
+            _write_report(
+                files.enter_context(write_atomically(options.report)), model, table, origin
+            )
         mercer.save(model, options.output, origin=origin)
     return _result(options, model, table, time.perf_counter() - start)
 

@@ -42,8 +42,8 @@ class OnDevice(Source):
         self.names, self.weights, self.by_columns = source.names, source.weights, source.by_columns
 
     @property
-    def home(self) -> Array:
-        return self.source.home
+    def output_reference(self) -> Array:
+        return self.source.output_reference
 
     @property
     def row_bytes(self) -> int:
@@ -67,11 +67,11 @@ class DeviceRows(ArraySource):
 
     def __init__(self, rows: Array, source: Source) -> None:
         super().__init__(rows, source.names)
-        self._home = source.home
+        self._output_reference = source.output_reference
 
     @property
-    def home(self) -> Array:
-        return self._home
+    def output_reference(self) -> Array:
+        return self._output_reference
 
 
 class OnOutputDevice(Mapped):
@@ -79,10 +79,10 @@ class OnOutputDevice(Mapped):
 
     def __init__(self, source: Source) -> None:
         def copied(block: Block) -> Array:
-            return like(to_numpy(block.rows), source.home)
+            return like(to_numpy(block.rows), source.output_reference)
 
         super().__init__(source, copied, source.shape[1], source.dtype, 0)
-        self.reference = source.home
+        self.reference = source.output_reference
 
 
 def to_configured_device(source: Source) -> Source:
@@ -116,13 +116,15 @@ def cache_on_device(source: Source) -> Source:
 
 def array_source_like(rows: Array, source: Source) -> ArraySource:
     """Return rows in memory whose results go where those of the source go."""
-    same = same_device(source.reference, source.home)
+    same = same_device(source.reference, source.output_reference)
     return ArraySource(rows, source.names) if same else DeviceRows(rows, source)
 
 
 def to_output_device(source: Source) -> Source:
     """Return rows as arrays of the library and device that the data came from."""
-    return source if same_device(source.reference, source.home) else OnOutputDevice(source)
+    return (
+        source if same_device(source.reference, source.output_reference) else OnOutputDevice(source)
+    )
 
 
 @contextlib.contextmanager

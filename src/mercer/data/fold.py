@@ -73,11 +73,11 @@ class Fold(ABC):
     """Bytes of the state."""
     row_bytes = 0
     """Bytes needed to add a row, besides the row."""
-    here = False
+    local = False
     """Whether it fills memory of this process, so that remote rows must be gathered."""
     inputs: tuple[Array, ...] = ()
     """Arrays that the sums depend on, such as the other factor of a product."""
-    rough = False
+    low_precision = False
     """Whether its float32 products only drive an iteration and may be TF32 if the user allows."""
     ordered = False
     """Whether the result depends on the order of the rows: then one worker adds them all."""
@@ -111,7 +111,7 @@ class Fold(ABC):
 class Collect(Fold):
     """Writes every block to its place in an array."""
 
-    here = True
+    local = True
 
     def __init__(self, out: Array, label: str = "transform") -> None:
         self.out, self.label = out, label

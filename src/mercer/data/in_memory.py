@@ -45,7 +45,7 @@ class ArraySource(Source):
     def read(self, start: int, stop: int) -> Array:
         return cast(self.array[start:stop, :], self.dtype)
 
-    def whole(self) -> Array:
+    def load(self) -> Array:
         return cast(self.array, self.dtype)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
@@ -99,7 +99,7 @@ class SparseSource(Source):
         rows.indptr = pointers - pointers[0]
         return rows
 
-    def whole(self) -> Any:
+    def load(self) -> Any:
         return self.csr
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
@@ -146,7 +146,7 @@ class StringSource(Source):
     def read(self, start: int, stop: int) -> list[str]:
         return self.strings[start:stop]
 
-    def whole(self) -> list[str]:
+    def load(self) -> list[str]:
         return self.strings
 
     def _take(self, at: np.ndarray[Any, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.data.errors import FileError, FileGuard
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
@@ -101,7 +101,7 @@ class Write(Fold):
     """Writes every block to its place in an open `.npy` file."""
 
     label = "transform"
-    here = True
+    local = True
     resumable = False  # the file is another in another process
 
     def __init__(self, file: int, offset: int, dtype: np.dtype[Any]) -> None:
@@ -133,7 +133,7 @@ def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
     if path.suffix != ".npy":
         raise ValueError(f"{path}: only .npy files can be written. Use a name that ends in .npy.")
     header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
-    with whole(path) as part, part.open("wb") as file:
+    with write_atomically(path) as part, part.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         file.flush()
         source.fold(Write(file.fileno(), file.tell(), source.dtype))

@@ -97,7 +97,7 @@ class Source(ABC):
         """Return the rows start to stop - 1."""
 
     @property
-    def home(self) -> Array:
+    def output_reference(self) -> Array:
         """An array of the library and on the device of the results."""
         return self.reference
 
@@ -194,7 +194,7 @@ class Source(ABC):
 
         Workers take the blocks in turn and are merged in order: the same bits every time.
         """
-        if self.remote is not None and not state.here:
+        if self.remote is not None and not state.local:
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
@@ -228,7 +228,7 @@ class Source(ABC):
                 raise
 
         on_host = isinstance(self.reference, np.ndarray)
-        coarse = state.rough and settings.tf32
+        coarse = state.low_precision and settings.tf32
         recorder, layout = progress.recorder.get(), f"{self.shape} in {workers} times {rows}"
         with (
             nullcontext() if on_host else products(self.reference, coarse=coarse),
@@ -289,7 +289,7 @@ class Source(ABC):
         rows = to_numpy(self.collect())
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
-    def whole(self) -> Any:
+    def load(self) -> Any:
         """Return all rows at once, as blocks are: a sparse matrix, a list, or an array.
 
         Remote rows are gathered if the memory budget allows it.
@@ -335,8 +335,8 @@ class Mapped(Source):
         self.part_bytes = source.part_bytes + part_bytes
 
     @property
-    def home(self) -> Array:
-        return self.source.home
+    def output_reference(self) -> Array:
+        return self.source.output_reference
 
     @property
     def count(self) -> float:

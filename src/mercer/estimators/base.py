@@ -307,7 +307,9 @@ class ProjectionEstimator(
             if rows.shape[0] >= self._min_samples(batch.shape[-1]):
                 problem, plan = self._plan_stream(rows)
                 plan = replace(plan, reason="as it supports partial_fit")
-                self._set_fitted(problem, self._stream.finish(problem, fold), plan, batch.home)
+                self._set_fitted(
+                    problem, self._stream.finish(problem, fold), plan, batch.output_reference
+                )
             self._fold, self._seen = fold, rows.shape[0]
         return self
 
@@ -428,8 +430,8 @@ class ProjectionEstimator(
         return 1
 
     @abstractmethod
-    def _set_fitted(self, problem: Any, axes: Axes, plan: Plan, home: Array) -> None:
-        """Set the fitted attributes, with arrays on the device of the user's rows, `home`."""
+    def _set_fitted(self, problem: Any, axes: Axes, plan: Plan, reference: Array) -> None:
+        """Set the fitted attributes, with arrays on the device of the user's rows, `reference`."""
 
     @abstractmethod
     def _scores(self, source: Source) -> Source:
@@ -467,8 +469,8 @@ class ProjectionEstimator(
                 if recorded:
                     check_same(plan=plan.method)
                 problem = self._load(problem, plan)
-                home = source.reference if on_host else source.home
-                self._set_fitted(problem, plan.method.fit(problem), plan, home)
+                reference = source.reference if on_host else source.output_reference
+                self._set_fitted(problem, plan.method.fit(problem), plan, reference)
         return source
 
     def _check_scores(self, X: Any) -> Source:

@@ -363,7 +363,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
                 raise ValueError(f"{name}=[] is an empty list of candidates. Pass some, or None.")
         for k in counts if self.n_components is not None else ():
             if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
-                raise ValueError(f"n_components={k!r} must be an integer, 1 or more.")
+                raise ValueError(f"n_components={k!r} must be an integer of at least 1.")
         for gamma in gammas if self.gamma is not None else ():
             if not (is_real(gamma) and 0 < gamma < math.inf):
                 raise ValueError(f"gamma={gamma!r} must be a positive number.")

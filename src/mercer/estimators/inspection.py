@@ -62,7 +62,7 @@ def through(steps: Sequence[Any], source: Source, width: int | None = None) -> S
         step.__dict__.pop("feature_names_in_", None)
 
     if source.sparse:
-        rows = _preprocess(nameless, source.whole())
+        rows = _preprocess(nameless, source.load())
         if hasattr(rows, "tocsr"):
             return SparseSource(rows).weighted(source.weights)
     return mapped(source, lambda rows: _preprocess(nameless, rows), width or source.shape[1])
@@ -240,8 +240,8 @@ class LastBlock(Source):
             self.last.span = (start, stop)
         return self.last.rows
 
-    def whole(self) -> Any:
-        return self.source.whole()
+    def load(self) -> Any:
+        return self.source.load()
 
     def _take(self, at: Values) -> Array:
         return self.source.take(at)

@@ -19,7 +19,7 @@ from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
-from mercer.preimage import Found, Preimage, as_preimage, suited_to
+from mercer.preimage import Preimage, Preimages, as_preimage, suited_to
 from mercer.preimage.closed_form import require_gram_fits, solve_ridge
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
@@ -140,7 +140,7 @@ class KernelModel(ProjectionEstimator):
         """
         self._require_fitted()
         if hasattr(self, "preimage_"):
-            return like(self.preimages(X).rows, self._check_scores(X).home)
+            return like(self.preimages(X).rows, self._check_scores(X).output_reference)
         if not self._is_invertible:  # the parameters were set after the fit
             raise _not_invertible()
         scores, kernel = self._check_scores(X), self.kernel_
@@ -150,7 +150,7 @@ class KernelModel(ProjectionEstimator):
         rows = scores.map(lambda block: kernel(block.rows, basis) @ dual, int(dual.shape[1]))
         return self._output(X, rows)
 
-    def preimages(self, scores: Any) -> Found:
+    def preimages(self, scores: Any) -> Preimages:
         """Return pre-images of scores, and how well each one converged.
 
         Examples
@@ -171,7 +171,7 @@ class KernelModel(ProjectionEstimator):
         source = self._check_scores(scores)
         with progress.session():
             rows = to_numpy(source.collect())
-            result: Found = self.preimage_.find(self.projection_, self._way, rows)
+            result: Preimages = self.preimage_.find(self.projection_, self._way, rows)
         failed = int((~result.converged).sum())
         if failed:
             warn(
@@ -230,7 +230,7 @@ class KernelModel(ProjectionEstimator):
                 f"{format_parameter('method', 'subset')}.",
             )
 
-    def _fit_inverse(self, problem: KernelProblem, home: Array) -> None:
+    def _fit_inverse(self, problem: KernelProblem, reference: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""
         preimage, ridge = self.preimage, self.fit_inverse_transform
         if preimage == "auto" and isinstance(self.plan_.method, RandomFeatures):
@@ -238,33 +238,33 @@ class KernelModel(ProjectionEstimator):
         elif preimage == "auto":
             preimage = suited_to(self.kernel_)
         source = problem.source
-        scores = self._training_scores(source).whole()
+        scores = self._training_scores(source).load()
         if preimage is not None:
             exact = isinstance(self.plan_.method, Exact)
             self.preimage_ = clone(as_preimage(preimage))
             self._way = self.preimage_.begin(
                 self.projection_,
-                source.whole(),
+                source.load(),
                 to_numpy(scores),
                 products=_products(problem, self.projection_) if exact else None,
                 weights=source.weights,
             )
         if ridge:
-            self._fit_ridge(source, scores, home)
+            self._fit_ridge(source, scores, reference)
 
-    def _fit_ridge(self, source: Source, scores: Array, home: Array) -> None:
+    def _fit_ridge(self, source: Source, scores: Array, reference: Array) -> None:
         """Regress the samples on their scores with the kernel itself, as scikit-learn does."""
-        rows, kernel = source.whole(), self.kernel_
+        rows, kernel = source.load(), self.kernel_
         if isinstance(rows, list):
             raise ValueError("fit_inverse_transform: scores cannot be mapped back to strings.")
         if hasattr(rows, "tocsr"):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         assert kernel is not None
         require_gram_fits("fit_inverse_transform", source.shape[0])
-        self.X_transformed_fit_ = to_device_of(scores, home)
+        self.X_transformed_fit_ = to_device_of(scores, reference)
         K = to_numpy(kernel(scores)).astype(np.float64)
         dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
-        self.dual_coef_ = like(dual, home, source.dtype)
+        self.dual_coef_ = like(dual, reference, source.dtype)
 
 
 def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:

@@ -347,7 +347,7 @@ class KernelPCA(KernelModel):
         problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)
         return problem, make_kernel_plan(problem, "auto", self._stream)
 
-    def _set_fitted(self, problem: KernelProblem, axes: Axes, plan: Plan, home: Array) -> None:
+    def _set_fitted(self, problem: KernelProblem, axes: Axes, plan: Plan, reference: Array) -> None:
         projection: Any = axes.projection
         source, values = problem.source, projection.eigenvalues
         total, dtype = projection.total_variance, source.dtype
@@ -365,28 +365,28 @@ class KernelPCA(KernelModel):
         self.certificate_ = certify(problem, axes).rounded(dtype)
         self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
         # Past the setters, by which a user changes the projection.
-        self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, home)
+        self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, reference)
         self.__dict__.pop("eigenvectors_", None)
-        self.explained_variance_ = fitted_array(values, dtype, home)
-        self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
+        self.explained_variance_ = fitted_array(values, dtype, reference)
+        self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         if isinstance(plan.method, Exact):
             vectors = _eigenvectors(problem, projection)
-            self.__dict__["eigenvectors_"] = fitted_array(vectors, dtype, home)
+            self.__dict__["eigenvectors_"] = fitted_array(vectors, dtype, reference)
         points: Any = None  # random features have none
         if isinstance(plan.method, (Exact, Sketch)):
             points = points_of(source)
         elif not isinstance(projection, FourierProjection):
-            points = source.whole() if projection.basis is None else projection.basis
+            points = source.load() if projection.basis is None else projection.basis
             if projection.basis is not None and projection.shift is not None:
                 points = cast(points + like(projection.shift, points), dtype)
         self.X_fit_ = points
         for name in ("_way", "preimage_", "dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
         if self.preimage is not None or self.fit_inverse_transform:
-            self._fit_inverse(problem, home)
-        if home is not source.reference and not same_device(source.reference, home):
-            self.projection_ = projection.to_device_of(home)
-            self.X_fit_ = None if points is None else to_device_of(points, home)
+            self._fit_inverse(problem, reference)
+        if reference is not source.reference and not same_device(source.reference, reference):
+            self.projection_ = projection.to_device_of(reference)
+            self.X_fit_ = None if points is None else to_device_of(points, reference)
         self._warn(problem)
 
     @property

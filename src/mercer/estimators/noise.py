@@ -232,6 +232,6 @@ def first_components(fitted: Any, k: int) -> Any:
 
 def dense_rows(source: Source) -> Matrix:
     """Return all rows as a float64 array."""
-    rows = source.whole()
+    rows = source.load()
     rows = rows.toarray() if hasattr(rows, "tocsr") else to_numpy(rows)
     return np.asarray(rows, np.float64)

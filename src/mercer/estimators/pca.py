@@ -237,17 +237,17 @@ class PCA(LinearModel):
             return max(2, int(self.n_components))
         return d if self.n_components == "mle" else 2
 
-    def _set_fitted(self, problem: Problem, axes: Axes, plan: Plan, home: Array) -> None:
+    def _set_fitted(self, problem: Problem, axes: Axes, plan: Plan, reference: Array) -> None:
         projection = axes.projection
         assert isinstance(projection, LinearProjection)
         source, dtype = problem.source, problem.source.dtype
         values, total = projection.eigenvalues, projection.total_variance
         components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
-        self.projection_ = replace(projection, components=like(components, home).T)
+        self.projection_ = replace(projection, components=like(components, reference).T)
         self.certificate_ = certify(problem, axes).rounded(dtype)
         ratio = values / total if total > 0 else 0.0 * values
-        self.explained_variance_ratio_ = fitted_array(ratio, dtype, home)
-        self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, home)
+        self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
+        self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)
         self.n_components_, self.n_samples_ = len(values), source.shape[0]
         others = min(round(source.count), source.shape[1]) - len(values)
         noise = np.array([projection.rest / others if others > 0 else 0.0])

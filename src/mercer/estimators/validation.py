@@ -122,7 +122,7 @@ def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
     """Return rows in memory that do not change when X does."""
     if isinstance(source, StringSource):
         return source
-    rows = source.whole()
+    rows = source.load()
     if isinstance(source, DeviceRows) or not isinstance(source, (ArraySource, SparseSource)):
         return array_source_like(rows, source).weighted(source.weights)  # just read or computed
     if not copy_rows:
@@ -144,7 +144,7 @@ def load_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return some rows, in memory, with their weights."""
     weights = None if source.weights is None else source.weights[at]
     if source.sparse:  # take would return dense rows
-        return SparseSource(source.whole()[at], source.names).weighted(weights)
+        return SparseSource(source.load()[at], source.names).weighted(weights)
     rows = source.take(at)
     if isinstance(source, StringSource):
         return StringSource(rows).weighted(weights)
@@ -189,7 +189,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
             f"Precomputed metric requires shape (n_queries, n_indexed): the kernel matrix of a fit "
             f"must be square, but X has shape {source.shape}."
         )
-    K = source.whole()
+    K = source.load()
     xp = namespace(K)
 
     def require_symmetric(block: Block) -> Array:

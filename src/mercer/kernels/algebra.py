@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from mercer.arrays import to_numpy
-from mercer.checks import check_nonnegative, check_positive, check_whole, require
+from mercer.checks import check_integer, check_nonnegative, check_positive, require
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import Pair, Slopes, power_error
 from mercer.kernels.points import Points
@@ -335,7 +335,7 @@ class Scaled(Combination):
 
 
 class Power(Combination):
-    """k(x,y)^p for a whole number p ≥ 1.
+    """k(x,y)^p for an integer p ≥ 1.
 
     Examples
     --------
@@ -350,7 +350,7 @@ class Power(Combination):
         self.kernel, self.power = kernel, power
 
     def check(self) -> None:
-        check_whole(self, "power")
+        check_integer(self, "power")
         super().check()
 
     def on(self, pair: Pair) -> Any:

@@ -266,7 +266,7 @@ class Kernel(Params, ABC):
         array([[12.]])
         """
         sides = self._sides(X, Y)
-        x, y = (Points(side.whole()) for side in sides)
+        x, y = (Points(side.load()) for side in sides)
         pair = TilePair.between(x, y)
         slopes = self.slopes(pair)
         for points in (x, y):
@@ -288,7 +288,7 @@ class Kernel(Params, ABC):
                 mask = np.isin(np.arange(x.width), part.columns)
                 gradient = gradient * like(mask, x.rows, dtype)
             total = total + gradient
-        return to_device_of(total, sides[0].home)
+        return to_device_of(total, sides[0].output_reference)
 
     # The algebra, of which `operation` of a class says what it implements.
 
@@ -389,7 +389,7 @@ class Kernel(Params, ABC):
         for name, value, least in (("d", d, 0), ("q", q, 1)):
             if not (is_real(value) and value == value // 1 >= least):
                 raise ValueError(
-                    f"{self!r}: {name}={value!r} must be a whole number, {least} or more."
+                    f"{self!r}: {name}={value!r} must be an integer of at least {least}."
                 )
         self.require_spectrum()
 

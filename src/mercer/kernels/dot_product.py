@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import namespace, numpy_dtype
-from mercer.checks import check_finite, check_nonnegative, check_positive, check_whole
+from mercer.checks import check_finite, check_integer, check_nonnegative, check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import Pair, Slopes, power_error
 from mercer.kernels.points import Points, inverse_sqrt
@@ -48,9 +48,9 @@ class Linear(Kernel):
 
 
 class Polynomial(Kernel):
-    r"""The polynomial kernel :math:`(\gamma x^Ty + c)^p`, p a whole number, c ≥ 0.
+    r"""The polynomial kernel :math:`(\gamma x^Ty + c)^p`, p an integer, c ≥ 0.
 
-    Source: marukatat App. B. Positive semi-definite for whole p only.
+    Source: marukatat App. B. Positive semi-definite for integer p only.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Polynomial(Kernel):
         self.degree, self.coef0, self.gamma = degree, coef0, gamma
 
     def check(self) -> None:
-        check_whole(self, "degree")
+        check_integer(self, "degree")
         check_nonnegative(self, "coef0")
         check_positive(self, "gamma")
 

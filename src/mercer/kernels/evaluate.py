@@ -72,8 +72,8 @@ def evaluate(formula: Formula, x: Points, y: Points, reference: Array, dtype: An
 def gram_matrix(formula: Formula, x: Source, y: Source) -> Array:
     """Return a formula of all rows of two sources."""
     dtype = np.result_type(x.dtype, y.dtype)
-    out = empty((x.shape[0], y.shape[0]), x.home, dtype)
-    points = Points(cast_rows(y.whole(), dtype))
+    out = empty((x.shape[0], y.shape[0]), x.output_reference, dtype)
+    points = Points(cast_rows(y.load(), dtype))
     return x.fold(GramFold(formula, points, out, x.reference)).out
 
 
@@ -84,7 +84,7 @@ class GramFold(Fold):
     """
 
     label = "kernel"
-    here = True
+    local = True
 
     def __init__(self, formula: Formula, y: Points, out: Array, reference: Array) -> None:
         self.formula, self.y, self.out, self.reference = formula, y, out, reference

@@ -246,7 +246,7 @@ def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) ->
     """
     kernel = as_kernel(kernel)
     if not (is_real(size) and size >= 1):
-        raise ValueError(f"check_psd: size={size!r} must be a whole number, 1 or more.")
+        raise ValueError(f"check_psd: size={size!r} must be an integer of at least 1.")
     source = kernel.source(X)
     order = np.random.default_rng(random_state).permutation(source.shape[0])
     if not len(order):

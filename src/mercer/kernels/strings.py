@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Array
 from mercer.arrays.linear import FEW
-from mercer.checks import check_fraction, check_whole
+from mercer.checks import check_fraction, check_integer
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import DiagonalPair, Pair, TilePair
 from mercer.kernels.points import Points
@@ -28,7 +28,7 @@ class StringKernel(Kernel):
         self.length, self.decay = length, decay
 
     def check(self) -> None:
-        check_whole(self, "length")
+        check_integer(self, "length")
         check_fraction(self, "decay")
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
-from mercer.checks import check_whole
+from mercer.checks import check_integer
 from mercer.config import format_bytes, get_config
 from mercer.data import StringSource, as_source
 from mercer.linalg.span import Basis
@@ -167,7 +167,7 @@ class Given(Landmarks):
             raise ValueError(
                 f"The landmarks have {points.shape[1]} columns, but X has {source.shape[1]}."
             )
-        rows = points.whole()
+        rows = points.load()
         if isinstance(rows, list) or hasattr(rows, "tocsr"):
             return rows
         if not bool(np.isfinite(to_numpy(rows)).all()):
@@ -199,7 +199,7 @@ class CandidateLandmarks(Landmarks):
 
     def _draw_candidates(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         if self.candidates is not None:
-            check_whole(self, "candidates")
+            check_integer(self, "candidates")
         return draw_rows(problem, self.n_candidates(problem.source.shape[0], m))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Matrix, Vector
-from mercer.checks import check_whole, is_real, require
+from mercer.checks import check_integer, is_real, require
 from mercer.data import Block
 from mercer.landmarks.base import (
     Landmarks,
@@ -203,7 +203,7 @@ class RPCholesky(CholeskyLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.block is not None:
-            check_whole(self, "block")
+            check_integer(self, "block")
         factor, size = PartialCholesky(problem, m), int(self.block or _FIRST)
         weights = row_weights(problem)
         while factor.room:

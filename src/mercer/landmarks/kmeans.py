@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
-from mercer.checks import check_whole
+from mercer.checks import check_integer
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
 from mercer.kernels.evaluate import check_magnitude
@@ -79,7 +79,7 @@ class KMeans(Landmarks):
         from sklearn.cluster import kmeans_plusplus
 
         if self.max_iter is not None:
-            check_whole(self, "max_iter")
+            check_integer(self, "max_iter")
         require_enough_rows(problem, m)
         source = problem.source
         n, d = source.shape
@@ -89,7 +89,7 @@ class KMeans(Landmarks):
         rows: Any
         mean: Any = 0.0
         if source.sparse:
-            rows = scipy.sparse.csr_matrix(source.whole()[sample])
+            rows = scipy.sparse.csr_matrix(source.load()[sample])
         else:
             nbytes = float(len(sample)) * d * source.dtype.itemsize
             require_memory(nbytes, f"{len(sample)} rows")
@@ -162,7 +162,7 @@ class KernelKMeans(CandidateLandmarks):
         self.max_iter, self.candidates = max_iter, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        check_whole(self, "max_iter")
+        check_integer(self, "max_iter")
         require_enough_rows(problem, m)
         rows = self._draw_candidates(problem, m)
         require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")

@@ -76,7 +76,7 @@ class ColumnNorm(Landmarks):
     def select(self, problem: KernelProblem, m: int) -> Basis:
         source, kernel = problem.source, problem.kernel
         blocks = (
-            PrecomputedBlocks(source.whole(), source.dtype)
+            PrecomputedBlocks(source.load(), source.dtype)
             if kernel is None
             else UpperBlocks(kernel, source, source.dtype, keep=False)
         )

@@ -10,7 +10,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.linalg.blas import dger
 
 from mercer.arrays import eigh
-from mercer.checks import check_positive, check_whole
+from mercer.checks import check_integer, check_positive
 from mercer.landmarks.base import (
     CandidateLandmarks,
     Landmarks,
@@ -81,7 +81,7 @@ class Forward(CandidateLandmarks):
         self.step, self.candidates = step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        check_whole(self, "step")
+        check_integer(self, "step")
         candidates = self._draw_candidates(problem, m)
         return row_basis(problem, forward_search(problem, candidates, m, int(self.step)))
 
@@ -132,7 +132,7 @@ class Backward(CandidateLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.step is not None:
-            check_whole(self, "step")
+            check_integer(self, "step")
         candidates, step = self._draw_candidates(problem, m), self.step and int(self.step)
         return row_basis(problem, backward_search(problem, candidates, m, step))
 
@@ -179,7 +179,7 @@ class ForwardBackward(CandidateLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_positive(self, "beyond")
-        check_whole(self, "step")
+        check_integer(self, "step")
         more, step = min(problem.source.shape[0], self._more(m)), int(self.step)
         rows = forward_search(problem, self._draw_candidates(problem, more), more, step)
         return row_basis(problem, backward_search(problem, rows, m, step))
@@ -222,7 +222,7 @@ class Ransac(Landmarks):
         self.trials = trials
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
-        check_whole(self, "trials")
+        check_integer(self, "trials")
         best = Uniform().select(problem, m)
         most = basis_variance(problem, best)
         for _ in range(int(self.trials) - 1):

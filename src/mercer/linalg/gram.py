@@ -144,7 +144,7 @@ class Gram(Operator):
         """Return k(x, x) of every row; raise if rows have NaN or infinity."""
         if self.kernel is None:
             require_finite_entries(self.source)
-            matrix = self.source.whole()
+            matrix = self.source.load()
             return namespace(matrix).linalg.diagonal(matrix)
         source, on_diagonal = self.source, self.kernel.on_diagonal
 

@@ -53,7 +53,7 @@ def upper_blocks(kernel: Kernel | None, source: Source, dtype: Any, *, keep: boo
     Without a kernel the rows are the matrix itself.
     """
     if kernel is None:
-        return PrecomputedBlocks(source.whole(), dtype)
+        return PrecomputedBlocks(source.load(), dtype)
     if source.remote is None:
         return UpperBlocks(kernel, source, dtype, keep=keep)
     return DistributedGram(kernel, source, dtype)
@@ -75,7 +75,7 @@ class UpperBlocks(Source):
         self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
         self.stored: dict[int, Array] | None = {} if keep else None
         # Rows keep their own precision: rounding would move close rows.
-        self.points = Points(cast_rows(source.whole(), np.result_type(self.dtype, source.dtype)))
+        self.points = Points(cast_rows(source.load(), np.result_type(self.dtype, source.dtype)))
 
     @property
     def reference(self) -> Array:
@@ -139,7 +139,7 @@ class SymmetricProduct(PairwiseFold):
     ) -> None:
         self.V, self.dtype, self.roots, self.weighted = cast(V, dtype), dtype, roots, weighted
         self.inputs = (self.V,)
-        self.rough = np.dtype(dtype) == np.float32
+        self.low_precision = np.dtype(dtype) == np.float32
         self.result = like(np.zeros(V.shape), V)
         self.square = 0.0
         self.nbytes = 8 * math.prod(V.shape)

@@ -200,7 +200,7 @@ def solve(
     if wanted is None and solver is dense:
         return _decompose(problem, operator, limit)
     if wanted is None:
-        at_once = problem.rule.whole or solver is SOLVERS["jacobi"]
+        at_once = problem.rule.needs_all or solver is SOLVERS["jacobi"]
         wanted = limit if at_once else min(limit, 32)
     if problem.gap is not None and solver is krylov:
         how["enough"] = lambda spectrum: within_gap(problem, operator, spectrum)

@@ -77,7 +77,7 @@ def dot_product_error(
     if not isinstance(sketch, (SketchMap, SketchMatrix)):
         raise ValueError(f"sketch={sketch!r} must be a map such as mercer.sketches.Gaussian(500).")
     if not (is_real(pairs) and pairs >= 1 and pairs == int(pairs)):
-        raise ValueError(f"pairs={pairs!r} must be a whole number, 1 or more.")
+        raise ValueError(f"pairs={pairs!r} must be an integer of at least 1.")
     source = as_source(X)
     if source.shape[0] < 2:
         raise ValueError(f"X has {source.shape[0]} rows, but a pair needs two.")

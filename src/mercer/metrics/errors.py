@@ -210,7 +210,7 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
 
 def _best_components(fitted: FourierProjection, source: Source) -> KernelProjection:
     Q, _ = scores_over(fitted, source)
-    rows, shift = source.whole(), fitted.shift
+    rows, shift = source.load(), fitted.shift
     if shift is not None and not source.sparse:
         source = ArraySource(cast(rows, np.float64) - like(shift, rows)).weighted(source.weights)
     else:

@@ -28,7 +28,7 @@ from safetensors.numpy import save_file
 
 from mercer import __version__
 from mercer.arrays import to_numpy
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.certificate import Certificate
 from mercer.config import format_bytes, machine_memory
 
@@ -71,7 +71,7 @@ def write_contents(path: str | os.PathLike[str], texts: Mapping[str, str], array
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
         for name, array in arrays.items()
     }
-    with whole(path) as part:
+    with write_atomically(path) as part:
         part.touch()  # with the usual permissions: the library's file has narrower ones
         mode = part.stat().st_mode
         try:

@@ -21,6 +21,7 @@ CLASSES = {
     "folds.Seen": "folds.PastRows",
     "folds.Triangle": "folds.TriangularFactor",
     "methods.Within": "methods.Adaptive",
+    "parts.Learnt": "parts.RidgeState",
 }
 """New names of classes."""
 _EXPANSION = {"shares": "mean_coef", "height": "mean_sq"}

@@ -43,14 +43,14 @@ from mercer.methods import Cost, Size
 from mercer.methods.literature.hebbian import HebbianFold
 from mercer.params import Params
 from mercer.planning import Candidate, Plan
-from mercer.preimage.closed_form import Learnt
+from mercer.preimage.closed_form import RidgeState
 from mercer.projection import Projection
 from mercer.projection.fourier import FeatureFold, FourierMap
 from mercer.sketches import SketchMap, SketchMatrix
 
 _RECORDS = (
     *(Certificate, Plan, Candidate, Size, Cost, Randomized),
-    *(FourierMap, Frequencies, Basis, Learnt),
+    *(FourierMap, Frequencies, Basis, RidgeState),
 )
 _FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, HebbianFold)
 # Kernels of a function or model of the user's.

@@ -87,7 +87,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     else:
         best = next((c for c in exact if c.fits), None)
         reason = f"the first that fits in {format_bytes(budget)}"
-    grows = solver == "auto" and size.k is None and psd and not problem.rule.whole
+    grows = solver == "auto" and size.k is None and psd and not problem.rule.needs_all
     if grows and len(stored) > 1 and n > _DENSE:
         # Krylov decomposes the whole matrix only if a rule asks for many components.
         best = stored[-1]

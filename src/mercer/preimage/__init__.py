@@ -9,7 +9,7 @@ import numpy as np
 from mercer.kernels import RBF, Kernel, Linear
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
-from mercer.preimage.base import Found, Preimage
+from mercer.preimage.base import Preimage, Preimages
 from mercer.preimage.closed_form import Distances, Ridge
 from mercer.preimage.descent import FixedPoint, Gradient
 
@@ -17,9 +17,9 @@ __all__ = [
     "PREIMAGES",
     "Distances",
     "FixedPoint",
-    "Found",
     "Gradient",
     "Preimage",
+    "Preimages",
     "Ridge",
     "as_preimage",
     "suited_to",

@@ -32,7 +32,7 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 
 
 @dataclass(frozen=True)
-class Found:
+class Preimages:
     """Pre-images: rows whose images are near points of feature space. Print it for a summary.
 
     Attributes
@@ -49,8 +49,8 @@ class Found:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.preimage import Found
-    >>> print(Found(np.zeros((2, 3)), np.array([True, False]), np.array([4, 9]), np.zeros(2)))
+    >>> from mercer.preimage import Preimages
+    >>> print(Preimages(np.zeros((2, 3)), np.array([True, False]), np.array([4, 9]), np.zeros(2)))
     1 of 2 converged, after 6.5 steps on average; squared distance in feature space 0 (median),
     0 (largest).
     """
@@ -132,7 +132,7 @@ class Preimage(Params, ABC):
     def require(self, components: FeatureComponents) -> None:
         """Raise if the method does not support the kernel."""
 
-    def find(self, projection: KernelProjection, state: Any, scores: Any) -> Found:
+    def find(self, projection: KernelProjection, state: Any, scores: Any) -> Preimages:
         """Return the pre-images of points with these scores, of shape (q, k).
 
         `state` is the result of `begin`; None computes it again, if the method can.
@@ -151,7 +151,7 @@ class Preimage(Params, ABC):
         extra = self.work_bytes * (len(components.basis) + d)
         table = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")
         rows = table[:, :d] if projection.shift is None else table[:, :d] + projection.shift
-        return Found(
+        return Preimages(
             rows=rows.astype(working_dtype(to_numpy(scores).dtype)),
             converged=table[:, d].astype(bool),
             steps=table[:, d + 1].astype(np.int64),

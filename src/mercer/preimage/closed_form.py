@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, svd, to_numpy
-from mercer.checks import check_positive, check_whole
+from mercer.checks import check_integer, check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.messages import format_parameter
@@ -25,7 +25,7 @@ from mercer.projection import KernelProjection
 _FLAT = 1e-9
 
 
-class Learnt(NamedTuple):
+class RidgeState(NamedTuple):
     """A fitted ridge regression: r = mean + k(s, scores) dual, without the shift."""
 
     products: Matrix
@@ -84,7 +84,7 @@ class Ridge(Preimage):
         *,
         products: Matrix | None = None,
         weights: Vector | None = None,
-    ) -> Learnt:
+    ) -> RidgeState:
         self.check()
         products = feature_components(self, projection, products).products
         S = check_scores(self, scores, products.shape[1] - 1)
@@ -107,14 +107,14 @@ class Ridge(Preimage):
                 f"{self.alpha!r}. Increase alpha, or use a positive definite kernel."
             ) from None
         shift = 0.0 if projection.shift is None else projection.shift
-        return Learnt(products, kernel, S, dual, mean - shift)
+        return RidgeState(products, kernel, S, dual, mean - shift)
 
-    def seek(self, target: Target, scores: Matrix, state: Learnt) -> Estimate:
+    def seek(self, target: Target, scores: Matrix, state: RidgeState) -> Estimate:
         rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
         return Estimate(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
 
     def products(self, state: Any) -> Matrix:
-        if not isinstance(state, Learnt):
+        if not isinstance(state, RidgeState):
             raise ValueError(
                 f"{self!r} is learned from training rows. Pass the result of begin(projection, X, "
                 f"scores)."
@@ -192,7 +192,7 @@ class Distances(Preimage):
         return 48 + 40 * int(self.neighbors)
 
     def check(self) -> None:
-        check_whole(self, "neighbors")
+        check_integer(self, "neighbors")
 
     def require(self, components: FeatureComponents) -> None:
         try:

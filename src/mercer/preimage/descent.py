@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector
-from mercer.checks import check_positive, check_whole, require
+from mercer.checks import check_integer, check_positive, require
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
 from mercer.preimage.base import Estimate, FeatureComponents, Index, Preimage, Slope, Target
@@ -36,9 +36,9 @@ class DescentPreimage(Preimage):
     """Steps that L-BFGS remembers; 0 is Mika's fixed point."""
 
     def check(self) -> None:
-        check_whole(self, "max_iter")
+        check_integer(self, "max_iter")
         check_positive(self, "tol")
-        require(self, "restarts", self.restarts in range(11), "a whole number from 0 to 10")
+        require(self, "restarts", self.restarts in range(11), "an integer from 0 to 10")
 
     def require(self, components: FeatureComponents) -> None:
         try:
@@ -138,7 +138,7 @@ class Gradient(DescentPreimage):
 
     def check(self) -> None:
         super().check()
-        check_whole(self, "memory")
+        check_integer(self, "memory")
 
 
 class Descent:

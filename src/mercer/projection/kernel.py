@@ -236,7 +236,7 @@ def weighted_signs(V: Array, roots: Array) -> Array:
 
 def points_of(source: Source) -> Any:
     """Return all rows, to compare new ones with; a Dask array if they are remote."""
-    return source.whole() if source.remote is None else to_dask(source.weighted(None))
+    return source.load() if source.remote is None else to_dask(source.weighted(None))
 
 
 def best_in_span(Q: Array, product: Array, rounding: float) -> tuple[Vector, Array, float]:

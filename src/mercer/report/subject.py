@@ -75,7 +75,7 @@ def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
         return None, "does not apply: fewer rows than columns"
     if components is not None:
         return components, ""
-    return None, "needs all eigenvalues" if rule.whole else f"more than {len(spectrum.values)}"
+    return None, "needs all eigenvalues" if rule.needs_all else f"more than {len(spectrum.values)}"
 
 
 def find_subject(model: Any) -> Subject:

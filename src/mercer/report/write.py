@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.data import materialize
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
 from mercer.estimators.inspection import evaluated_rows
@@ -128,7 +128,7 @@ def write_report(
         "provenance": provenance(subject, origin),
     }
     page = html.render_page(context, chart_data(subject, shown, shape))
-    with whole(path) as part:
+    with write_atomically(path) as part:
         part.write_bytes(page.encode("utf-8", "replace"))
 
 

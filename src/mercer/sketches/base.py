@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import is_dask, is_foreign
-from mercer.checks import check_whole, require
+from mercer.checks import check_integer, require
 from mercer.data import (
     ArraySource,
     Source,
@@ -188,13 +188,13 @@ class RandomMap(SketchMap):
         """Return the matrix for d columns and a seed."""
 
     def check(self) -> None:
-        check_whole(self, "q")
+        check_integer(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
         seed = self.random_state
         valid = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
         if isinstance(seed, (int, np.integer)):
             valid = bool(seed >= 0) and not isinstance(seed, bool)
-        expected = "a whole number, 0 or more, a NumPy generator, or None"
+        expected = "an integer of at least 0, a NumPy generator, or None"
         require(self, "random_state", valid, expected)
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:

@@ -188,7 +188,7 @@ def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
     8192
     """
     if not (is_real(n) and n >= 1 and n == int(n)):
-        raise ValueError(f"n={n!r} must be a whole number of rows, 1 or more.")
+        raise ValueError(f"n={n!r} must be an integer of at least 1.")
     for name, value in {"error": error, "confidence": confidence}.items():
         if not (is_real(value) and 0 < value < 1):
             raise ValueError(f"{name}={value!r} must be a number above 0 and below 1.")

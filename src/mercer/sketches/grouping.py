@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from mercer.arrays import Matrix, Vector
-from mercer.checks import check_positive, check_whole, require
+from mercer.checks import check_integer, check_positive, require
 from mercer.config import format_bytes, get_config
 from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.linalg import Moments
@@ -74,7 +74,7 @@ class FeatureGrouping(SketchMap):
         valid = self.q is not None or self.bound is not None
         require(self, "q", valid, "the number of groups if bound is None")
         if self.q is not None:
-            check_whole(self, "q")
+            check_integer(self, "q")
         if self.bound is not None:
             check_positive(self, "bound")
         require(self, "center", isinstance(self.center, bool), "True or False")

@@ -124,7 +124,7 @@ class PixelGrouping(ImageMap):
     def check(self) -> None:
         super().check()
         valid = _sizes(self.block, (2,)) or _sizes((self.block,), (1,))
-        require(self, "block", valid, "a whole number, 1 or more, or (height, width)")
+        require(self, "block", valid, "an integer of at least 1, or (height, width)")
         require(self, "by", self.by in ("mean", "corner"), 'one of "mean" and "corner"')
 
     def axes(self, height: int, width: int) -> Any:
@@ -136,7 +136,7 @@ class PixelGrouping(ImageMap):
 def _areas(old: int, new: int) -> Any:
     """Return the matrix, old × new, of means over equal parts of a line of pixels."""
     pixel, part = np.arange(old)[:, None], np.arange(new)[None, :]
-    # In units of 1/new of a pixel all ends are whole numbers: nothing is lost to rounding.
+    # In units of 1/new of a pixel all ends are integers: nothing is lost to rounding.
     low = np.maximum(pixel * new, part * old)
     high = np.minimum((pixel + 1) * new, (part + 1) * old)
     return sp.csr_array(np.maximum(high - low, 0) / old)
@@ -154,7 +154,7 @@ def _groups(old: int, size: int, corner: bool) -> Any:
 
 
 def _sizes(value: Any, lengths: tuple[int, ...]) -> bool:
-    """Return whether a value is a sequence of positive whole numbers, of one of the lengths."""
+    """Return whether a value is a sequence of positive integers, of one of the lengths."""
     if not np.iterable(value) or isinstance(value, (str, bytes)):
         return False
     sizes = list(value)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from mercer.arrays import Array, Matrix
-from mercer.checks import check_whole, require
+from mercer.checks import check_integer, require
 from mercer.config import get_config
 from mercer.data import Source
 from mercer.sketches.base import RandomMap
@@ -161,7 +161,7 @@ class Hashing(RandomMap):
 
     def check(self) -> None:
         super().check()
-        check_whole(self, "hashes")
+        check_integer(self, "hashes")
         require(self, "hashes", self.hashes <= self.q, f"at most q={self.q}, one bucket per hash")
         require(self, "signed", isinstance(self.signed, bool), "True or False")
         require(self, "scaling", self.scaling in _SCALINGS, 'one of "unbiased" and "paper"')
@@ -223,7 +223,7 @@ class SparseSign(RandomMap):
 
     def check(self) -> None:
         super().check()
-        check_whole(self, "nonzeros")
+        check_integer(self, "nonzeros")
         require(self, "nonzeros", self.nonzeros <= self.q, f"at most q={self.q}")
 
     def draw(self, d: int, seed: int) -> SketchMatrix:

@@ -196,7 +196,7 @@ class CSRRows(Source):
             rows.sum_duplicates()
         return rows
 
-    def whole(self) -> Any:
+    def load(self) -> Any:
         return self.read(0, self.shape[0])
 
     def _take(self, at: Values) -> Values:

@@ -135,7 +135,7 @@ def read_table(
     id : str, optional
         Column of the row names; a feature only if `columns` names it. By default the index that
         pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column that has the
-        name of an identifier (id, sample_id, barcode, ...) and a different whole number or text
+        name of an identifier (id, sample_id, barcode, ...) and a different integer or text
         in every row where it has an entry; one with fewer gaps is preferred. Such a column is a
         feature only if `columns` names it.
     drop : sequence of str

@@ -28,7 +28,7 @@ _VALUES, _ROWS = 500_000, 500
 _FEW = 10
 # Most columns that a remedy names.
 _NAMED = 10
-# Larger whole numbers are identifiers or times rather than measurements.
+# Larger integers are identifiers or times rather than measurements.
 _LONG = 1e9
 # Bytes of flags that record which numbers columns hold.
 _FLAGS = 2**24
@@ -103,7 +103,7 @@ class Profile(Missing):
         found = present.any(axis=0)
         self.first[unknown[found]] = rows[present.argmax(axis=0)[found], unknown[found]]
         self.constant = _keep(rows, self.constant, lambda r, at: r == self.first[at])
-        for name in ("long", "rising", "falling", "distinct"):  # whole numbers, or missing
+        for name in ("long", "rising", "falling", "distinct"):  # integers, or missing
             whole = _keep(rows, getattr(self, name), lambda r, _: (r == np.floor(r)) | np.isnan(r))
             setattr(self, name, whole)
         self.long = _keep(rows, self.long, lambda r, _: (np.abs(r) >= _LONG) | np.isnan(r))

@@ -32,7 +32,7 @@ MISSING = (
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 # 007 is a name, and would lose its zeros as a number.
 _PADDED = r"^[+-]?0\d|^\+"
-# Floats would confuse whole numbers of so many digits: identifiers.
+# Floats would confuse integers of so many digits: identifiers.
 _LONG = r"^-?\d{16,}$"
 _DAY = r"^\d{4}-\d{2}-\d{2}$"
 # Columns named like identifiers whose values are examined; any further ones are ordinary columns.
@@ -252,7 +252,7 @@ class Text:
         return next((values for values in types if values.null_count() == nulls), self.series)
 
     def as_text(self) -> Any:
-        """Return what is written to a text file: the text, whole numbers and dates unquoted."""
+        """Return what is written to a text file: the text, integers and dates unquoted."""
         typed = self.typed()
         exact = typed.dtype.is_integer() or typed.dtype == polars().Date
         return typed if exact else self.series
@@ -290,10 +290,10 @@ def is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == polars().Boolean)
 
 
-def count_ids(series: Any, na: Sequence[str] = (), *, whole: bool = False) -> int | None:
+def count_ids(series: Any, na: Sequence[str] = (), *, integers: bool = False) -> int | None:
     """Return how many rows a column names; None if its entries are not all different.
 
-    Entries are texts or whole numbers; with `whole`, texts must be whole numbers.
+    Entries are texts or integers; with `integers`, texts must be integers.
     """
     pl = polars()
     if series.dtype in (pl.Categorical, pl.Enum):
@@ -301,15 +301,15 @@ def count_ids(series: Any, na: Sequence[str] = (), *, whole: bool = False) -> in
     text = series.dtype == pl.String
     if text:
         known = Text(series, tuple(na)).known().drop_nulls()
-        known = known.str.strip_chars() if whole else known
+        known = known.str.strip_chars() if integers else known
     else:
         known = series.drop_nulls()
         known = known.drop_nans() if known.dtype.is_float() else known
-    if whole or not (text or known.dtype.is_integer()):
+    if integers or not (text or known.dtype.is_integer()):
         numbers = known.cast(pl.Float64, strict=False)
         if not (numbers.is_finite() & (numbers == numbers.floor())).fill_null(False).all():
             return None
-        if text:  # pandas adds a point to whole numbers if one of their column is missing
+        if text:  # pandas adds a point to integers if one of their column is missing
             known = known.str.replace(r"\.0*$", "")
     return len(known) if known.n_unique() == len(known) else None
 

@@ -492,7 +492,7 @@ class TextColumns:
         self.rows.clear()
 
     def _count_ids(self, i: int, text: Any) -> int | None:
-        return count_ids(text, self.request.na, whole=i in self.types)
+        return count_ids(text, self.request.na, integers=i in self.types)
 
     def _examine(self, i: int, block: TextBlock) -> None:
         """Convert a column that contains text to numbers, or exclude it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import to_numpy
-from mercer.atomic_write import whole
+from mercer.atomic_write import write_atomically
 from mercer.data.errors import FileError, format_names
 from mercer.data.files.table import Text, import_format, polars
 from mercer.data.npy import write_npy
@@ -120,7 +120,7 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
             context.run(tick, block.length)
             yield beside[block.start : block.stop].hstack(frame) if extra else frame
 
-    with whole(path) as part, progress.task("write", source.shape[0]) as tick:
+    with write_atomically(path) as part, progress.task("write", source.shape[0]) as tick:
         register = import_format("polars.io.plugins", "Table").register_io_source
         try:
             # An open file, not its path: after an error, a thread of Polars may still write, and

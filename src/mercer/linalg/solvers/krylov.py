@@ -88,7 +88,7 @@ class KrylovBasis:
 
     The vectors are rows of one array, so that every product with them is one GEMM. `H` is
     QᵀAQ; `tail` is the factor R in A Q = Q H + Q_next R, which acts on the last block alone.
-    `room` is how many vectors memory is taken for at once, `whole` how many there can be.
+    `room` is how many vectors memory is taken for at once, `capacity` how many there can be.
     """
 
     def __init__(self, operator: Operator, Q: Array, dtype: object, products: int = 0) -> None:
@@ -105,7 +105,7 @@ class KrylovBasis:
         self.width = self.block
         self._ritz: tuple[Vector, Matrix] | None = None
         self.broken = self.fresh = False
-        self.room, self.whole = 0, self.N
+        self.room, self.capacity = 0, self.N
         self._sum = (0, 0.0)
 
     def grow(
@@ -206,7 +206,7 @@ class KrylovBasis:
 
     def _continue(self, W: Array, rng: np.random.Generator) -> None:
         """Orthonormalize the remainder of the product as the next block; pad it randomly."""
-        width = min(self.width, self.block, self.whole - self.m)
+        width = min(self.width, self.block, self.capacity - self.m)
         self.tail = np.zeros((width, self.width))
         if width == 0:
             return
@@ -305,7 +305,7 @@ def unseen_norm(
     G = like(rng.standard_normal((operator.size, starts)), cast(basis, np.float64))
     Q, _ = orthonormalize(hidden.project(hidden.project(G)))
     search = KrylovBasis(hidden, Q, operator.probe_dtype)
-    search.room, search.whole = starts * _LOOKS[-1], left
+    search.room, search.capacity = starts * _LOOKS[-1], left
     bound = np.inf
     for steps in _LOOKS:
         while search.m < min(steps * starts, left):

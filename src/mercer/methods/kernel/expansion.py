@@ -58,7 +58,7 @@ def expand_over_rows(
         total_variance=fit.total_upper,
         rest=max(0.0, fit.total_upper - float(values.sum())),
         kernel=problem.kernel,
-        basis=None if problem.kernel is None else source.whole(),
+        basis=None if problem.kernel is None else source.load(),
         shift=problem.shift,
         mean_coef=np.zeros(source.shape[0]),
         mean_sq=float(mean_coef @ center),

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.arrays.linear import FEW
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
-from mercer.checks import check_whole, require
+from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Sum
@@ -140,7 +140,7 @@ class RandomFeatures(Streaming):
     def check(self) -> None:
         """Raise if parameters are invalid."""
         if self.q is not None:
-            check_whole(self, "q")
+            check_integer(self, "q")
         require(self, "orthogonal", isinstance(self.orthogonal, bool), "True or False")
         valid = self.linear is None or (isinstance(self.linear, Method) and self.linear.for_rows)
         wanted = "a method of linear PCA, such as Covariance() or Iterative(), or None"

@@ -164,7 +164,7 @@ def basis_size(m: Any, n: int | None) -> int:
     elif is_real(m) and m == 1 and not isinstance(m, Integral):
         problem = f"is ambiguous: one point, or all rows. Use 1 for one point; {same}"
     elif not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
-        problem = "must be a whole number, 1 or more, or a share of the rows between 0 and 1."
+        problem = "must be an integer of at least 1, or a share of the rows between 0 and 1."
     elif n is not None and m > n:
         problem = f"is more than the {n} rows to choose from. Use at most {n}; {same}"
     else:
@@ -379,7 +379,7 @@ def _about_row_mean(fit: LandmarkFit, projection: KernelProjection) -> KernelPro
     zeros = like(np.zeros((n, k)), projection.components)
     return replace(
         projection,
-        basis=stack_points(projection.basis, problem.source.whole()),
+        basis=stack_points(projection.basis, problem.source.load()),
         components=namespace(zeros).concat([projection.components, zeros]),
         mean=np.concatenate([projection.mean, gram.means]),
         mean_coef=np.concatenate([0.0 * projection.mean, weights]),

@@ -13,7 +13,7 @@ import numpy as np
 from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
-from mercer.checks import check_nonnegative, check_positive, check_whole, is_real, require
+from mercer.checks import check_integer, check_nonnegative, check_positive, is_real, require
 from mercer.config import get_config
 from mercer.data import Block, PastRows
 from mercer.kernels.points import Points
@@ -243,7 +243,7 @@ class Hebbian(OnBasis, Streaming):
         check_nonnegative(self, "mu", "tol")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
-            check_whole(self, "max_passes")
+            check_integer(self, "max_passes")
 
     def gain_parameters(self, squares: Vector, trace: float, rows: int) -> Any:
         """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
@@ -644,7 +644,7 @@ class HebbianFold(KernelMoments):
     Rows wait until all blocks of a batch have been added: threads add them in any order.
     """
 
-    here = True  # the rows that wait are not among the arrays
+    local = True  # the rows that wait are not among the arrays
     resumable = False
 
     def __init__(

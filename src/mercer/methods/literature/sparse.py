@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import Vector, like
 from mercer.certificate import Axes
-from mercer.checks import check_nonnegative, check_positive, check_whole, require
+from mercer.checks import check_integer, check_nonnegative, check_positive, require
 from mercer.config import get_config
 from mercer.data import as_source
 from mercer.landmarks import Given
@@ -195,7 +195,7 @@ class Sparse(OnBasis):
         if isinstance(self.rule, Given):
             return len(self.rule)
         if self.pool is not None:
-            check_whole(self, "pool")
+            check_integer(self, "pool")
             return min(n, int(self.pool))
         least = _default_points(n, k) if self.n_basis is None else basis_size(self.n_basis, n)
         room = math.isqrt(max(0, get_config().budget - _BLOCKS) // (2 * 8 * _MATRICES))
@@ -258,7 +258,7 @@ class Sparse(OnBasis):
         if self.pool is not None:
             one = not isinstance(self.rule, Given)
             require(self, "pool", one, "omitted if the candidates are passed")
-        check_whole(self, "max_iter")
+        check_integer(self, "max_iter")
         check_nonnegative(self, "tol")
         require(self, "update", self.update in UPDATES, f"one of {', '.join(UPDATES)}")
 

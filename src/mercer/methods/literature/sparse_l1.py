@@ -9,7 +9,7 @@ import scipy.linalg
 
 from mercer.arrays import Matrix, Vector
 from mercer.certificate import Axes
-from mercer.checks import check_whole, require
+from mercer.checks import check_integer, require
 from mercer.config import get_config
 from mercer.landmarks.base import Rows, draw_rows, row_basis
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
@@ -94,7 +94,7 @@ class SparseL1(Method):
     def n_candidates(self, n: int, d: int, k: int) -> int:
         """Return the number of candidates for each of k components, of n rows with d columns."""
         if self.candidates is not None:
-            check_whole(self, "candidates")
+            check_integer(self, "candidates")
             return min(n, int(self.candidates))
         return n if 2.0 * n * n * k * (d + k / 2.0) <= AFFORDABLE else min(n, _DRAWN)
 
