@@ -83,7 +83,8 @@ SOLVERS = [
     Solver("power", None),
     Solver("randomized", None),
 ]
-assert {row.name for row in SOLVERS} == set(solvers.SOLVERS)
+_differ = {row.name for row in SOLVERS} ^ set(solvers.SOLVERS)
+assert not _differ, f"Only in one of tests/catalogue.py and linalg.solvers: {sorted(_differ)}."
 
 
 # Ways to fit a PCA.

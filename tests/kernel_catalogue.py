@@ -1,4 +1,8 @@
-"""One row per kernel: the kernel, its formula for two rows in plain Python, and rows to try."""
+"""One row per kernel: the kernel, its formula for two rows in plain Python, and rows to try.
+
+The laws of `tests/laws` run over `KERNELS`. `roundings` is tested with the kernels of
+`tests/truth/families.py`.
+"""
 
 import itertools
 import math
@@ -8,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gamma, kv
 
+from mercer import kernels
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
@@ -34,10 +39,14 @@ from mercer.kernels import (
 
 class Row(NamedTuple):
     name: str
+    """Part of the names of its tests: ``pytest tests -k WORD`` runs them, with a word of it."""
     kernel: Any
     formula: Callable[[Any, Any], float]
+    """k(x, y) of two rows, without Mercer."""
     rows: str = "vectors"
+    """The rows to try: a key of `ROWS`."""
     parses: bool = True
+    """Whether `parse` reads its repr."""
     smooth: bool = True
     """Whether it has slopes."""
     fourier: bool = False
@@ -298,3 +307,7 @@ ALGEBRA = [
     ),
 ]
 KERNELS = [*VECTORS, *HISTOGRAMS, *STRINGS, *ALGEBRA]
+
+_named = {name for name in kernels.__all__ if hasattr(getattr(kernels, name), "name")}
+_without = _named - {type(row.kernel).__name__ for row in KERNELS} - {"Constant"}
+assert not _without, f"Kernels without a row in tests/kernel_catalogue.py: {sorted(_without)}."

@@ -156,6 +156,8 @@ def report(figures, *, enforce):
         failed |= value > limit
         note = "  exceeded" if value > limit else "  above the goal" if value > goal else ""
         print(f"{name:<58}{value:>8}{limit:>8}{goal:>8}{note}")
+    if failed and enforce:
+        print("Shorten the code, or raise the limit in LIMITS of tools/house.py and say why.")
     return int(failed and enforce)
 
 

@@ -59,7 +59,8 @@ def test_rows_without_weight_are_never_chosen(row):
 
 
 @pytest.mark.parametrize("row", rows(ROWS))
-def test_more_than_there_are_of_a_weight(row):
+def test_fewer_rows_with_a_weight_than_points_asked_for(row):
+    """A rule that does not stop early calls `require_enough_rows`, or draws by `sample_basis`."""
     given = problem(points(20), weights=[1.0] * 5 + [0.0] * 15, kernel=RBF(3.0))
     if row.greedy:
         assert sorted(row.rule.select(given, 6).at) == list(range(5))

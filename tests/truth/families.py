@@ -1,4 +1,7 @@
-"""Kernel families, each with its formula in longdouble, written from the definition."""
+"""Kernel families, each with its formula in longdouble, written from the definition.
+
+`tests/laws/test_rounding.py` tests `roundings` of the kernels drawn here, and of no others.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -335,7 +338,9 @@ FAMILIES = {
     "function": function,
 }
 HISTOGRAMS = {"intersection": intersection, "chi-square": chi_square, "roots": root_family}
+# How often each of them is drawn, in the same order; they sum to 1.
 _SHARES = [0.3, 0.08, 0.08, 0.06, 0.16, 0.1, 0.06, 0.05, 0.08, 0.03]
+assert len(_SHARES) == len(FAMILIES), "Give every family of FAMILIES a share in _SHARES."
 
 
 def draw(rng, rows, fourier=False):

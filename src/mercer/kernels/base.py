@@ -63,7 +63,7 @@ class Frequencies:
 KERNELS: dict[str, type[Kernel]] = {}
 """The kernels that have a `name`, by every name that text may call them."""
 _OPERATIONS: dict[str, Callable[..., Kernel]] = {}
-_FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have"
+_FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
 
 
 class Kernel(Params, ABC):
