@@ -36,7 +36,7 @@ def no_files(tmp_path):
             "must be between 1 and 4, because the table has 150 rows and 4 columns",
         ),
         (["fit", "{iris}", "-o", "m.mercer", "--components", "0"], 2, "integer of at least 1"),
-        (["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"], 2, "Did you mean 2?"),
+        (["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"], 2, "integer of at least 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--gap", "2"], 2, "between 0 and 1"),
         (["fit", "{iris}", "-o", "m.mercer", "--scale", "z-score"], 2, "Did you mean zscore?"),
         (["fit", "{iris}", "-o", "m.mercer", "--impute", "median"], 2, "Choose from mean"),

@@ -270,7 +270,7 @@ def test_a_share_in_percent(mercer, iris, text):
     assert facts["components"] == 2
     for wrong in ("0%", "100%", "195%"):
         done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
-        assert "above 0% and below 100%. Use all for all components" in done.err
+        assert "between 0% and 100%" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):

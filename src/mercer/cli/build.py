@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
@@ -13,7 +13,7 @@ from mercer import methods, rules
 from mercer.arrays import Array
 from mercer.cli.errors import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
-from mercer.data import Block, Fold, Source, require_finite_sums
+from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names
 from mercer.estimators.inspection import mapped, through
 from mercer.estimators.kernel_parameters import has_gamma
@@ -95,25 +95,18 @@ def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
         )
     if text in rules.NAMED:
         return text
-    if text.endswith("%") and (percent := _number(text[:-1])) is not None:
-        if not 0 < percent < 100:
-            raise UsageError(
-                f"--components {text}: a share must be above 0% and below 100%. Use all for all "
-                f"components."
-            )
-        return percent / 100
-    number = _number(text)
+    number = _number(text.removesuffix("%"))
     if number is None:
         reject("--components", text, ("all", *rules.NAMED))
-    if number >= 1 and number == int(number) and "." not in text:
-        return int(number)
-    if not 0 < number < 1:
-        hint = f" Did you mean {int(number)}?" if number >= 1 and number % 1 == 0 else ""
+    if text.isdecimal() and number >= 1:
+        return int(text)
+    share = number / 100 if text.endswith("%") else number
+    if not 0 < share < 1:
         raise UsageError(
             f"--components {text} must be an integer of at least 1, or a share of the variance "
-            f"between 0 and 1 (exclusive).{hint}"
+            f"between 0 and 1 (exclusive), or between 0% and 100%."
         )
-    return number
+    return share
 
 
 def _number(text: str) -> float | None:
@@ -192,52 +185,31 @@ def method_parameters(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(_method_class(name)).parameters)
 
 
-class ColumnMeans(Fold):
-    """Weighted mean of every column, without its missing values."""
-
-    label = "means"
-
-    def __init__(self, d: int) -> None:
-        self.sums, self.counts = np.zeros(d), np.zeros(d)
-        self.row_bytes = 24 * d
-
-    def add(self, block: Block) -> None:
-        rows = block.dense(np.float64)
-        present = ~np.isnan(rows)
-        with np.errstate(invalid="ignore", over="ignore"):  # of infinities: refused later
-            self.sums += block.count @ np.where(present, rows, 0.0)
-        self.counts += block.count @ present
-
-    def merge(self, other: Self) -> None:
-        self.sums += other.sums
-        self.counts += other.counts
-
-    def spawn(self) -> Self:
-        return type(self)(len(self.sums))
-
-    def arrays(self) -> dict[str, Array]:
-        return {"sums": self.sums, "counts": self.counts}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
-
-
 def fit_imputer(source: Source) -> SimpleImputer:
     """Return an imputer fitted to all rows."""
-    means = source.fold(ColumnMeans(source.shape[1]))
-    empty, infinite = means.counts == 0, ~np.isfinite(means.sums)
-    if empty.any():
+    d = source.shape[1]
+
+    def split(block: Block) -> Array:
+        """Return values with zeros for the missing ones, and where they are not missing."""
+        rows = block.dense(np.float64)
+        present = ~np.isnan(rows)
+        return np.hstack([np.where(present, rows, 0.0), present])
+
+    halves = source.map(split, 2 * d, np.float64, extra_bytes=32 * d)
+    moments = halves.fold(Moments(2 * d, halves.reference, np.float64, diagonal=True))
+    sums, shares = np.split(moments.mean, 2)
+    if (shares == 0).any():
         raise WorkError(
-            f"No row has a value in {_column_names(source, empty)}. Exclude those columns with "
-            f"--drop."
+            f"No row has a value in {_column_names(source, shares == 0)}. Exclude those columns "
+            f"with --drop."
         )
-    if infinite.any():
+    if not np.isfinite(sums).all():
         raise WorkError(
-            f"{_column_names(source, infinite)} has no mean: a value is infinite, or the sum "
-            f"overflows. Remove those rows, or exclude those columns with --drop."
+            f"{_column_names(source, ~np.isfinite(sums))} has no mean: a value is infinite, or the "
+            f"sum overflows. Remove those rows, or exclude those columns with --drop."
         )
     # The mean of one row is that row: fitting the row of means sets the statistics.
-    return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
+    return SimpleImputer().fit((sums / shares)[None, :].astype(source.dtype))
 
 
 def fit_scaler(source: Source) -> StandardScaler:
@@ -263,14 +235,13 @@ def fit_steps(source: Source, options: Options) -> tuple[list[tuple[str, Any]], 
     impute = options.impute is not None
     scale = options.scale == "zscore" and options.kernel is not None  # linear PCA scales itself
     steps: list[tuple[str, Any]] = []
-    names = source.names
     for name, wanted, fit in (("impute", impute, fit_imputer), ("scale", scale, fit_scaler)):
         if wanted:
-            steps.append((name, fit(source)))
-            source = through([steps[-1][1]], source)
-    if steps and names is not None:
-        # Only the first step knows names: it returns an array, as in any pipeline.
-        steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
+            step = fit(source)
+            if not steps and source.names is not None:  # the first returns an array without names
+                step.feature_names_in_ = np.asarray(source.names, dtype=object)
+            steps.append((name, step))
+            source = through([step], source)
     return steps, source
 
 

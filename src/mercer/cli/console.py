@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
+import io
 import json
+import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _WIDE = 1000
 # Names of columns may be of any length; messages are not.
 _LONGEST = 1200
-# What a terminal without Unicode shows instead.
-_ASCII = {"×": "x", "→": "->", "…": "...", "−": "-", "·": "-", "█": "#", "–": "-", "≤": "<="}
 
 
 @dataclass
@@ -140,32 +139,19 @@ def printable(text: str) -> str:
 
 def as_json(value: Any) -> Any:
     """Return a value that JSON can hold; NaN and infinity become null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, dict):
         return {str(key): as_json(entry) for key, entry in value.items()}
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
     if isinstance(value, list | tuple):
         return [as_json(entry) for entry in value]
-    if isinstance(value, int):
-        return int(value)
     if isinstance(value, float):
-        return float(value) if value - value == 0 else None
-    return str(value)
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, str | int) or value is None else str(value)
 
 
 def replace_unencodable() -> None:
     """Replace characters that the terminal's encoding lacks, instead of failing."""
-    codecs.register_error("mercer", _replacement)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="mercer")
-
-
-def _replacement(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lost = error.object[error.start : error.end]
-    return "".join(_ASCII.get(c, "?") for c in lost), error.end
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
