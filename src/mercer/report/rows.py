@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import copy
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, to_numpy
-from mercer.data import Block, Fold, Source
+from mercer.data import Block, Fold
 from mercer.estimators.coloring import Coloring
 from mercer.estimators.inspection import EvaluatedRows
 from mercer.report.html import format_count
@@ -30,15 +31,14 @@ MAX_CORRELATED = 8
 class Sample:
     """Rows that are drawn, in order, and how they were chosen.
 
-    `spare` are some that make way for the furthest rows, which are known only after the pass.
+    `spare` places are left for the furthest rows, which are known only after the pass.
     """
 
     at: Indices
     of: int
     seed: Any
     per_class: int = 0
-    furthest: int = 0
-    spare: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    spare: int = 0
 
     @property
     def sentence(self) -> str:
@@ -48,21 +48,19 @@ class Sample:
         how = ["a random sample" + ("" if self.seed is None else f" (seed {self.seed})")]
         if self.per_class:
             how.append(f"with at least {self.per_class} rows of every class, or all if fewer")
-        if self.furthest:
-            how.append(f"including the {self.furthest} rows furthest from the components")
+        if self.spare:
+            how.append(f"including the {self.spare} rows furthest from the components")
         drawn, rows = format_count(len(self.at)), format_count(self.of)
         return f"{drawn} of {rows} rows are drawn: {', '.join(how)}."
 
     def with_furthest(self, errors: Values) -> Sample:
-        """Return a sample with the furthest rows in place of as many spare ones."""
-        top = furthest_rows(errors, len(self.spare))
-        new = np.setdiff1d(top, self.at)
-        replaced = np.setdiff1d(self.spare, top, assume_unique=True)[: len(new)]
-        at = np.union1d(np.setdiff1d(self.at, replaced), new)
-        return replace(self, at=at, furthest=len(top))
+        """Return the sample with the furthest rows in the spare places."""
+        order = furthest_rows(errors, len(errors))
+        new = order[~np.isin(order, self.at)][: self.spare]
+        return replace(self, at=np.union1d(self.at, new))
 
 
-def draw_sample(n: int, most: int, classes: Indices | None, seed: Any) -> Sample:
+def draw_sample(n: int, most: int, classes: Indices | None, seed: Any, spare: int) -> Sample:
     """Return at most `most` of n rows, drawn at random with some of every class.
 
     `classes` holds the class of each row, negative where it has none.
@@ -71,96 +69,50 @@ def draw_sample(n: int, most: int, classes: Indices | None, seed: Any) -> Sample
     if n <= most:
         return Sample(np.arange(n), n, shown)
     rng = np.random.default_rng(seed)
-    n_spare = min(FURTHEST, most // 2)
+    spare = min(spare, most // 2)
     certain, per_class = np.zeros(0, np.int64), 0
     if classes is not None and classes.max(initial=-1) >= 0:
-        per_class = min(MIN_PER_CLASS, (most - n_spare) // 10 // (int(classes.max()) + 1))
-    if classes is not None and per_class:
+        per_class = min(MIN_PER_CLASS, (most - spare) // 10 // (int(classes.max()) + 1))
         order = rng.permutation(n)
         order = order[np.argsort(classes[order], kind="stable")]
         place = np.arange(n) - np.searchsorted(classes[order], classes[order])  # within its class
         certain = order[(place < per_class) & (classes[order] >= 0)]
     others = np.setdiff1d(np.arange(n), certain)
-    rest = rng.choice(others, most - len(certain), replace=False)
-    at = np.sort(np.concatenate([certain, rest]))
-    return Sample(at, n, shown, per_class, spare=rest[len(rest) - n_spare :])
+    rest = rng.choice(others, most - spare - len(certain), replace=False)
+    return Sample(np.sort(np.concatenate([certain, rest])), n, shown, per_class, spare)
 
 
 def furthest_rows(errors: Values, count: int) -> Indices:
     """Return the rows with the largest errors, largest first; equal ones in their order."""
-    count = min(count, len(errors))
-    if count < 1:
-        return np.zeros(0, np.int64)
-    cut = np.partition(errors, len(errors) - count)[len(errors) - count]
-    above = np.flatnonzero(errors >= cut)
-    return above[np.argsort(-errors[above], kind="stable")][:count]
-
-
-class CrossMoments:
-    """Weighted sums of columns, scores and their products."""
-
-    def __init__(self, source: Source, count: int, shift: Any = None) -> None:
-        d = source.shape[1]
-        self.source, self.count = source, count
-        # Squares of rows far from zero would lose digits; a shift would make sparse rows dense.
-        if shift is None:
-            few = np.unique(np.linspace(0, source.shape[0] - 1, 8).astype(int))
-            shift = np.zeros(d) if source.sparse else to_numpy(source.take(few)).mean(axis=0)
-        self.shift = np.asarray(shift, np.float64)
-        self.weight, self.x, self.xx = 0.0, np.zeros(d), np.zeros(d)
-        self.y, self.yy, self.xy = np.zeros(count), np.zeros(count), np.zeros((d, count))
-
-    def add(self, rows: Any, scores: Any, weights: Values) -> None:
-        """Add rows and their scores."""
-        y = np.asarray(scores[:, : self.count], np.float64)
-        x: Any = rows.astype(np.float64)
-        if not hasattr(rows, "tocsr"):
-            x = to_numpy(x) - self.shift
-        self.weight += float(weights.sum())
-        self.x += x.T @ weights
-        self.xx += (x.multiply(x) if hasattr(x, "tocsr") else x * x).T @ weights
-        self.xy += x.T @ (weights[:, None] * y)
-        self.y += weights @ y
-        self.yy += weights @ (y * y)
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of another."""
-        for name in ("weight", "x", "xx", "y", "yy", "xy"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    def spawn(self) -> Self:
-        """Return empty sums."""
-        return type(self)(self.source, self.count, self.shift)
-
-    @property
-    def correlations(self) -> Values:
-        """Pearson's r of each column and each score; NaN where one of them is constant."""
-        w = self.weight
-        covariance = self.xy / w - np.outer(self.x / w, self.y / w)
-        vx, vy = self.xx / w - (self.x / w) ** 2, self.yy / w - (self.y / w) ** 2
-        constant = vx <= 1e-13 * (self.xx / w)
-        with np.errstate(all="ignore"):
-            r = covariance / np.sqrt(np.outer(np.where(constant, np.nan, vx), vy))
-        return np.asarray(np.clip(r, -1.0, 1.0))
+    return np.argsort(-errors, kind="stable")[:count]
 
 
 class Survey(Fold):
-    """Errors of all rows; scores and values of those in the sample; sums for correlations."""
+    """Errors of all rows; scores and values of those in the sample; sums for correlations.
+
+    `sums` are those of the weights, of columns x and scores y, their squares and their products.
+    """
 
     label = "report"
     resumable = False
 
     def __init__(
-        self, rows: EvaluatedRows, sample: Sample, count: int, keep: bool, moments: Any
+        self, rows: EvaluatedRows, sample: Sample, count: int, keep: bool, correlated: int
     ) -> None:
-        n, drawn = rows.raw.shape[0], len(sample.at)
-        self.rows, self.sample, self.moments = rows, sample, moments
+        (n, *d), drawn, source = rows.raw.shape, len(sample.at), rows.preprocessed
+        self.rows, self.sample, self.correlated = rows, sample, correlated
         self.errors = np.zeros(n) if rows.errors is not None else None
         self.scores = np.zeros((drawn, count))
-        self.values = np.zeros((drawn, rows.raw.shape[1])) if keep else None
+        self.values = np.zeros((drawn, *d)) if keep else None
         self.row_bytes = max(
             part.row_bytes for part in (rows.scores, rows.errors) if part is not None
         )
+        self.sums: tuple[Any, ...] = (0.0,) * 6
+        self.shift: Any = 0.0
+        # Squares of rows far from zero would lose digits; a shift would make sparse rows dense.
+        if correlated and not source.sparse:
+            few = np.unique(np.linspace(0, n - 1, 8).astype(int))
+            self.shift = to_numpy(source.take(few)).mean(axis=0, dtype=np.float64)
 
     def add(self, block: Block) -> None:
         start, stop = block.start, block.stop
@@ -173,17 +125,22 @@ class Survey(Fold):
         if self.values is not None and len(at):
             rows = block.rows[at] if hasattr(block.rows, "tocsr") else to_numpy(block.rows)[at]
             self.values[first:last] = rows.toarray() if hasattr(rows, "toarray") else rows
-        if self.moments is not None:
-            self.moments.add(self.rows.preprocessed.read(start, stop), scores, block.count)
+        if self.correlated:
+            self._correlate(self.rows.preprocessed.read(start, stop), scores, block.count)
 
-    def merge(self, other: Self) -> None:
-        if self.moments is not None:  # the arrays are shared
-            self.moments.merge(other.moments)
+    def _correlate(self, x: Any, scores: Any, w: Values) -> None:
+        y, sparse = np.asarray(scores[:, : self.correlated], np.float64), hasattr(x, "tocsr")
+        x = x.astype(np.float64) if sparse else to_numpy(x).astype(np.float64) - self.shift
+        squares = x.multiply(x) if sparse else x * x
+        new = (w.sum(), x.T @ w, squares.T @ w, w @ y, w @ (y * y), x.T @ (w[:, None] * y))
+        self.sums = tuple(a + b for a, b in zip(self.sums, new, strict=True))
+
+    def merge(self, other: Self) -> None:  # the arrays are shared
+        self.sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
 
     def spawn(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.moments = None if self.moments is None else self.moments.spawn()
+        other = copy.copy(self)
+        other.sums = (0.0,) * 6
         return other
 
     def arrays(self) -> dict[str, Array]:
@@ -191,6 +148,17 @@ class Survey(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         raise NotImplementedError("The pass of a report is not resumable.")
+
+    @property
+    def correlations(self) -> Values | None:
+        """Pearson's r of each column and each score; NaN where one of them is constant."""
+        if not self.correlated:
+            return None
+        x, xx, y, yy, xy = (part / self.sums[0] for part in self.sums[1:])
+        vx = np.where(xx - x**2 <= 1e-13 * xx, np.nan, xx - x**2)
+        with np.errstate(all="ignore"):
+            r = (xy - np.outer(x, y)) / np.sqrt(np.outer(vx, yy - y**2))
+        return np.asarray(np.clip(r, -1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -228,23 +196,25 @@ def survey_rows(
     """Pass over the rows once, then fetch the furthest ones into the sample."""
     (n, *d), k = rows.raw.shape, int(subject.model.n_components_)
     label = colorings[0] if labeled else None
-    sample = draw_sample(n, most, None if label is None else label.codes, seed)
+    spare = 0 if rows.errors is None else FURTHEST
+    sample = draw_sample(n, most, None if label is None else label.codes, seed, spare)
     count = min(k, max(2, MAX_SCORES // max(1, min(n, most))))
     keep = bool(d) and min(most, n) * d[0] <= MAX_VALUES
     # Loadings answer the same question; the columns of a kernel matrix are not features.
-    correlate = bool(d) and not subject.linear and not subject.precomputed and k > 0
-    moments = CrossMoments(rows.preprocessed, min(MAX_CORRELATED, k)) if correlate else None
+    correlate = bool(d) and not subject.linear and not subject.precomputed
     with progress.session():
-        state = rows.raw.fold(Survey(rows, sample, count, keep, moments))
+        state = Survey(rows, sample, count, keep, min(MAX_CORRELATED, k) if correlate else 0)
+        rows.raw.fold(state)
     scores, values, errors = state.scores, state.values, state.errors
-    if errors is not None and len(sample.spare):
+    if errors is not None and sample.spare:
         wider = sample.with_furthest(errors)
-        new, stay = np.setdiff1d(wider.at, sample.at), np.isin(sample.at, wider.at)
-        order = np.argsort(np.concatenate([sample.at[stay], new]))
-        late = [to_numpy(rows.scores.read(i, i + 1))[:, :count] for i in new.tolist()]
-        scores = np.concatenate([scores[stay], *late])[order]
+        new = np.setdiff1d(wider.at, sample.at)
+        order = np.argsort(np.concatenate([sample.at, new]))
+        late = to_numpy(rows.scores.take(new))[:, :count]
+        scores = np.concatenate([scores, late])[order]
         if values is not None:
-            values = np.concatenate([values[stay], to_numpy(rows.raw.take(new))])[order]
+            values = np.concatenate([values, to_numpy(rows.raw.take(new))])[order]
         sample = wider
-    correlations = None if state.moments is None else state.moments.correlations
-    return ReportRows(rows, colorings, label, ids, sample, scores, errors, values, correlations)
+    return ReportRows(
+        rows, colorings, label, ids, sample, scores, errors, values, state.correlations
+    )

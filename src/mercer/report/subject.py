@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.base import ProjectionEstimator
@@ -40,34 +38,6 @@ class Cut(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A model as it was passed, its parts, and facts about it.
-
-    `steps` preprocess the rows, `model` is the PCA or KernelPCA with the components, and `outer`
-    is a detector, denoiser or classifier built on it. `first` is the first estimator that rows
-    reach. `linear` components are directions in the space of the columns; rows have columns unless
-    they are `strings` or rows of a `precomputed` kernel matrix. `threshold` is the squared distance
-    beyond which rows are novel, and `shares` are the components' shares of the variance.
-    """
-
-    passed: Any
-    steps: tuple[Any, ...]
-    outer: Any
-    model: Any
-    first: Any
-    linear: bool
-    precomputed: bool
-    strings: bool
-    has_columns: bool
-    scaled: bool
-    kind: str
-    names: list[str]
-    threshold: float | None
-    shares: npt.NDArray[np.float64]
-    cuts: list[Cut]
-
-
 def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
     try:
         components = spectrum.cut(rule)
@@ -78,47 +48,63 @@ def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
     return None, "needs all eigenvalues" if rule.needs_all else f"more than {len(spectrum.values)}"
 
 
-def find_subject(model: Any) -> Subject:
-    """Return a model and its parts, or raise an error where it has no components."""
-    steps, last = parts(model)
-    outer = None
-    if isinstance(last, SubspaceClassifier):
-        raise TypeError(
-            "A SubspaceClassifier has components for every class, but a report describes one set "
-            "of components: pass one of its estimators_ and the rows of that class."
-        )
-    if isinstance(last, Wrapper):
+class Subject:
+    """A model, its parts, and facts about it.
+
+    Attributes
+    ----------
+    passed, model, outer : estimator
+        The model as it was passed; the PCA or KernelPCA with the components; the detector,
+        denoiser or classifier built on it, or None.
+    steps, first : list of estimators, estimator
+        Preprocessing steps; the first estimator that rows reach.
+    linear : bool
+        Whether the components are directions in the space of the columns.
+    strings, precomputed, has_columns : bool
+        Whether rows are strings, rows of a kernel matrix, or neither.
+    threshold : float or None
+        Squared distance beyond which rows are novel.
+    shares, cuts : array, list of Cut
+        The components' shares of the variance; how many each rule keeps.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.passed = model
+        self.steps, last = parts(model)
+        if isinstance(last, SubspaceClassifier):
+            raise TypeError(
+                "A SubspaceClassifier has components for every class, but a report describes one "
+                "set of components: pass one of its estimators_ and the rows of that class."
+            )
+        self.outer = last if isinstance(last, Wrapper) else None
+        if self.outer is not None:
+            check_is_fitted(last)
+            last = last.estimator_
+        if not isinstance(last, ProjectionEstimator):
+            raise TypeError(
+                f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a "
+                f"NoveltyDetector, Denoiser or NearestProjection, or at the end of a Pipeline; not "
+                f"{last if isinstance(last, type) else type(last)}. The order is "
+                f"write_report(model, X, path)."
+            )
         check_is_fitted(last)
-        outer, last = last, last.estimator_
-    if not isinstance(last, ProjectionEstimator):
-        raise TypeError(
-            f"A report describes a mercer.PCA or mercer.KernelPCA, alone, in a NoveltyDetector, "
-            f"Denoiser or NearestProjection, or at the end of a Pipeline; not "
-            f"{'a class' if isinstance(last, type) else type(last).__module__.split('.')[0]} "
-            f"{last.__name__ if isinstance(last, type) else type(last).__name__}. The order is "
-            f"write_report(model, X, path)."
-        )
-    check_is_fitted(last)
-    spectrum, linear = FittedSpectrum(last), isinstance(last.projection_, LinearProjection)
-    strings = not hasattr(last, "n_features_in_")
-    precomputed = getattr(last, "kernel", None) == "precomputed"
-    rules = _SHARES | _LINEAR if linear else _SHARES
-    cuts = zip("ABCDEFG", rules.items() if spectrum.total else (), strict=False)
-    return Subject(
-        passed=model,
-        steps=tuple(steps),
-        outer=outer,
-        model=last,
-        first=steps[0] if steps else last,
-        linear=linear,
-        precomputed=precomputed,
-        strings=strings,
-        has_columns=not (strings or precomputed),
-        scaled=getattr(last, "scale", False)
-        or any(type(step).__name__ == "StandardScaler" for step in steps),
-        kind="linear PCA" if linear else "kernel PCA",
-        names=[] if strings or precomputed else fitted_feature_names(model),
-        threshold=-float(outer.offset_) if isinstance(outer, NoveltyDetector) else None,
-        shares=np.asarray(spectrum.shares),
-        cuts=[Cut(letter, name, *_decision(spectrum, rule)) for letter, (name, rule) in cuts],
-    )
+        self.model: Any = last
+        self.first: Any = self.steps[0] if self.steps else last
+        self.linear = isinstance(last.projection_, LinearProjection)
+        self.kind = "linear PCA" if self.linear else "kernel PCA"
+        self.strings = not hasattr(last, "n_features_in_")
+        self.precomputed = getattr(last, "kernel", None) == "precomputed"
+        self.has_columns = not (self.strings or self.precomputed)
+        scalers = [step for step in self.steps if type(step).__name__ == "StandardScaler"]
+        self.scaled = bool(scalers) or getattr(last, "scale", False)
+        self.names = fitted_feature_names(model) if self.has_columns else []
+        detector = isinstance(self.outer, NoveltyDetector)
+        self.threshold = -float(self.outer.offset_) if detector else None
+        spectrum = FittedSpectrum(last)
+        self.shares = np.asarray(spectrum.shares)
+        rules = _SHARES | _LINEAR if self.linear else _SHARES
+        self.cuts = [
+            Cut(letter, name, *_decision(spectrum, rule))
+            for letter, (name, rule) in zip("ABCDEFG", rules.items(), strict=False)
+            if spectrum.total
+        ]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mercer.arrays import to_numpy
 from mercer.config import format_bytes
-from mercer.report.html import format_fixed, format_number, format_percent, short_text
+from mercer.report.html import format_number, format_percent, short_text
 from mercer.report.rows import FURTHEST, MAX_CORRELATED, ReportRows, furthest_rows
 from mercer.report.subject import Subject
 
@@ -95,24 +95,13 @@ def loadings_table(subject: Subject, shown: ReportRows | None) -> LoadingsTable 
     first = np.nan_to_num(values[order, 0], nan=-np.inf)
     order = order[np.argsort(-first, kind="stable")]
     largest = float(np.max(np.abs(known), initial=0.0)) or 1.0
-    # As many decimals for all as the largest needs for three digits.
-    plain = 1e-3 < largest < 1e6
-    places = int(np.clip(2 - np.floor(np.log10(largest)), 0, 4)) if plain else None
     rows = []
     for j in order.tolist():
-        cells = [
-            Cell(_format_cell(x, places), x, tint)
-            for x, tint in zip(values[j].tolist(), (known[j] / largest).tolist(), strict=True)
-        ]
-        rows.append((names[j], cells))
+        tints = (known[j] / largest).tolist()
+        cells = zip(values[j].tolist(), tints, strict=True)
+        rows.append((names[j], [Cell(format_number(x, 3), x, tint) for x, tint in cells]))
     strongest = [_strongest(names, column) for column in known.T[:2]]
     return LoadingsTable(rows, values.shape[1], len(names), not subject.linear, strongest)
-
-
-def _format_cell(x: float, places: int | None) -> str:
-    if places is None or not np.isfinite(x):
-        return format_number(x, 3)
-    return format_fixed(x, places)
 
 
 def _strongest(names: list[str], column: Values, most: int = 3) -> list[str]:

@@ -17,7 +17,7 @@ from mercer.report import html, tables
 from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text
 from mercer.report.rows import survey_rows
-from mercer.report.subject import Subject, find_subject
+from mercer.report.subject import Subject
 from mercer.report.summary import command_line, provenance, python_lines, summary_paragraphs
 
 
@@ -84,7 +84,7 @@ def write_report(
     ...     "5 components explain 80.16" in path.read_text("utf-8")
     True
     """
-    subject, origin = find_subject(model), origin or {}
+    subject, origin = Subject(model), origin or {}
     _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
     shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
@@ -142,8 +142,6 @@ def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> 
         )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Create it first.")
-    if Path(path).is_dir():
-        raise IsADirectoryError(f"{path} is a folder. Name a file in it, such as report.html.")
     if isinstance(sample, bool) or not isinstance(sample, Integral) or sample < 1:
         raise ValueError(f"sample={sample!r} must be a positive integer.")
     for name, values in row_arguments.items():
