@@ -96,61 +96,46 @@ def read_new(
     *,
     keep: Sequence[str] = (),
     optional: Sequence[str] = (),
+    names: list[str] | None = None,
 ) -> Table:
-    """Read the rows to apply a model to: the columns it was fitted to."""
+    """Read the rows to apply a model to: columns of some names, or those it was fitted to."""
+    names = names or feature_names(model)
+    path, format = split_path(options.data)[0], options.format
+    suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    columns, drop, usual = names, options.dropped, origin.get("id")
+    others = [usual, *optional]
+    if names is None:  # columns go by their numbers, as in the fit
+        columns, drop = origin.get("columns"), drop or origin.get("drop") or []
+        others += [origin.get("label"), origin.get("weights")]
+    elif suffix in NAMELESS:
+        columns = None
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
-    missing = "keep" if imputes else "refuse"
-    read: dict[str, Any] = {"keep": keep, "optional": optional, "missing": missing}
     try:
-        return read_named(feature_names(model), options, reporter, origin, **read)
+        table = read_table(
+            check_path(options.data),
+            columns=columns,
+            keep=keep,
+            optional=[name for name in others if name is not None],
+            id=options.id,
+            drop=drop,
+            na=[*(origin.get("na") or ()), *(options.na or ())],
+            missing="keep" if imputes else "refuse",
+            format=format,
+        )
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
             f"{error.path}: {lost} in {format_names(error.missing)}, but the model does not "
             f"impute. Fit a model with --impute mean."
         ) from error
-
-
-def read_named(
-    names: list[str] | None,
-    options: Options,
-    reporter: Reporter,
-    origin: Mapping[str, Any],
-    *,
-    keep: Sequence[str],
-    optional: Sequence[str] = (),
-    missing: str = "refuse",
-) -> Table:
-    """Read the columns of these names; note which others are not used."""
-    path, format = split_path(options.data)[0], options.format
-    suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
-    columns, drop = names, options.dropped
-    others = [origin.get("id"), *optional]
-    if names is None:  # columns go by their numbers, as in the fit
-        columns, drop = origin.get("columns"), drop or origin.get("drop") or []
-        others += [origin.get("label"), origin.get("weights")]
-    elif suffix in NAMELESS:
-        columns = None
-    table = read_table(
-        check_path(options.data),
-        columns=columns,
-        keep=keep,
-        optional=[name for name in others if name is not None],
-        id=options.id,
-        drop=drop,
-        na=[*(origin.get("na") or ()), *(options.na or ())],
-        missing=missing,
-        format=format,
-    )
     if names is not None and columns is not None and table.source.names != names:
-        lost = [name for name in names if name not in (table.source.names or ())]
+        lost_names = [name for name in names if name not in (table.source.names or ())]
         raise WorkError(
-            f"{options.data} has no columns {format_names(lost)}, which the model needs."
+            f"{options.data} has no columns {format_names(lost_names)}, which the model needs."
         )
-    dropped = [name for name in table.dropped if not _matches(name, drop)]
-    if dropped and names is not None:
-        reporter.note(f"ignored, because the model has no such columns: {format_names(dropped)}.")
-    usual = origin.get("id")
+    ignored = [name for name in table.dropped if not _matches(name, drop)]
+    if ignored and names is not None:
+        reporter.note(f"ignored, because the model has no such columns: {format_names(ignored)}.")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
             f"{options.data} has no column {usual!r}, which held the row names in the fit. Rows "

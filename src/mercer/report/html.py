@@ -126,12 +126,16 @@ def render_page(context: Mapping[str, Any], data: Any) -> str:
     own = "\n".join(_read(name) for name in _SCRIPTS)
     scripts = {"early": _read("early.js"), "library": _plotly(), "own": own}
     compiles = bool((data["points"] or {}).get("webgl"))
-    page: str = _environment().get_template("page.html").render(
-        **context,
-        style=markup(_read("style.css")),
-        scripts={name: markup(script) for name, script in scripts.items()},
-        policy=_content_policy(scripts.values(), compiles=compiles),
-        data=markup(script_json(data)),
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            **context,
+            style=markup(_read("style.css")),
+            scripts={name: markup(script) for name, script in scripts.items()},
+            policy=_content_policy(scripts.values(), compiles=compiles),
+            data=markup(script_json(data)),
+        )
     )
     return page
 
