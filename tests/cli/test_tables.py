@@ -299,27 +299,6 @@ def test_a_full_disk_names_the_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("mercer fit x.csv --method kry", "krylov"),
-        ("mercer fit x.csv --scale z", "zscore"),
-        ("mercer compare x.csv --kernel lap", "laplacian"),
-        ("mercer novelty fit x.csv --preimage fix", "fixed_point"),
-        ("mercer report m x --format par", "parquet"),
-    ],
-)
-def test_values_are_completed(words, expected, monkeypatch, capsys):
-    from mercer.cli.app import app
-
-    monkeypatch.setenv("_MERCER_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-    with pytest.raises(SystemExit):
-        app([], prog_name="mercer")
-    assert expected in capsys.readouterr().out.split()
-
-
 def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     lines = [f"{30 - i},{i % 4},{i * i % 7}.5,{i % 5}.5" for i in range(30)]
     (tmp_path / "x.csv").write_text("\n".join(["sample,batch,a,b", *lines]))

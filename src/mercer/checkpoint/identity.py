@@ -118,7 +118,7 @@ class Digest(Fold):
             digest.update(repr(rows).encode("utf-8", "surrogatepass"))
         else:
             for part in _buffers(rows):
-                digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8))
+                digest.update(np.ascontiguousarray(part).data.cast("B") if part.size else b"")
         self.total += np.frombuffer(digest.digest(), np.uint64)
 
     def merge(self, other: Self) -> None:

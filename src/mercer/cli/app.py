@@ -16,7 +16,7 @@ import typer
 from mercer import __version__
 from mercer.cli import errors
 from mercer.cli.console import Reporter, replace_unencodable
-from mercer.cli.options import COMPLETED, Options, completion
+from mercer.cli.options import Options
 
 _COMMON = ("memory", "json", "debug")
 _COLUMNS = ("id", "drop", "na", "format")
@@ -120,8 +120,6 @@ def _parameters(
     for name in options:
         info, default = copy.copy(known[name].metadata["typer"]), known[name].default
         info.help = helps.get(name, info.help)
-        if name in COMPLETED:
-            info.autocompletion = completion(name)
         if name in ("model", "data", "output"):
             default = optional.get(name, inspect.Parameter.empty)
         parameters.append(
@@ -146,7 +144,12 @@ def _run(target: str, options: Options) -> None:
     names = ("memory", "checkpoint", "checkpoint_seconds")
     settings = {name: getattr(options, name) for name in names}
     bars = contextlib.nullcontext() if target == "demo.demo" else progress.patient()
-    with warnings.catch_warnings(), config_context(**settings), bars:
+    with warnings.catch_warnings(), contextlib.ExitStack() as context:
+        try:
+            context.enter_context(config_context(**settings))
+        except ValueError as error:
+            raise errors.UsageError(str(error)) from None
+        context.enter_context(bars)
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         # Blocks have no column names; they were compared when the file was read.

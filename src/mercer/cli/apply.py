@@ -20,7 +20,7 @@ from mercer.cli.console import Reporter, Result
 from mercer.cli.errors import UsageError, WorkError
 from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
-from mercer.data.files import WRITERS, Table, write_table
+from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
 from mercer.estimators.inspection import mapped, parts, through
 from mercer.estimators.novelty import NoveltyDetector
@@ -69,7 +69,12 @@ def _apply(
     if str(options.output) == STDOUT:
         return Result({})
     n, columns = source.shape
-    data = {"model": str(options.model), "rows": n, "columns": columns, "names": names}
+    data: dict[str, Any] = {
+        "model": str(options.model),
+        "rows": n,
+        "columns": columns,
+        "names": names,
+    }
     data |= {"id": table.id, "seconds": time.perf_counter() - start, "output": str(options.output)}
     lines = [
         ("read", rows.describe_rows(options.data, table.source)),
@@ -172,7 +177,7 @@ def score(options: Options, reporter: Reporter) -> Result:
     return Result(data, shown if novel.any() else shown[:1])
 
 
-def _most_novel(table: Table, novelty: Any, novel: Any, copied: list[str]) -> Any:
+def _most_novel(table: Any, novelty: Any, novel: Any, copied: list[str]) -> Any:
     """Return a table of the rows with the largest novelty, and of columns beside them."""
     extra = {name: table.row_names if name == table.id else table.extra[name] for name in copied}
     most = console.empty_table(("row", "novelty", *map(console.printable, extra)))

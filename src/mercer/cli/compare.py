@@ -25,7 +25,6 @@ from mercer.planning import METHODS, NAMES, measured
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")
 _COMPONENTS, _BASIS = "10", 500
-# Rows of a first fit that is not timed: it pays for imports and compilation.
 _WARM_UP_ROWS = 300
 
 
@@ -34,6 +33,7 @@ class Run:
     """Result of one method, or why it was skipped."""
 
     method: str
+    left_out: str | None = None
     components: int | None = None
     captured: float | None = None
     optimum_upper: float | None = None
@@ -41,7 +41,6 @@ class Run:
     kind: str | None = None
     seconds: float | None = None
     memory: int | None = None
-    left_out: str | None = None
 
 
 def compare(options: Options, reporter: Reporter) -> Result:
@@ -65,8 +64,7 @@ def compare(options: Options, reporter: Reporter) -> Result:
         raise WorkError(f"No method could be run; {runs[0].method}: {runs[0].left_out}")
     shown: list[Any] = [pairs([("read", rows.describe_rows(options.data, table.source))]), ""]
     shown.append(_table(run for run in runs if run.left_out is None))
-    skipped = [(run.method, run.left_out) for run in runs if run.left_out is not None]
-    if skipped:
+    if skipped := [(run.method, run.left_out) for run in runs if run.left_out is not None]:
         shown += ["", "Skipped:", pairs(skipped)]
     return Result({**rows.shape(source), "methods": [vars(run) for run in runs]}, shown)
 
@@ -100,17 +98,17 @@ def _run_method(name: str, source: Source, options: Options) -> Run:
         chosen = next(one for one in plan.candidates if one.method is plan.method)
         if not chosen.fits:
             needs, budget = format_bytes(chosen.cost.memory), format_bytes(plan.budget)
-            return Run(name, left_out=f"needs {needs}; the memory limit is {budget}")
+            return Run(name, f"needs {needs}; the memory limit is {budget}")
         seconds = measured().seconds(chosen.cost, plan.size)
         if seconds > options.patience:
             about = format_seconds(seconds)
-            return Run(name, left_out=f"would take about {about}; see --patience")
+            return Run(name, f"would take about {about}; see --patience")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table shows what they would say
             _warm_up(name, source, options)
             return _timed_fit(name, estimator, source)
     except (ValueError, MemoryError, NotImplementedError) as error:
-        return Run(name, left_out=error_text(error))
+        return Run(name, error_text(error))
 
 
 def _estimator(name: str, options: Options, basis: int) -> Any:
@@ -128,6 +126,7 @@ def _estimator(name: str, options: Options, basis: int) -> Any:
 
 
 def _warm_up(name: str, source: Source, options: Options) -> None:
+    """Fit a few rows, which is not timed: it pays for imports and compilation."""
     few = min(source.shape[0], _WARM_UP_ROWS)
     estimator = _estimator(name, replace(options, basis=None, components="2"), few // 2)
     if isinstance(getattr(estimator, "gamma", None), str):
@@ -137,9 +136,8 @@ def _warm_up(name: str, source: Source, options: Options) -> None:
 
 
 def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
-    measurable = process.MEMORY.exists()  # Linux only
     process.reset_peak()
-    before = process.process_memory("VmRSS") if measurable else 0
+    before = process.process_memory("VmRSS")
     start = time.perf_counter()
     estimator.fit(source)
     seconds = time.perf_counter() - start
@@ -152,5 +150,5 @@ def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
         gap=float(certificate.gap),
         kind=certificate.gap.kind,
         seconds=seconds,
-        memory=max(0, process.process_memory("VmHWM") - before) if measurable else None,
+        memory=None if before is None else max(0, process.process_memory("VmHWM") - before),
     )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import os
 import shlex
 import sys
 import traceback
 from collections.abc import Callable
 from json import dumps
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mercer.cli.console import print_note
@@ -67,9 +64,7 @@ def as_option(name: str, value: Any = ...) -> str:
     if name == "n_components" and value is None:
         value = "all"
     if isinstance(value, list):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(value)
-        value = line.getvalue()
+        value = ",".join(f'"{text}"' if "," in text else text for text in map(str, value))
     text, quoted = str(value), shlex.quote(str(value))
     if quoted == text and name in ("columns", "drop", "id", "na"):  # text from a file stands out
         quoted = f"'{text}'"
@@ -88,7 +83,12 @@ def run_guarded(work: Callable[[], None], command: str, options: Options) -> int
         except (KeyboardInterrupt, Exception) as error:
             # An interrupted import may end in any error.
             if isinstance(error, KeyboardInterrupt) or signal_code() is not None:
-                text = f"Stopped: no file was written.{_resumable(options.checkpoint)}"
+                text = "Stopped: no file was written."
+                if options.checkpoint is not None:
+                    from mercer.checkpoint import has_checkpoint
+
+                    if has_checkpoint(options.checkpoint):
+                        text += f" The same command resumes from {options.checkpoint}."
                 return fail(text, signal_code() or 130, options.json)
             if options.debug:
                 traceback.print_exc()
@@ -104,15 +104,6 @@ def fail(text: str, code: int, json: bool) -> int:
         with contextlib.suppress(OSError):
             print(dumps({"error": text, "exit_code": code}), flush=True)
     return code
-
-
-def _resumable(folder: Path | None) -> str:
-    """Return a hint if the run can be resumed."""
-    from mercer.checkpoint import has_checkpoint
-
-    if folder is None or not has_checkpoint(folder):
-        return ""
-    return f" The same command resumes from {folder}."
 
 
 def close_pipe() -> int:

@@ -76,9 +76,11 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
             extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
             apply.write_rows(*apply.compute_scores(model, table.source), path, extra)
         if options.report is not None:
-            _write_report(
-                files.enter_context(write_atomically(options.report)), model, table, origin
-            )
+            from mercer.report import write_report
+
+            path = files.enter_context(write_atomically(options.report))
+            facts = rows.report_arguments(table, options.label, table.extra)
+            write_report(model, path=path, origin=origin, **facts)
         mercer.save(model, options.output, origin=origin)
     return _result(options, model, table, time.perf_counter() - start)
 
@@ -91,43 +93,26 @@ def plan(options: Options, reporter: Reporter) -> Result:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and computing it takes time
     build.check_components(estimator, table.source)
     chosen = estimator.plan(table.source)
-    candidates = [
-        {
-            "method": one.method.label(chosen.size),
-            "passes": one.cost.passes,
-            "operations": one.cost.products + one.cost.sparse + one.cost.factor,
-            "memory": one.cost.memory,
-            "seconds": measured().seconds(one.cost, chosen.size),
-            "fits": one.fits,
-            "chosen": one.method is chosen.method,
-        }
-        for one in chosen.candidates
-    ]
     data = {
         **rows.shape(table.source),
         "method": repr(chosen.method),
         "reason": chosen.reason,
         "budget": chosen.budget,
-        "candidates": candidates,
+        "candidates": [
+            {
+                "method": one.method.label(chosen.size),
+                "passes": one.cost.passes,
+                "operations": one.cost.products + one.cost.sparse + one.cost.factor,
+                "memory": one.cost.memory,
+                "seconds": measured().seconds(one.cost, chosen.size),
+                "fits": one.fits,
+                "chosen": one.method is chosen.method,
+            }
+            for one in chosen.candidates
+        ],
     }
     read = rows.describe_rows(options.data, table.source)
     return Result(data, [console.pairs([("read", read)]), "", str(chosen)])
-
-
-def _write_report(path: Path, model: Any, table: Table, origin: dict[str, Any]) -> None:
-    from mercer.report import write_report
-
-    label, extra = origin["label"], dict(table.extra)
-    columns = {name: extra[name] for name in extra if name not in (label, table.id)}
-    write_report(
-        model,
-        table.source,
-        path,
-        labels=None if label is None else extra[label],
-        ids=table.row_names,
-        columns=columns or None,
-        origin=origin,
-    )
 
 
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:

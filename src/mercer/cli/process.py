@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -65,12 +66,10 @@ def reset_peak() -> None:
         (MEMORY.parent / "clear_refs").write_text("5")
 
 
-def process_memory(key: str) -> int:
-    """Return bytes of this process: VmRSS now, VmHWM at the peak.
+def process_memory(key: str) -> Any:
+    """Return bytes of this process, VmRSS now, VmHWM at the peak; None except on Linux.
 
     Not ru_maxrss, which a child process inherits from its parent.
     """
-    for line in MEMORY.read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"{MEMORY} has no {key}")
+    found = re.search(rf"{key}:\s*(\d+)", MEMORY.read_text()) if MEMORY.exists() else None
+    return None if found is None else 1024 * int(found[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -149,6 +149,17 @@ def copied_columns(table: Table, kept: Sequence[str]) -> dict[str, Any]:
     stored = table.source.extra_columns or {}
     wanted = [name for name in stored if name == table.id or _matches(name, kept)]
     return {name: stored[name] for name in sorted(wanted, key=lambda name: name != table.id)}
+
+
+def report_arguments(table: Table, label: str | None, columns: Iterable[str]) -> dict[str, Any]:
+    """Return the rows to show in a report, and the columns beside them."""
+    beside = {name: table.extra[name] for name in columns if name not in (label, table.id)}
+    return {
+        "X": table.source,
+        "labels": None if label is None else table.extra.get(label),
+        "ids": table.row_names,
+        "columns": beside or None,
+    }
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -98,8 +98,8 @@ class Subject:
         scalers = [step for step in self.steps if type(step).__name__ == "StandardScaler"]
         self.scaled = bool(scalers) or getattr(last, "scale", False)
         self.names = fitted_feature_names(model) if self.has_columns else []
-        detector = isinstance(self.outer, NoveltyDetector)
-        self.threshold = -float(self.outer.offset_) if detector else None
+        detector = self.outer if isinstance(self.outer, NoveltyDetector) else None
+        self.threshold = None if detector is None else -float(detector.offset_)
         spectrum = FittedSpectrum(last)
         self.shares = np.asarray(spectrum.shares)
         rules = _SHARES | _LINEAR if self.linear else _SHARES
