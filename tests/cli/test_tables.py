@@ -270,7 +270,7 @@ def test_a_share_in_percent(mercer, iris, text):
     assert facts["components"] == 2
     for wrong in ("0%", "100%", "195%"):
         done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
-        assert "between 0% and 100%" in done.err
+        assert "range (0.0, 1.0)" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from mercer import methods, rules
+from mercer import methods
 from mercer.arrays import Array
 from mercer.cli.errors import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
@@ -25,7 +26,6 @@ from mercer.landmarks import RULES
 from mercer.linalg import Moments
 from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
-from mercer.preimage import PREIMAGES
 from mercer.problem import Problem
 from mercer.rules import Count
 
@@ -36,22 +36,26 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
     """Return the unfitted estimator; `components` is the default with a kernel."""
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
-    if options.gap is not None and not 0 <= options.gap < 1:
-        raise UsageError(f"--gap {options.gap} must be between 0 and 1: 0.01 is one percent.")
     shared: dict[str, Any] = {"gap": options.gap, "random_state": options.seed}
+    count, scale = _parse_number(options.components), options.scale == "zscore"
     if options.kernel is None:
-        return _build_linear(options, shared)
-    preimages = ("auto", *PREIMAGES)
-    if options.preimage is not None and options.preimage not in preimages:
-        reject("--preimage", options.preimage, preimages)
-    return KernelPCA(
-        _parse_count(options.components, components, kernel=True),
-        kernel=_parse_kernel(options.kernel),
-        gamma=_parse_gamma(options),
-        method=_build_method(options),
-        preimage=options.preimage,
-        **shared,
-    )
+        count = _SHARE if options.components is None else count
+        estimator: Any = PCA(count, svd_solver=_build_solver(options), scale=scale, **shared)
+    else:
+        estimator = KernelPCA(
+            components if options.components is None else count,
+            kernel=_parse_kernel(options.kernel),
+            gamma=_parse_gamma(options),
+            method=_build_method(options),
+            preimage=options.preimage,
+            **shared,
+        )
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        text = re.sub(r"The '(\w+)' parameter of \w+", lambda m: as_option(m[1]), str(error))
+        raise UsageError(text) from None
+    return estimator
 
 
 def check_components(estimator: Any, source: Any) -> None:
@@ -60,61 +64,37 @@ def check_components(estimator: Any, source: Any) -> None:
     if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
         return
     n, d = source.shape
-    if count > min(n, d):
+    if not 1 <= count <= min(n, d):
         raise WorkError(
             f"--components {count} must be between 1 and {min(n, d)}, because the table has "
             f"{n} rows and {d} columns."
         )
 
 
-def _build_linear(options: Options, shared: dict[str, Any]) -> PCA:
+def _build_solver(options: Options) -> str:
     for name in ("gamma", "basis", "select", "preimage"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} is for kernel PCA: add a --kernel, such as --kernel rbf.")
     solver = options.method or "auto"
+    if solver in METHODS and solver not in NAMES:
+        raise UsageError(
+            f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
+            f"{', '.join(NAMES)}."
+        )
     if solver not in NAMES:
-        if solver in METHODS:
-            raise UsageError(
-                f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
-                f"{', '.join(NAMES)}."
-            )
         reject("--method", solver, NAMES)
-    count = _parse_count(options.components, _SHARE, kernel=False)
-    return PCA(count, svd_solver=solver, scale=options.scale == "zscore", **shared)
+    return solver
 
 
-def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
-    """Return n_components."""
-    if text is None:
-        return default
-    if text == "all":
-        return None
-    if text == "mle" and kernel:
-        raise UsageError(
-            "--components mle is for linear PCA. With a kernel, use a number or a share."
-        )
-    if text in rules.NAMED:
-        return text
-    number = _number(text.removesuffix("%"))
-    if number is None:
-        reject("--components", text, ("all", *rules.NAMED))
-    if text.isdecimal() and number >= 1:
-        return int(text)
-    share = number / 100 if text.endswith("%") else number
-    if not 0 < share < 1:
-        raise UsageError(
-            f"--components {text} must be an integer of at least 1, or a share of the variance "
-            f"between 0 and 1 (exclusive), or between 0% and 100%."
-        )
-    return share
-
-
-def _number(text: str) -> float | None:
+def _parse_number(text: str | None) -> Any:
+    """Return a number, a percentage as a share, or the text itself."""
+    if text is None or text.isdecimal():
+        return text and int(text)
     try:
-        number = float(text)
+        number = float(text.removesuffix("%"))
     except ValueError:
-        return None
-    return number if abs(number) < float("inf") else None
+        return text
+    return number / 100 if text.endswith("%") else number
 
 
 def _parse_kernel(text: str) -> str:
@@ -130,21 +110,17 @@ def _parse_kernel(text: str) -> str:
 
 
 def _parse_gamma(options: Options) -> Any:
-    text, kernel = options.gamma, options.kernel or ""
-    if text is None:
-        return "median" if has_gamma(kernel) else None
-    if not has_gamma(kernel):
+    kernel = options.kernel or ""
+    if has_gamma(kernel):
+        gamma = _parse_number(options.gamma or "median")
+        return float(gamma) if isinstance(gamma, int) else gamma
+    if options.gamma is not None:
         remedy = "has no gamma" if kernel in KERNELS else "is an expression: set gamma in it"
         raise UsageError(
             f"--gamma is for a kernel given by name, such as --kernel rbf. --kernel {kernel!r} "
             f"{remedy}."
         )
-    if text in ("median", "scale"):
-        return text
-    number = _number(text)
-    if number is None or number <= 0:
-        raise UsageError(f"--gamma {text!r} must be median, scale or a number above 0.")
-    return number
+    return None
 
 
 def _build_method(options: Options) -> Any:
@@ -154,7 +130,7 @@ def _build_method(options: Options) -> Any:
         reject("--method", name, METHODS)
     if options.select is not None and options.select not in RULES:
         reject("--select", options.select, tuple(RULES))
-    values = {"n_basis": options.basis, "select": options.select}
+    values = {"n_basis": _parse_number(options.basis), "select": options.select}
     params: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
     if not params:
         return name
@@ -163,13 +139,6 @@ def _build_method(options: Options) -> Any:
         if key not in method_parameters(name):
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
             raise UsageError(f"{as_option(key)} is not supported by --method {name}; use {others}.")
-    if options.basis is not None:
-        count = _number(options.basis) or 0.0
-        if not (0 < count < 1 or (count >= 1 and count == int(count))):
-            raise UsageError(
-                f"--basis {options.basis!r} must be a number of points, or a share of the rows."
-            )
-        params["n_basis"] = count if count < 1 else int(count)
     return _method_class(name)(**params)
 
 

@@ -26,7 +26,6 @@ def report(options: Options, reporter: Reporter) -> Result:
     for name in ("label", "id", "keep", "drop", "na"):
         if options.data is None and getattr(options, name) is not None:
             raise UsageError(f"--{name} names columns of DATA, which is not given.")
-    rows.check_model(options.model)
     inputs = [path for path in (options.model, options.data) if path is not None]
     check_file(options.output, PAGES, force=options.force, inputs=inputs)
     model, origin = rows.load_model(options.model)
@@ -62,7 +61,6 @@ def _image_shape(text: str | None) -> tuple[int, ...] | None:
 
 def inspect(options: Options, reporter: Reporter) -> Result:
     """Show the header of a model file."""
-    rows.check_model(options.model)
     header = read_header(options.model)
     names, width = header.feature_names, header.n_features
     columns = "" if width is None else f"{width}: {_text(names)}" if names else str(width)

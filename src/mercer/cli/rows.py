@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -19,8 +17,6 @@ from mercer.data.files import (
     NAMELESS,
     MissingValues,
     Table,
-    download_advice,
-    is_url,
     read_table,
     split_path,
 )
@@ -33,7 +29,7 @@ def read_training(options: Options, reporter: Reporter) -> Table:
     if options.impute not in (None, "mean"):
         reject("--impute", options.impute, ("mean",))
     table = read_table(
-        check_path(options.data),
+        options.data,
         columns=options.names,
         label=options.label,
         weights=options.weights,
@@ -112,7 +108,7 @@ def read_new(
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
     try:
         table = read_table(
-            check_path(options.data),
+            options.data,
             columns=columns,
             keep=keep,
             optional=[name for name in others if name is not None],
@@ -166,37 +162,12 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def check_path(data: str) -> str:
-    """Return the path of the data; raise an error if there is nothing to read."""
-    if is_url(data):
-        raise WorkError(download_advice(data))
-    path = split_path(data)[0]
-    if data != "-" and path.is_dir() and not any(path.iterdir()):
-        raise WorkError(f"{data} is an empty folder. Name a data file.")
-    if data == "-" or path.exists():
-        return data
-    if not path.parent.is_dir():
-        raise WorkError(f"There is no file {data}: the folder {path.parent} does not exist.")
-    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
-    hint = f" Did you mean {path.parent / near[0]}?" if near else ""
-    raise WorkError(f"There is no file {data}.{hint}")
-
-
 def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
     """Return a fitted model and its origin."""
     from mercer import load
     from mercer.modelfile import read_header
 
-    check_model(path)
-    return load(path), read_header(path).origin or {}
-
-
-def check_model(path: Path) -> None:
-    """Raise an error about a model file that does not exist."""
-    if path.is_dir():
-        raise WorkError(f"{path} is a folder, not a model file.")
-    if not path.exists():
-        raise WorkError(f"There is no file {path}.")
+    return load(path), read_header(path).origin
 
 
 def component_estimator(model: Any) -> Any:
