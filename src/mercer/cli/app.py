@@ -64,19 +64,17 @@ _novelty = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"mercer {__version__}")
         raise typer.Exit
 
 
-_VersionOption = typer.Option(
-    "--version", callback=_version, is_eager=True, help="Print the version."
-)
+_Version = typer.Option(callback=_print_version, is_eager=True, help="Print the version.")
 
 
 @app.callback()
-def _main(version: Annotated[bool, _VersionOption] = False) -> None:
+def _main(version: Annotated[bool, _Version] = False) -> None:
     pass
 
 
@@ -105,32 +103,19 @@ def _add(
         if code:
             raise typer.Exit(code)
 
-    # typer reads the options from the signature.
-    run.__signature__ = inspect.Signature(_parameters(options, optional or {}, helps or {}))  # type: ignore[attr-defined]
-    title = "Examples:" if "\n\n" in examples else "Example:"
-    epilog = _join_lines(f"{title}\n\n{examples}")
-    group.command(name, help=_join_lines(help), epilog=epilog)(run)
-
-
-def _parameters(
-    options: tuple[str, ...], optional: dict[str, Any], helps: dict[str, str]
-) -> list[inspect.Parameter]:
     hints, known = get_type_hints(Options), {field.name: field for field in fields(Options)}
+    required = dict.fromkeys(("model", "data", "output"), inspect.Parameter.empty)
     parameters = []
-    for name in options:
-        info, default = copy.copy(known[name].metadata["typer"]), known[name].default
-        info.help = helps.get(name, info.help)
-        if name in ("model", "data", "output"):
-            default = optional.get(name, inspect.Parameter.empty)
-        parameters.append(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[name], info],
-            )
-        )
-    return parameters
+    for option in options:
+        info = copy.copy(known[option].metadata["typer"])
+        info.help = (helps or {}).get(option, info.help)
+        default = {option: known[option].default, **required, **(optional or {})}[option]
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[option], info]
+        parameters.append(inspect.Parameter(option, kind, default=default, annotation=annotation))
+    # typer reads the options from the signature.
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    epilog = _join_lines(f"Examples:\n\n{examples}")
+    group.command(name, help=_join_lines(help), epilog=epilog)(run)
 
 
 def _run(target: str, options: Options) -> None:
@@ -167,12 +152,10 @@ _add(
     close to optimal the components are.""",
     """mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html
 
-    mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer
-
     mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000
     --select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet
 
-    mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer""",
+    mercer fit rows.npy --kernel rbf --gap 0.01 --checkpoint run -o rows.mercer""",
     (*_FIT, "keep", "scores", "report"),
     _FITTED,
 )

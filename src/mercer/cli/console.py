@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
+import itertools
 import json
 import math
 import sys
@@ -51,11 +51,8 @@ class Reporter:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return
         out = open_console()
-        with contextlib.nullcontext() if out.is_terminal else out.capture() as captured:
-            for part in result.shown:
-                out.print(part)
-        if captured is not None and result.shown:  # rich pads the lines of tables
-            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        for part in result.shown:
+            out.print(part)
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -101,15 +98,13 @@ def spectrum_table(shares: Iterable[float], most: int = 12) -> Table:
     """Return the explained variance of each component, with a bar; of many, first and last."""
     values = list(shares)
     table = empty_table(("component", "share", "cumulative", ""), left=("",))
-    largest, total = max(values, default=0.0), 0.0
-    for i, share in enumerate(values, start=1):
-        total += share
-        if len(values) > most and most - 1 <= i < len(values):
-            if i == most - 1:
-                table.add_row("…", "", "", "")
-            continue
-        bar = "█" * round(36 * share / largest) if largest > 0 else ""
-        table.add_row(str(i), percent(share), percent(total), bar)
+    largest = max([*values, 1e-300])
+    for i, total in enumerate(itertools.accumulate(values)):
+        if len(values) <= most or i < most - 2 or i == len(values) - 1:
+            bar = "█" * round(36 * values[i] / largest)
+            table.add_row(str(i + 1), percent(values[i]), percent(total), bar)
+        elif i == most - 2:
+            table.add_row("…", "", "", "")
     table.columns[3].style = "cyan"
     return table
 
