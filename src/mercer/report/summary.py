@@ -30,8 +30,11 @@ _OUTER = {
     "Denoiser": "denoiser",
     "NearestProjection": "nearest-neighbor classifier",
 }
-_MODULES = (kernels, methods, landmarks, sketches, preimage, rules)
-_SKLEARN = {"Pipeline": "pipeline", "SimpleImputer": "impute", "StandardScaler": "preprocessing"}
+_MODULES = (mercer, kernels, methods, landmarks, sketches, preimage, rules)
+_SKLEARN = (
+    *(("pipeline", "Pipeline"), ("impute", "SimpleImputer")),
+    ("preprocessing", "StandardScaler"),
+)
 
 
 def summary_paragraphs(
@@ -53,10 +56,9 @@ def _data(subject: Subject) -> str:
     else:
         columns = html.format_quantity(int(model.n_features_in_), "column")
         what = f"{html.format_quantity(n, 'row')} of {columns}"
-    sentences = [f"The model was fitted to {what}.", *map(_step, subject.steps)]
-    if getattr(model, "scale", False):
-        sentences.append("Each column was divided by its standard deviation.")
-    return " ".join(sentences)
+    scaled = getattr(model, "scale", False)
+    scaling = ["Each column was divided by its standard deviation."] if scaled else []
+    return " ".join([f"The model was fitted to {what}.", *map(_step, subject.steps), *scaling])
 
 
 def _step(step: Any) -> str:
@@ -179,17 +181,16 @@ def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
     """Return the lines of Python that fit such a model and write its report."""
     model = re.sub(r"\s*\n\s*", " ", subject.passed.__repr__(N_CHAR_MAX=10_000))
     names = set(re.findall(r"\b([A-Z]\w+)\(", model))
-    public = names & set(mercer.__all__)
-    imports = {"from mercer.report import write_report"}
-    imports.add(f"from mercer import {', '.join(sorted(public))}")
-    for module in _MODULES:
-        here = sorted((names - public) & set(module.__all__))
-        names -= set(here)
-        imports |= {f"from {module.__name__} import {', '.join(here)}"} if here else set()
-    imports |= {f"from sklearn.{_SKLEARN[n]} import {n}" for n in names & set(_SKLEARN)}
+    public = {module.__name__: names & set(module.__all__) for module in _MODULES}
+    for module, name in _SKLEARN:
+        public[f"sklearn.{module}"] = names & {name}
+    imports = [
+        f"from {name} import {', '.join(sorted(own))}" for name, own in public.items() if own
+    ]
     rows, *others = arguments
     call = ", ".join(["model", rows, repr(path), *(f"{one}={one}" for one in others)])
-    lines = [*sorted(imports), "", f"model = {model}.fit(X)", f"write_report({call})"]
+    lines = [*imports, "from mercer.report import write_report", ""]
+    lines += [f"model = {model}.fit(X)", f"write_report({call})"]
     return "\n".join(html.clean_text(line, 10_000) for line in lines)
 
 

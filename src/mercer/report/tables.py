@@ -18,21 +18,14 @@ Values = npt.NDArray[np.float64]
 MAX_COLUMNS, MAX_CERTIFIED = 100, 500
 
 
-class Cell(NamedTuple):
-    """Text of a cell, the number it is sorted by, and its tint from −1 to 1."""
-
-    text: str
-    value: float
-    tint: float
-
-
 class LoadingsTable(NamedTuple):
     """Loadings, or correlations of columns and scores; one row per column of the data.
 
-    `strongest` names the columns most related to each of the first two components.
+    A cell is a value and its tint from −1 to 1. `strongest` names the columns most related to each
+    of the first two components.
     """
 
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[tuple[float, float]]]]
     components: int
     columns: int
     correlations: bool
@@ -95,11 +88,8 @@ def loadings_table(subject: Subject, shown: ReportRows | None) -> LoadingsTable 
     first = np.nan_to_num(values[order, 0], nan=-np.inf)
     order = order[np.argsort(-first, kind="stable")]
     largest = float(np.max(np.abs(known), initial=0.0)) or 1.0
-    rows = []
-    for j in order.tolist():
-        tints = (known[j] / largest).tolist()
-        cells = zip(values[j].tolist(), tints, strict=True)
-        rows.append((names[j], [Cell(format_number(x, 3), x, tint) for x, tint in cells]))
+    tints = known / largest
+    rows = [(names[j], list(zip(values[j].tolist(), tints[j], strict=True))) for j in order]
     strongest = [_strongest(names, column) for column in known.T[:2]]
     return LoadingsTable(rows, values.shape[1], len(names), not subject.linear, strongest)
 
@@ -118,17 +108,18 @@ def outlier_rows(subject: Subject, shown: ReportRows | None) -> list[dict[str, A
     """Return the furthest rows; none where all are reconstructed."""
     if shown is None or shown.errors is None or fully_reconstructed(subject, shown):
         return []
-    median = float(np.median(shown.errors))
-    rows = []
-    for i in furthest_rows(shown.errors, FURTHEST).tolist():
-        error = float(shown.errors[i])
-        row = {"id": shown.name(i), "error": error}
-        row["ratio"] = error / median if median > 0 else float("nan")
-        row["label"] = None if shown.label is None else shown.label.text(i)
-        row["text"] = shown.rows.raw.take([i])[0] if subject.strings else None
-        row["beyond"] = subject.threshold is not None and error > subject.threshold
-        rows.append(row)
-    return rows
+    median = float(np.median(shown.errors)) or float("nan")
+    return [
+        {
+            "id": shown.name(i),
+            "error": float(shown.errors[i]),
+            "ratio": float(shown.errors[i]) / median,
+            "label": None if shown.label is None else shown.label.text(i),
+            "text": shown.rows.raw.take([i])[0] if subject.strings else None,
+            "beyond": subject.threshold is not None and shown.errors[i] > subject.threshold,
+        }
+        for i in furthest_rows(shown.errors, FURTHEST).tolist()
+    ]
 
 
 def fully_reconstructed(subject: Subject, shown: ReportRows) -> bool:
