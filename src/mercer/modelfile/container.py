@@ -177,7 +177,7 @@ class Header:
         Names and number of columns; None where there are none.
     certificate : dict
         "sentence", and the figures "captured", "optimum_upper" and "gap", each with its label.
-        For a classifier, those of the class with the widest gap, which "of" names.
+        For a classifier, those of the class with the widest gap.
     spectrum : dict of list of float
         "eigenvalues", the first variances, and their "shares" of the total; None where a number
         is not finite.
@@ -215,12 +215,9 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
             )
     before, last = parts(model)
     first = before[0] if before else last
-    inner, label = getattr(last, "estimator_", last), None
+    inner = getattr(last, "estimator_", last)
     if hasattr(last, "estimators_"):  # one of every class
-        gaps = [float(each.certificate_.gap) for each in last.estimators_]
-        widest = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
-        inner = last.estimators_[widest]
-        label = f"class {last.classes_[widest]}, the widest gap of {len(gaps)} classes"
+        inner = max(last.estimators_, key=lambda one: np.nan_to_num(one.certificate_.gap, nan=2.0))
     certificate = getattr(inner, "certificate_", None)
     names = getattr(first, "feature_names_in_", None)
     n_features = getattr(first, "n_features_in_", None)
@@ -239,7 +236,7 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
         preprocessing=[_text(step) for step in before],
         feature_names=None if names is None else [str(name) for name in names],
         n_features=None if n_features is None else int(n_features),
-        certificate=None if certificate is None else _summary(certificate, label),
+        certificate=None if certificate is None else _summary(certificate),
         spectrum={
             "eigenvalues": _values(inner, "explained_variance_"),
             "shares": _values(inner, "explained_variance_ratio_"),
@@ -278,13 +275,12 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
-def _summary(certificate: Certificate, label: str | None) -> dict[str, Any]:
+def _summary(certificate: Certificate) -> dict[str, Any]:
     summary = {"sentence": certificate.sentence, "converged": bool(certificate.converged)}
     for name in ("captured", "optimum_upper", "gap"):
         figure = getattr(certificate, name)
         summary[name] = {"value": _finite(figure), "label": figure.label}
-    summary["notes"] = list(certificate.notes)
-    return summary if label is None else {**summary, "of": label}
+    return {**summary, "notes": list(certificate.notes)}
 
 
 def _values(model: Any, attribute: str) -> list[float | None]:

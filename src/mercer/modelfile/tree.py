@@ -152,8 +152,7 @@ class Encoder:
     def _foreign(self, value: Any, path: str) -> Any:
         """Encode an array of another library: torch's as tensors, Dask's as NumPy's."""
         if not is_dask(value) and not hasattr(value, "detach"):
-            library = type(value).__module__.split(".")[0]
-            refuse(path, f"is an array of {library}. Fit with arrays of NumPy or torch")
+            refuse(path, f"is a {type(value)}. Fit with arrays of NumPy or torch")
         if id(value) not in self._hosted:
             try:
                 self._hosted[id(value)] = to_numpy(value)
