@@ -12,8 +12,8 @@ from io import StringIO
 import numpy as np
 import pytest
 
-from mercer import progress
-from mercer.cli import console, errors, process
+from mercer import cli, progress
+from mercer.cli import console, errors
 from mercer.cli.app import run
 from mercer.cli.fit import equivalent_command
 from mercer.cli.options import Options
@@ -119,10 +119,10 @@ def stopped_by(work):
     # In the background of a shell SIGINT is ignored, here and in what a process starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with process.interrupts():
+        with cli.interrupts():
             work()
     except KeyboardInterrupt:
-        return process.signal_code()
+        return cli.signal_code()
     finally:
         _restore(before)
     return None
@@ -145,7 +145,7 @@ def test_the_first_signal_stops_and_others_do_not():
 
 def test_a_signal_that_comes_later_stops_again(monkeypatch):
     """A callback may have swallowed what the first raised."""
-    monkeypatch.setattr(process, "IMPATIENT", 0.0)
+    monkeypatch.setattr(cli, "IMPATIENT", 0.0)
 
     def work():
         with contextlib.suppress(BaseException):  # as some packages do with an `except:`
@@ -156,7 +156,7 @@ def test_a_signal_that_comes_later_stops_again(monkeypatch):
 
 
 def _restore(before):
-    process._received.clear()
+    cli._received.clear()
     signal.signal(signal.SIGINT, before)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

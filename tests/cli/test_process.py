@@ -171,7 +171,7 @@ NONE_WRITTEN = "Stopped: no file was written."
 @pytest.mark.parametrize(
     ("number", "code", "times", "moment", "said"),
     [
-        (signal.SIGINT, 130, 1, "import mercer.cli.process", ""),
+        (signal.SIGINT, 130, 1, "import mercer.cli.app", ""),
         (signal.SIGINT, 130, 2, "import mercer.cli.options", ""),
         (signal.SIGTERM, 143, 2, "import mercer.cli.options", ""),
         pytest.param(

@@ -15,7 +15,7 @@ from mercer.report.html import (
     join_names,
     script_json,
 )
-from mercer.report.rows import draw_sample, furthest_rows
+from mercer.report.subject import draw_sample, furthest_rows
 from tests.report.pages import NASTY
 
 

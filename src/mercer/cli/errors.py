@@ -11,9 +11,9 @@ from collections.abc import Callable
 from json import dumps
 from typing import Any, NoReturn
 
+from mercer.cli import signal_code
 from mercer.cli.console import print_note
 from mercer.cli.options import Options
-from mercer.cli.process import signal_code
 from mercer.messages import as_python, parameter_format
 
 DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141

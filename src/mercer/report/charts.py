@@ -13,8 +13,7 @@ from mercer.arrays import to_numpy
 from mercer.estimators.coloring import MAX_LEVELS, Coloring
 from mercer.extras import extra
 from mercer.report.html import clean_text, format_percent, pack, pack_floats, short_text
-from mercer.report.rows import ReportRows, furthest_rows
-from mercer.report.subject import Subject
+from mercer.report.subject import ReportRows, Subject, furthest_rows
 
 Values = npt.NDArray[np.float64]
 # Columns of the data that points can be colored by; more points than MAX_SVG need WebGL.
