@@ -6,10 +6,12 @@ Heavy packages are imported only when a command needs them: ``mercer --help`` an
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +19,7 @@ __all__ = ["main"]
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+_STATUS = Path("/proc/self/status")
 # Seconds after a signal in which others are ignored.
 IMPATIENT = 1.0
 
@@ -69,3 +72,24 @@ def interrupts() -> Iterator[None]:
 def _handle(signals: list[Any], handler: Any) -> None:
     for each in signals:
         signal.signal(each, handler)
+
+
+def reset_peak() -> None:
+    """Return freed memory to the system, and reset the peak that it counts."""
+    import ctypes
+    import gc
+
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with contextlib.suppress(OSError):
+        (_STATUS.parent / "clear_refs").write_text("5")
+
+
+def process_memory(key: str) -> Any:
+    """Return bytes of this process, VmRSS now, VmHWM at the peak; None except on Linux.
+
+    Not ru_maxrss, which a child process inherits from its parent.
+    """
+    found = re.search(rf"{key}:\s*(\d+)", _STATUS.read_text()) if _STATUS.exists() else None
+    return None if found is None else 1024 * int(found[1])

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
 import math
-import re
 import time
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mercer.cli import build, rows
+from mercer.cli import build, process_memory, reset_peak, rows
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
 from mercer.cli.errors import WorkError, error_text, reject
 from mercer.cli.options import Options
@@ -29,7 +25,6 @@ from mercer.planning import METHODS, NAMES, measured
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")
 _COMPONENTS, _BASIS = "10", 500
-_STATUS = Path("/proc/self/status")
 _WARM_UP_ROWS = 300
 
 
@@ -157,21 +152,3 @@ def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
         seconds=seconds,
         memory=None if before is None else max(0, process_memory("VmHWM") - before),
     )
-
-
-def reset_peak() -> None:
-    """Return freed memory to the system, and reset the peak that it counts."""
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
-    with contextlib.suppress(OSError):
-        (_STATUS.parent / "clear_refs").write_text("5")
-
-
-def process_memory(key: str) -> Any:
-    """Return bytes of this process, VmRSS now, VmHWM at the peak; None except on Linux.
-
-    Not ru_maxrss, which a child process inherits from its parent.
-    """
-    found = re.search(rf"{key}:\s*(\d+)", _STATUS.read_text()) if _STATUS.exists() else None
-    return None if found is None else 1024 * int(found[1])
