@@ -129,7 +129,7 @@ def no_files(tmp_path):
         (
             ["novelty", "fit", "{iris}", "--contamination", "0.7", "-o", "m.mercer"],
             2,
-            "at most 0.5",
+            "--contamination must be",
         ),
         (["compare", "{iris}", "--method", "full,ful"], 2, "Did you mean full?"),
     ],

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,6 @@ TABLES = (*WRITERS, ".npy")
 
 Computed = tuple[Source, list[str] | None]
 """Rows to write, and the names of their columns."""
-
-
-def transform(options: Options, reporter: Reporter) -> Result:
-    """Write the scores of rows."""
-    return _apply(options, reporter, compute_scores)
-
-
-def inverse(options: Options, reporter: Reporter) -> Result:
-    """Write the rows that have these scores."""
-    return _apply(options, reporter, _inverted)
-
-
-def denoise(options: Options, reporter: Reporter) -> Result:
-    """Write rows projected onto the components."""
-    return _apply(options, reporter, _denoised)
 
 
 def _apply(
@@ -136,6 +122,11 @@ def _by_blocks(model: Any, method: str, source: Source, width: int) -> Source:
     preimages.extra_bytes += 32 * len(estimator.X_fit_)  # type: ignore[attr-defined]
     preimages.parallel = False
     return preimages
+
+
+transform = partial(_apply, compute=compute_scores)
+inverse = partial(_apply, compute=_inverted)
+denoise = partial(_apply, compute=_denoised)
 
 
 def score(options: Options, reporter: Reporter) -> Result:

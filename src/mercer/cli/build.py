@@ -50,6 +50,11 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
             preimage=options.preimage,
             **shared,
         )
+    return validated(estimator)
+
+
+def validated(estimator: Any) -> Any:
+    """Return an estimator whose parameters are valid; raise if the command line set others."""
     try:
         estimator._validate_params()
     except ValueError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from mercer.cli import build, process_memory, reset_peak, rows
 from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
@@ -25,7 +26,7 @@ from mercer.planning import METHODS, NAMES, measured
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")
 _COMPONENTS, _BASIS = "10", 500
-_WARM_UP_ROWS = 300
+_WARM_UP_ROWS = 2 * _BASIS
 
 
 @dataclass
@@ -105,7 +106,10 @@ def _run_method(name: str, source: Source, options: Options) -> Run:
             return Run(name, f"would take about {about}; see --patience")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table shows what they would say
-            _warm_up(name, source, options)
+            # A first fit is not timed: it pays for imports and compilation.
+            few = load_rows(source, np.arange(min(source.shape[0], _WARM_UP_ROWS)))
+            with contextlib.suppress(ValueError, MemoryError):  # the fit itself says why
+                clone(estimator).fit(few)
             return _timed_fit(name, estimator, source)
     except (ValueError, MemoryError, NotImplementedError) as error:
         return Run(name, error_text(error))
@@ -123,16 +127,6 @@ def _estimator(name: str, options: Options, basis: int) -> Any:
             select=options.select if "select" in parameters else None,
         )
     return build.build_estimator(options)
-
-
-def _warm_up(name: str, source: Source, options: Options) -> None:
-    """Fit a few rows, which is not timed: it pays for imports and compilation."""
-    few = min(source.shape[0], _WARM_UP_ROWS)
-    estimator = _estimator(name, replace(options, basis=None, components="2"), few // 2)
-    if isinstance(getattr(estimator, "gamma", None), str):
-        estimator.set_params(gamma=1.0)
-    with contextlib.suppress(ValueError, MemoryError):  # the fit itself fails too, and says why
-        estimator.fit(load_rows(source, np.arange(few)))
 
 
 def _timed_fit(name: str, estimator: Any, source: Source) -> Run:

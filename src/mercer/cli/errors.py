@@ -23,7 +23,7 @@ _EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplem
 
 _SAME_NAME = (
     *("kernel", "gamma", "method", "select", "preimage", "gap", "memory", "checkpoint", "format"),
-    *("columns", "drop", "id", "na", "impute"),
+    *("columns", "drop", "id", "na", "impute", "contamination"),
 )
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {

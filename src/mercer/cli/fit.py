@@ -38,15 +38,11 @@ def fit_detector(options: Options, reporter: Reporter) -> Result:
     """Fit a novelty detector and write it."""
     if options.linear and options.kernel is not None:
         raise UsageError("--linear and --kernel exclude each other. Use one of them.")
-    if not 0 < options.contamination <= 0.5:
-        raise UsageError(
-            f"--contamination {options.contamination} must be above 0 and at most 0.5."
-        )
     if not options.linear and options.kernel is None:
         options = replace(options, kernel="rbf")
     inner = build.build_estimator(options, default_components())
     detector = NoveltyDetector(inner, contamination=options.contamination)
-    return _fit("novelty fit", detector, options, reporter)
+    return _fit("novelty fit", build.validated(detector), options, reporter)
 
 
 def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:
