@@ -95,7 +95,6 @@ class Checkpoint(Recorder):
             self._resume()
 
     def _resume(self) -> None:
-        """Lock the folder and read the facts of the fit that is resumed."""
         path = self.folder / _HEADER
         try:
             self.lock, self.owned = lock(self.folder), True
@@ -224,7 +223,6 @@ class Checkpoint(Recorder):
         self.close()
 
     def close(self) -> None:
-        """Let others use the folder."""
         if self.lock is not None:
             os.close(self.lock)
             self.lock, self.owned = None, False
@@ -277,7 +275,6 @@ class RecordedPass(PassRecord):
             run.write(self.number, {**self._arrays(), "done": np.array(self.done)})
 
     def end(self) -> None:
-        """Save the result of the pass, if that is worth it."""
         if self.finished or not self.state.resumable:
             return
         self.parts = [self.state]
@@ -298,7 +295,6 @@ class RecordedPass(PassRecord):
 
 
 def _part(i: int, arrays: Arrays) -> Arrays:
-    """Return the arrays of one worker."""
     own = {}
     for key, array in arrays.items():
         worker, _, name = key.partition("/")

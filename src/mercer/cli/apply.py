@@ -39,7 +39,6 @@ Computed = tuple[Source, list[str] | None]
 def _apply(
     options: Options, reporter: Reporter, compute: Callable[[Any, Source], Computed]
 ) -> Result:
-    """Write what a model computes from rows."""
     start = time.perf_counter()
     numbers_only = options.output.suffix.lower() == ".npy"
     for option, wanted in (("--keep", options.copied), ("--id", options.id)):
@@ -80,7 +79,6 @@ def compute_scores(model: Any, source: Source) -> Computed:
 
 
 def _inverted(model: Any, source: Source) -> Computed:
-    """Return the rows that have these scores."""
     estimator = rows.component_estimator(model)
     if isinstance(estimator, PCA):
         inverted = estimator.inverse_transform(source)
@@ -92,7 +90,6 @@ def _inverted(model: Any, source: Source) -> Computed:
 
 
 def _denoised(model: Any, source: Source) -> Computed:
-    """Return rows projected onto the components."""
     before, last = parts(model)
     estimator, preprocessed = rows.component_estimator(model), through(before, source)
     projects, name = (
@@ -196,7 +193,6 @@ def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool, inputs: An
 
 
 def _check_table(options: Options) -> None:
-    """Raise an error about a table, computed with a model, that cannot be written."""
     if options.output is None:
         return
     if str(options.output) != STDOUT:

@@ -103,7 +103,6 @@ def _parse_number(text: str | None) -> Any:
 
 
 def _parse_kernel(text: str) -> str:
-    """Return the text of a kernel if it is valid."""
     if text == "precomputed":
         raise UsageError("--kernel precomputed needs a kernel matrix; use KernelPCA in Python.")
     if text not in KERNELS:

@@ -88,7 +88,6 @@ def _table(runs: Any) -> Any:
 
 
 def _run_method(name: str, source: Source, options: Options) -> Run:
-    """Fit with one method; skip it if it takes too much memory or time."""
     if options.components is None and len(source.shape) > 1 and options.kernel is None:
         options = replace(options, components=str(min(int(_COMPONENTS), *source.shape)))
     estimator = _estimator(name, options, min(_BASIS, source.shape[0]))

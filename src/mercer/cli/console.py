@@ -46,7 +46,6 @@ class Reporter:
             print_note("note", "yellow", text)
 
     def show(self, result: Result) -> None:
-        """Print a result."""
         if self.json:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return

@@ -40,7 +40,6 @@ def demo(options: Options, reporter: Reporter) -> Result:
 
 
 def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
-    """Plan and fit; show the spectrum and the certificate."""
     _title(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
     pca = mercer.PCA(0.9)
     _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it will do")
@@ -74,7 +73,6 @@ def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
 
 
 def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
-    """Fit kernel PCA to clean digits, and denoise others."""
     _title(out, "Kernel PCA of 1500 digits, and denoising of others")
     clean = X[1500:1504]
     noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(clean.shape)
@@ -99,7 +97,6 @@ def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
 def _write_files(
     out: Console, folder: Path, pca: mercer.PCA, digits: Any, start: float
 ) -> dict[str, str | None]:
-    """Write the model and its report."""
     _title(out, "A model file and a report")
     model, page = folder / "digits.mercer", folder / "report.html"
     origin = {"command": "mercer demo", "file": "sklearn.datasets.load_digits", "seed": 0}

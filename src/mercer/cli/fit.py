@@ -112,7 +112,6 @@ def plan(options: Options, reporter: Reporter) -> Result:
 
 
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
-    """Return the fitted estimator, with the fitted steps before it."""
     build.check_components(getattr(estimator, "estimator", estimator), table.source)
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
         known = identify(table.source, fingerprint(table.source))
@@ -124,7 +123,6 @@ def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
 
 
 def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
-    """Return the origin of a model, for its file and its report."""
     return {
         "command": equivalent_command(name, options),
         "file": options.data,
@@ -153,7 +151,6 @@ def equivalent_command(name: str, options: Options) -> str:
 
 
 def _result(options: Options, model: Any, table: Table, seconds: float) -> Result:
-    """Return what was read, fitted and written."""
     steps, last = parts(model)
     estimator = rows.component_estimator(model)
     certificate, chosen = estimator.certificate_, estimator.plan_

@@ -270,7 +270,6 @@ def _has_type(value: Any, annotation: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return the repr, shortened where it would fill pages."""
     text = repr(value)
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
@@ -288,5 +287,4 @@ def _values(model: Any, attribute: str) -> list[float | None]:
 
 
 def _finite(x: Any) -> float | None:
-    """Return a number, or None where JSON does not have it."""
     return float(x) if np.isfinite(x) else None

@@ -128,7 +128,6 @@ def _family(base: type) -> list[type]:
 
 
 def _name(cls: type) -> str:
-    """Return the package and the name of a class, such as kernels.RBF."""
     return f"{cls.__module__.split('.')[1]}.{cls.__name__}"
 
 

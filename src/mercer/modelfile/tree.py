@@ -150,7 +150,6 @@ class Encoder:
         return {"random": [type(value).__name__, self.node(state, path, depth + 1)]}
 
     def _foreign(self, value: Any, path: str) -> Any:
-        """Encode an array of another library: torch's as tensors, Dask's as NumPy's."""
         if not is_dask(value) and not hasattr(value, "detach"):
             refuse(path, f"is a {type(value)}. Fit with arrays of NumPy or torch")
         if id(value) not in self._hosted:
@@ -220,7 +219,6 @@ class Decoder:
         return model
 
     def value(self, node: Any) -> Any:
-        """Return the value that a node describes."""
         self._written += 1
         self._values += 1
         self._depth += 1

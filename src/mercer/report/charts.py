@@ -184,7 +184,6 @@ def gray_levels(rows: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[
 
 
 def _png(pixels: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> str:
-    """Return an image as a data URL."""
     image = extra("PIL.Image", "report", "Images in a report require")
     step = max(1, -(-max(shape[:2]) // MAX_SIDE))
     picture = np.ascontiguousarray(pixels.reshape(shape)[::step, ::step])

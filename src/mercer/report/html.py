@@ -105,7 +105,6 @@ def script_json(data: Any) -> str:
 
 @functools.cache
 def _environment() -> Any:
-    """Return the environment of the templates, which are compiled once."""
     jinja2 = require_packages("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
@@ -160,7 +159,6 @@ def _read(name: str) -> str:
 
 
 def _plotly() -> str:
-    """Return plotly.js as the Python package ships it."""
     script: str = require_packages("plotly.offline").get_plotlyjs()
     script = script.replace("\r\n", "\n").replace("\r", "\n")  # a browser hashes it like this
     if "</script" in script.lower() or "<!--" in script:

@@ -147,7 +147,6 @@ class Sample:
 
     @property
     def sentence(self) -> str:
-        """Say which rows are drawn."""
         if len(self.at) == self.of:
             return f"All {format_count(self.of)} rows are drawn." if self.of > 1 else ""
         how = ["a random sample" + ("" if self.seed is None else f" (seed {self.seed})")]
@@ -159,7 +158,6 @@ class Sample:
         return f"{drawn} of {rows} rows are drawn: {', '.join(how)}."
 
     def with_furthest(self, errors: Values) -> Sample:
-        """Return the sample with the furthest rows in the spare places."""
         order = furthest_rows(errors, len(errors))
         new = order[~np.isin(order, self.at)][: self.spare]
         return replace(self, at=np.union1d(self.at, new))
@@ -284,7 +282,6 @@ class ReportRows:
     correlations: Values | None
 
     def name(self, row: int) -> Any:
-        """Return the name of a row, or its number."""
         return row if self.ids is None else self.ids[row]
 
 

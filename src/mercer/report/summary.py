@@ -66,7 +66,6 @@ def _data(subject: Subject) -> str:
 
 
 def _step(step: Any) -> str:
-    """Describe a preprocessing step."""
     kind = type(step).__name__
     if kind == "SimpleImputer" and step.strategy in _IMPUTED:
         return f"Missing values were imputed with {_IMPUTED[step.strategy]}."
@@ -77,7 +76,6 @@ def _step(step: Any) -> str:
 
 
 def _rows(subject: Subject, shown: ReportRows) -> list[str]:
-    """Describe the rows shown."""
     raw, label, sentences = shown.rows.raw, shown.label, []
     if raw.shape[0] != subject.model.plan_.size.n:
         sentences.append(
@@ -110,7 +108,6 @@ def _model(subject: Subject) -> str:
 
 
 def _reason(n_components: Any, k: int) -> str:
-    """Explain why there are k components."""
     if n_components is None or n_components == "all":
         return ", the maximum"
     if isinstance(n_components, Integral):
@@ -153,7 +150,6 @@ def _components(subject: Subject, loadings: LoadingsTable | None) -> list[str]:
 
 
 def _outliers(subject: Subject, shown: ReportRows) -> str:
-    """Describe the row furthest from the components."""
     errors, threshold = shown.errors, subject.threshold
     if errors is None:
         return "Distances from the components cannot be computed from a kernel matrix."

@@ -133,7 +133,6 @@ def write_report(
 
 
 def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> None:
-    """Check arguments before anything is computed."""
     html.require_packages()
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
