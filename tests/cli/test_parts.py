@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mercer import cli, progress
-from mercer.cli import console, errors
+from mercer.cli import console
 from mercer.cli.app import run
 from mercer.cli.fit import equivalent_command
 from mercer.cli.options import Options
@@ -85,7 +85,7 @@ def test_parameters_in_messages(name, value, python, option):
     assert error.parameter == name
     assert str(error) == f"Owner: {python} is wrong."
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    with parameter_format(errors.as_option):
+    with parameter_format(console.as_option):
         assert format_parameter(name, value) == option
         assert str(error) == f"Owner: {option} is wrong."
     assert format_parameter(name, value) == python
@@ -93,8 +93,8 @@ def test_parameters_in_messages(name, value, python, option):
 
 def test_errors_of_the_system():
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert errors.error_text(full) == "no space left on device."
-    assert errors.error_text(OSError(*full.args, "x.csv")) == "x.csv: no space left on device."
+    assert console.error_text(full) == "no space left on device."
+    assert console.error_text(OSError(*full.args, "x.csv")) == "x.csv: no space left on device."
 
 
 def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):

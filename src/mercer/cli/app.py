@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from mercer import __version__
-from mercer.cli import errors
+from mercer.cli import console
 from mercer.cli.console import Reporter, replace_unencodable
 from mercer.cli.options import Options
 
@@ -99,7 +99,7 @@ def _add(
 
     def run(**values: Any) -> None:
         chosen = Options(**values)
-        code = errors.run_guarded(partial(_run, target, chosen), path, chosen)
+        code = console.run_guarded(partial(_run, target, chosen), path, chosen)
         if code:
             raise typer.Exit(code)
 
@@ -133,7 +133,7 @@ def _run(target: str, options: Options) -> None:
         try:
             context.enter_context(config_context(**settings))
         except ValueError as error:
-            raise errors.UsageError(str(error)) from None
+            raise console.UsageError(str(error)) from None
         context.enter_context(bars)
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
@@ -293,15 +293,15 @@ def run(arguments: list[str]) -> int:
     except _Usage as error:
         message = error.format_message()
         if not message:  # a group without a command: its help was printed
-            return errors.USAGE
+            return console.USAGE
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "mercer"
         text = f"{command}: {message.rstrip('.')}. See {command} --help."
-        return errors.fail(text, errors.USAGE, "--json" in arguments)
+        return console.fail(text, console.USAGE, "--json" in arguments)
     except typer.Abort:
         return 130
     except BrokenPipeError:  # of --help and the like
-        return errors.close_pipe()
+        return console.close_pipe()
     except SystemExit as error:  # typer's 1 is a broken pipe; completion exits too
-        return errors.BROKEN_PIPE if error.code == 1 else int(error.code or 0)
-    return code if isinstance(code, int) else errors.DONE
+        return console.BROKEN_PIPE if error.code == 1 else int(error.code or 0)
+    return code if isinstance(code, int) else console.DONE

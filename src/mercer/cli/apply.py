@@ -17,8 +17,7 @@ import numpy as np
 from mercer import progress
 from mercer.cli import console, rows
 from mercer.cli.build import undo
-from mercer.cli.console import Reporter, Result
-from mercer.cli.errors import UsageError, WorkError
+from mercer.cli.console import Reporter, Result, UsageError, WorkError
 from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
 from mercer.data.files import WRITERS, write_table

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import methods
 from mercer.arrays import Array
-from mercer.cli.errors import UsageError, WorkError, as_option, reject
+from mercer.cli.console import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
 from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names

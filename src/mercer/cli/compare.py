@@ -13,8 +13,16 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.cli import build, process_memory, reset_peak, rows
-from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
-from mercer.cli.errors import WorkError, error_text, reject
+from mercer.cli.console import (
+    Reporter,
+    Result,
+    WorkError,
+    empty_table,
+    error_text,
+    format_seconds,
+    pairs,
+    reject,
+)
 from mercer.cli.options import Options
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource

@@ -15,8 +15,7 @@ import mercer
 from mercer.atomic_write import write_atomically
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
 from mercer.cli import apply, build, console, rows
-from mercer.cli.console import Reporter, Result
-from mercer.cli.errors import UsageError
+from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.options import Options
 from mercer.data import fingerprint
 from mercer.data.files import Table

@@ -10,8 +10,7 @@ from typing import Any
 import mercer
 from mercer.cli import console, rows
 from mercer.cli.apply import PAGES, check_file
-from mercer.cli.console import Reporter, Result
-from mercer.cli.errors import UsageError
+from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.options import Options
 from mercer.data.errors import format_names
 from mercer.modelfile import read_header

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.console import Reporter
-from mercer.cli.errors import WorkError, as_option, reject
+from mercer.cli.console import Reporter, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
