@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import platform
@@ -84,7 +85,7 @@ class Checkpoint(Recorder):
         self.n_written = 0
         """Number of facts that are in the header."""
         self.n_passes = 0
-        self.in_pass = self.created = self.failed = False
+        self.in_pass = self.failed = False
         self.last = time.monotonic()
         self.thread = threading.get_ident()
         self.owned = False
@@ -105,7 +106,6 @@ class Checkpoint(Recorder):
             ) from busy
         try:
             header = json.loads(path.read_text("utf-8"))
-            self.created = bool(header["made"])
             self.before = [[str(name), str(text)] for name, text in header["facts"]]
         except (ValueError, KeyError, TypeError) as error:
             self.close()
@@ -177,7 +177,6 @@ class Checkpoint(Recorder):
         if self.n_written >= len(self.facts):
             return
         if not self.owned:
-            self.created = self.created or not self.folder.is_dir()
             self.folder.mkdir(parents=True, exist_ok=True)
             self.lock = lock(self.folder)
             if (self.folder / _HEADER).exists():
@@ -185,9 +184,8 @@ class Checkpoint(Recorder):
                 raise BusyError("another fit has begun to use this folder")
             self.owned = True
             self.forget()  # steps without a header belong to no fit
-        header = {"made": self.created, "facts": self.facts}
         with write_atomically(self.folder / _HEADER) as part:
-            part.write_text(json.dumps(header, indent=1), "utf-8")
+            part.write_text(json.dumps({"facts": self.facts}, indent=1), "utf-8")
         self.n_written = len(self.facts)
 
     def read(self, number: str, place: str) -> Arrays | None:
@@ -213,13 +211,12 @@ class Checkpoint(Recorder):
                     path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove what the fit has written, and the folder if it created it."""
+        """Remove what the fit has written, and the folder if it is empty."""
         with contextlib.suppress(OSError):
-            for pattern in _OURS if self.owned else ():  # else it is another fit's
-                for path in self.folder.glob(pattern):
+            if self.owned:  # else it is another fit's
+                for path in itertools.chain.from_iterable(map(self.folder.glob, _OURS)):
                     path.unlink(missing_ok=True)
-            if self.created:
-                self.folder.rmdir()
+                self.folder.rmdir()  # if nothing else is in it
         self.close()
 
     def close(self) -> None:

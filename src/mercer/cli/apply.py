@@ -16,13 +16,12 @@ import numpy as np
 
 from mercer import progress
 from mercer.cli import console, rows
-from mercer.cli.build import undo
 from mercer.cli.console import Reporter, Result, UsageError, WorkError
 from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
 from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
-from mercer.estimators.inspection import mapped, parts, through
+from mercer.estimators.inspection import mapped, parts, through, undo
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.messages import percent
@@ -85,7 +84,7 @@ def _inverted(model: Any, source: Source) -> Computed:
         if not hasattr(estimator, "n_features_in_"):
             raise WorkError("The model was fitted to strings; scores cannot be mapped to strings.")
         inverted = _by_blocks(estimator, "inverse_transform", source, estimator.n_features_in_)
-    return undo(parts(model)[0], inverted), rows.feature_names(model)
+    return _undone(parts(model)[0], inverted), rows.feature_names(model)
 
 
 def _denoised(model: Any, source: Source) -> Computed:
@@ -98,7 +97,11 @@ def _denoised(model: Any, source: Source) -> Computed:
         denoised = getattr(projects, name)(preprocessed)
     else:
         denoised = _by_blocks(projects, name, preprocessed, preprocessed.shape[1])
-    return undo(before, denoised), rows.feature_names(model)
+    return _undone(before, denoised), rows.feature_names(model)
+
+
+def _undone(steps: list[Any], source: Source) -> Source:
+    return mapped(source, partial(undo, steps), source.shape[1]) if steps else source
 
 
 def _by_blocks(model: Any, method: str, source: Source, width: int) -> Source:

@@ -16,7 +16,7 @@ from mercer.cli.console import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
 from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names
-from mercer.estimators.inspection import mapped, through
+from mercer.estimators.inspection import through
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -216,14 +216,6 @@ def fit_steps(source: Source, options: Options) -> tuple[list[tuple[str, Any]], 
             steps.append((name, step))
             source = through([step], source)
     return steps, source
-
-
-def undo(steps: list[Any], source: Source) -> Source:
-    """Return rows as they were before the steps; imputed values stay."""
-    for step in reversed(steps):
-        if isinstance(step, StandardScaler):
-            source = mapped(source, step.inverse_transform, source.shape[1])
-    return source
 
 
 def _column_names(source: Source, which: Any) -> str:

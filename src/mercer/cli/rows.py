@@ -123,11 +123,6 @@ def read_new(
             f"{error.path}: {lost} in {format_names(error.missing)}, but the model does not "
             f"impute. Fit a model with --impute mean."
         ) from error
-    if names is not None and columns is not None and table.source.names != names:
-        lost_names = [name for name in names if name not in (table.source.names or ())]
-        raise WorkError(
-            f"{options.data} has no columns {format_names(lost_names)}, which the model needs."
-        )
     ignored = [name for name in table.dropped if not _matches(name, drop)]
     if ignored and names is not None:
         reporter.note(f"ignored, because the model has no such columns: {format_names(ignored)}.")

@@ -78,12 +78,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is not a model file, is truncated, was changed after it was written, or was
         written by a later version.
 
-    Notes
-    -----
-    ``mercer fit`` with ``--impute``, or with ``--scale`` and ``--kernel``, writes a pipeline.
-    scikit-learn's imputer has no inverse: ``model[1:].inverse_transform(scores)`` gives the rows
-    that ``mercer inverse`` writes.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

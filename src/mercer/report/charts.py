@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from mercer.arrays import to_numpy
 from mercer.estimators.coloring import MAX_LEVELS, Coloring
+from mercer.estimators.inspection import undo
 from mercer.extras import extra
 from mercer.report.html import clean_text, format_percent, pack, pack_floats, short_text
 from mercer.report.subject import ReportRows, Subject, furthest_rows
@@ -138,7 +139,7 @@ def image_gallery(
     model = subject.model
     gallery: dict[str, Any] = {"groups": [], "mean": None, "components": [], "note": ""}
     if subject.linear:
-        row = _undo_steps(subject, to_numpy(model.mean_).astype(np.float64)[None])[0]
+        row = undo(subject.steps, to_numpy(model.mean_).astype(np.float64)[None])[0]
         gallery["mean"] = _png(gray_levels(row, float(row.min()), float(row.max())), shape)
         for component in to_numpy(model.components_[:MAX_COMPONENTS, :]):
             largest = float(np.max(np.abs(component), initial=0.0))
@@ -158,7 +159,7 @@ def image_gallery(
     for title, at in places.items():
         originals = to_numpy(shown.rows.raw.take(at)).astype(np.float64)
         preprocessed = to_numpy(shown.rows.preprocessed.take(at)).astype(np.float64)
-        copies = _undo_steps(subject, to_numpy(model.reconstruct(preprocessed)).astype(np.float64))
+        copies = undo(subject.steps, to_numpy(model.reconstruct(preprocessed)).astype(np.float64))
         pairs = []
         for i, original, copy in zip(at.tolist(), originals, copies, strict=True):
             low, high = float(np.nanmin(original)), float(np.nanmax(original))
@@ -166,14 +167,6 @@ def image_gallery(
             pairs.append((str(shown.name(i)), *images))
         gallery["groups"].append((title, pairs))
     return gallery
-
-
-def _undo_steps(subject: Subject, rows: Values) -> Values:
-    """Undo the scaling of preprocessing steps; imputed values stay."""
-    for step in reversed(subject.steps):
-        if hasattr(step, "scale_") and hasattr(step, "inverse_transform"):
-            rows = np.asarray(step.inverse_transform(rows))
-    return rows
 
 
 def gray_levels(rows: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[np.uint8]:
