@@ -63,19 +63,6 @@ def validated(estimator: Any) -> Any:
     return estimator
 
 
-def check_components(estimator: Any, source: Any) -> None:
-    """Raise if linear PCA of the rows cannot have this many components."""
-    count = estimator.n_components
-    if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
-        return
-    n, d = source.shape
-    if not 1 <= count <= min(n, d):
-        raise WorkError(
-            f"--components {count} must be between 1 and {min(n, d)}, because the table has "
-            f"{n} rows and {d} columns."
-        )
-
-
 def _build_solver(options: Options) -> str:
     for name in ("gamma", "basis", "select", "preimage"):
         if getattr(options, name) is not None:

@@ -86,7 +86,6 @@ def plan(options: Options, reporter: Reporter) -> Result:
     table = rows.read_training(options, reporter)
     if getattr(estimator, "gamma", None) is not None:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and computing it takes time
-    build.check_components(estimator, table.source)
     chosen = estimator.plan(table.source)
     data = {
         **rows.shape(table.source),
@@ -111,7 +110,6 @@ def plan(options: Options, reporter: Reporter) -> Result:
 
 
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
-    build.check_components(getattr(estimator, "estimator", estimator), table.source)
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
         known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights

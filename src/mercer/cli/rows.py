@@ -75,12 +75,9 @@ def notes(options: Options, table: Table) -> list[str]:
 
 def imputed(table: Table) -> list[str]:
     """Return a note about imputed values, if there are any."""
-    if not table.missing:
-        return []
-    most = sorted(table.missing.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
-    more = f", and more in {counted(len(most) - 10, 'other column')}" if len(most) > 10 else ""
-    return [f"missing values imputed with the mean of the column: {shown}{more}."]
+    count, names = sum(table.missing.values()), format_names(table.missing)
+    text = f"{counted(count, 'missing value')} imputed with column means, in {names}."
+    return [text] if count else []
 
 
 def read_new(
