@@ -15,7 +15,7 @@ from mercer.modelfile.container import (
     make_header,
     read_contents,
     read_texts,
-    refuse,
+    refuse_file,
     write_contents,
 )
 
@@ -100,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except ImportError:  # of torch
         raise
     except Exception as error:  # whatever a file can say
-        refuse(path, error)
+        refuse_file(path, error)
     return model
 
 
@@ -122,7 +122,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     try:
         return from_json(texts["header"], texts["checksum"])
     except Exception as error:  # whatever a file can say
-        refuse(path, error)
+        refuse_file(path, error)
 
 
 def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
@@ -137,7 +137,7 @@ def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
             return version
         writer = str(json.loads(texts["header"])["versions"]["mercer"])[:40]
     except Exception as error:  # whatever a file can say
-        refuse(path, error)
+        refuse_file(path, error)
     raise ModelFileError(
         f"{path} has format {version}, but this version of Mercer reads formats up to {FORMAT}. It "
         f"was written by Mercer {writer}: update with pip install -U mercer."

@@ -119,10 +119,12 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
             array = arrays[name] = tensors.get_tensor(name)
             # An empty array can claim any shape, and results computed with it would be as large.
             if not storable(array.dtype) or max(array.shape, default=0) > size:
-                refuse(path, f"array {name[:80]!r} has dtype {array.dtype}, shape {array.shape}")
+                refuse_file(
+                    path, f"array {name[:80]!r} has dtype {array.dtype}, shape {array.shape}"
+                )
             digest.update(array.reshape(-1).view(np.uint8))
     if digest.hexdigest() != texts["checksum"]:
-        refuse(path, "it was changed after it was written: its checksum does not match")
+        refuse_file(path, "it was changed after it was written: its checksum does not match")
     return texts, arrays
 
 
@@ -130,27 +132,27 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
 def _open(path: Path) -> Iterator[tuple[Any, bytes]]:
     """Yield the opened file, and the bytes of its header with the length before it."""
     if not path.is_file() and path.exists():
-        refuse(path, "it is a folder" if path.is_dir() else "it is not a regular file")
+        refuse_file(path, "it is a folder" if path.is_dir() else "it is not a regular file")
     with path.open("rb") as file:
         first = file.read(8)
         length = int.from_bytes(first, "little")
         header = file.read(length) if length <= _LARGEST_HEADER else b""
     if not header.startswith(b"{"):
-        refuse(path, "its first bytes are wrong" if first else "it is empty")
+        refuse_file(path, "its first bytes are wrong" if first else "it is empty")
     if len(header) < length:
-        refuse(path, f"it is truncated: expected {length} header bytes, found {len(header)}")
+        refuse_file(path, f"it is truncated: expected {length} header bytes, found {len(header)}")
     if not _CHECKSUM.search(header):
-        refuse(path, "it has no checksum")
+        refuse_file(path, "it has no checksum")
     try:
         # Not mapped into memory: a file that shrinks while it is read would crash the process.
         with safe_open(path, "np", backend="pread") as tensors:
             yield tensors, first + header
     except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
         size = "file not fully covered" in str(error)
-        refuse(path, "it is truncated or has trailing bytes" if size else error)
+        refuse_file(path, "it is truncated or has trailing bytes" if size else error)
 
 
-def refuse(path: str | os.PathLike[str], reason: Exception | str) -> NoReturn:
+def refuse_file(path: str | os.PathLike[str], reason: Exception | str) -> NoReturn:
     """Raise an error about a file that is not an intact model file."""
     error = reason if isinstance(reason, Exception) else None
     text = reason if error is None else f"{type(error).__name__}: {str(error)[:500]}"
