@@ -186,13 +186,7 @@ class UsageError(Exception):
 
 
 def as_option(name: str, value: Any = ...) -> str:
-    """Write a parameter as an option; as in Python if the command line has no such option.
-
-    Examples
-    --------
-    >>> as_option("n_components", 9), as_option("n_basis"), as_option("tol", 0.1)
-    ('--components 9', '--basis', 'tol=0.1')
-    """
+    """Write a parameter as an option; as in Python if the command line has no such option."""
     if name not in _OPTIONS:
         return as_python(name, value)
     if value is ...:

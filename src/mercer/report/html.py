@@ -33,11 +33,7 @@ def require_packages(*modules: str) -> Any:
 
 
 def clean_text(value: Any, most: int = 1000) -> str:
-    """Return a text that can stand anywhere on a page: bounded, without control characters.
-
-    Lone surrogates have no UTF-8, NUL ends a page for some readers, and direction marks would
-    turn the text around them.
-    """
+    """Return a text that can stand anywhere on a page: bounded, without control characters."""
     text = str(value)[: most + 1]
     text = _INVISIBLE.sub("\ufffd", "".join(" " if c.isspace() else c for c in text))
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -71,23 +71,10 @@ def _decision(spectrum: FittedSpectrum, rule: Rule) -> tuple[int | None, str]:
 
 
 class Subject:
-    """A model, its parts, and facts about it.
+    """A model as it was passed, its steps, the PCA or KernelPCA in it, and facts about them.
 
-    Attributes
-    ----------
-    passed, model, outer : estimator
-        The model as it was passed; the PCA or KernelPCA with the components; the detector,
-        denoiser or classifier built on it, or None.
-    steps, first : list of estimators, estimator
-        Preprocessing steps; the first estimator that rows reach.
-    linear : bool
-        Whether the components are directions in the space of the columns.
-    strings, precomputed, has_columns : bool
-        Whether rows are strings, rows of a kernel matrix, or neither.
-    threshold : float or None
-        Squared distance beyond which rows are novel.
-    shares, cuts : array, list of Cut
-        The components' shares of the variance; how many each rule keeps.
+    `outer` is a detector, denoiser or classifier around `model`, and `first` the estimator that
+    rows reach first. Rows beyond the squared distance `threshold` are novel.
     """
 
     def __init__(self, model: Any) -> None:
@@ -134,10 +121,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows that are drawn, in order, and how they were chosen.
-
-    `spare` places are left for the furthest rows, which are known only after the pass.
-    """
+    """Rows that are drawn, in order; `spare` places are left for the furthest, not known yet."""
 
     at: Indices
     of: int
@@ -266,10 +250,7 @@ class Survey(Fold):
 
 @dataclass(frozen=True)
 class ReportRows:
-    """Rows of a report: squared distances and correlations of all, scores and values of a sample.
-
-    `label` is the first of the colorings, if labels were passed.
-    """
+    """Squared distances and correlations of all rows, scores and values of a sample."""
 
     rows: EvaluatedRows
     colorings: list[Coloring]

@@ -250,10 +250,7 @@ def _format_error(x: float) -> str:
 
 
 def plan_rows(subject: Subject) -> list[tuple[bool, list[str]]]:
-    """Return one row per method considered, and whether it was chosen.
-
-    Without seconds, which depend on the machine and the moment.
-    """
+    """Return one row per method considered, without seconds, and whether it was chosen."""
     plan = subject.model.plan_
     rows = []
     for candidate in plan.candidates:
