@@ -83,20 +83,19 @@ def _inverted(model: Any, source: Source) -> Computed:
     else:
         if not hasattr(estimator, "n_features_in_"):
             raise WorkError("The model was fitted to strings; scores cannot be mapped to strings.")
-        inverted = _by_blocks(estimator, "inverse_transform", source, estimator.n_features_in_)
+        invert = getattr(estimator, "inverse_transform", None)
+        inverted = _by_blocks(estimator, invert, source, estimator.n_features_in_)
     return _undone(parts(model)[0], inverted), rows.feature_names(model)
 
 
 def _denoised(model: Any, source: Source) -> Computed:
     before, last = parts(model)
     estimator, preprocessed = rows.component_estimator(model), through(before, source)
-    projects, name = (
-        (last, "transform") if isinstance(last, Denoiser) else (estimator, "reconstruct")
-    )
+    project = last.transform if isinstance(last, Denoiser) else estimator.reconstruct
     if isinstance(estimator, PCA):
-        denoised = getattr(projects, name)(preprocessed)
+        denoised = project(preprocessed)
     else:
-        denoised = _by_blocks(projects, name, preprocessed, preprocessed.shape[1])
+        denoised = _by_blocks(estimator, project, preprocessed, preprocessed.shape[1])
     return _undone(before, denoised), rows.feature_names(model)
 
 
@@ -104,9 +103,8 @@ def _undone(steps: list[Any], source: Source) -> Source:
     return mapped(source, partial(undo, steps), source.shape[1]) if steps else source
 
 
-def _by_blocks(model: Any, method: str, source: Source, width: int) -> Source:
+def _by_blocks(estimator: Any, f: Any, source: Source, width: int) -> Source:
     """Return the pre-images of rows, computed block by block."""
-    estimator = rows.component_estimator(model)
     if not (hasattr(estimator, "preimage_") or hasattr(estimator, "dual_coef_")):
         raise WorkError(
             "The model cannot map scores back to rows. Fit it again with --preimage auto."
@@ -114,7 +112,7 @@ def _by_blocks(model: Any, method: str, source: Source, width: int) -> Source:
 
     def quiet(block: Any) -> Any:
         with progress.quiet():
-            return getattr(model, method)(block)
+            return f(block)
 
     preimages = mapped(source, quiet, int(width))
     # A row is compared to the whole basis, in a few arrays.
