@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.cli.process import process_memory, reset_peak
+from mercer.cli import process_memory, reset_peak
 
 
 def growth(task: str, *arguments: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_a_page_that_cannot_be_written_leaves_no_model(mercer, iris, monkeypatch
         ((), PCA(0.95)),
         (("--components", "0.6", "--scale", "zscore"), PCA(0.6, scale=True)),
         (("--components", "mle"), PCA("mle")),
-        (("--components", "all", "--method", "covariance_eigh"), PCA(svd_solver="covariance_eigh")),
+        (("--components", "all", "--method", "full"), PCA("all", svd_solver="full")),
         (("--kernel", "rbf(0.1)"), KernelPCA(10, kernel="rbf(0.1)")),
         (
             ("--kernel", "rbf", "--gamma", "median", "--components", "3"),

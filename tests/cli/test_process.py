@@ -111,7 +111,7 @@ def test_a_reader_that_goes_away(mercer, tmp_path, rng):
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
-        ("ascii", b"150 rows x 4"),
+        ("ascii", b"150 rows ? 4"),
         pytest.param("latin-1", "150 rows × 4".encode("latin-1"), marks=pytest.mark.slow),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_terminal_that_knows_few_letters(tmp_path, iris, encoding, said):
     done = call("fit", iris, "-o", "m.mercer", cwd=tmp_path, env=env, text=False)
     assert done.returncode == 0, done.stderr
     assert said in done.stdout
-    assert b"###" in done.stdout  # the bars
+    assert b"???" in done.stdout  # the bars
     done = call("--help", cwd=tmp_path, env=env, text=False)
     assert done.returncode == 0
 
@@ -171,7 +171,7 @@ NONE_WRITTEN = "Stopped: no file was written."
 @pytest.mark.parametrize(
     ("number", "code", "times", "moment", "said"),
     [
-        (signal.SIGINT, 130, 1, "import mercer.cli.process", ""),
+        (signal.SIGINT, 130, 1, "import mercer.cli.app", ""),
         (signal.SIGINT, 130, 2, "import mercer.cli.options", ""),
         (signal.SIGTERM, 143, 2, "import mercer.cli.options", ""),
         pytest.param(

@@ -142,7 +142,7 @@ def test_an_oversized_header_is_not_read(path):
         path.write_bytes(length.to_bytes(8, "little") + raw[8:])
         refused(path, "its first bytes are wrong")
     path.write_bytes((10).to_bytes(8, "little") + raw[8:])
-    refused(path, "not a Mercer model file")
+    refused(path, "not a valid model file")
     path.write_bytes(len(raw).to_bytes(8, "little") + raw[8:])
     refused(path, "truncated")
 
@@ -174,7 +174,7 @@ def test_more_than_the_memory_is_not_read(path):
 @pytest.mark.parametrize("shape", [(0, 2**40), (2**40, 0)], ids=str)
 def test_an_empty_array_is_no_larger_than_the_file(shape, path):
     forge(path, lambda tree, arrays: arrays.update(components_=np.zeros(shape)))
-    refused(path, "damaged", "components_")
+    refused(path, "components_")
 
 
 def test_numbers_that_numpy_has_not_are_refused(path):
@@ -186,7 +186,7 @@ def test_numbers_that_numpy_has_not_are_refused(path):
         refused(path)
     forge_complex = {"x": np.zeros(3, np.complex64)}
     save_file(forge_complex, path, {"checksum": "0" * 64, "format": "mercer", "version": "1"})
-    refused(path, "dtype complex64")
+    refused(path, "complex64")
 
 
 def test_a_later_format_says_what_to_do(path):
@@ -449,7 +449,7 @@ REFUSED = {
         lambda: KernelPCA(1, kernel=RBF() + Fisher(Bell())),
         r"terms\[1\]\.model is a Bell",
     ),
-    "a class of the user's": (lambda: Mine(1), "subclass of PCA"),
+    "a class of the user's": (lambda: Mine(1), "Mine is not a Mercer model|is a Mine"),
     "one inside": (lambda: NoveltyDetector(Mine(1)), r"^estimator is a Mine"),
     "a splitter": (lambda: NoveltyDetector(PCA(1), cv=KFold(3)), r"^cv is a KFold"),
     "a noise": (lambda: Denoiser(PCA(1), noise=lambda rows, rng: rows), "^noise is a function"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import platform
@@ -39,14 +40,12 @@ except ImportError:  # Windows: folders are not locked there
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
-_HEADER, _LOCK, _STEP = "mercer-run.json", "mercer-run.lock", "mercer-step-"
+_HEADER, _STEP = "mercer-run.json", "mercer-step-"
 # Everything that a run writes, and what a killed one may have left half written.
 _OURS = ("mercer-run.json", "mercer-step-*.npz", ".mercer-*.part.npz", ".mercer-*.part.json")
-# A result is written if it took this many times as long to compute as it takes to write. Others
-# are computed again: when that would take half an interval, more are written.
-_WORTH, _LATE = 10.0, 3.0
-# Seconds to write a file however small, and bytes a second until one was written.
-_FILE, _RATE = 2e-3, 2e8
+# A result is written if it took this many times as long to compute as it takes to write, at so
+# many seconds a file and bytes a second. Others are computed again.
+_WORTH, _FILE, _RATE = 3.0, 2e-3, 2e8
 
 
 class CheckpointError(ValueError):
@@ -57,37 +56,19 @@ class BusyError(OSError):
     """Another fit uses the folder, in this process or another."""
 
 
-class Lock:
-    """A folder that this fit owns until `release`, or until the process ends."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / _LOCK
-        self.file: int | None = None
-        while fcntl is not None:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # The last owner may have removed the file meanwhile: then it guards nothing.
-                if os.stat(self.path).st_ino == os.fstat(file).st_ino:
-                    self.file = file
-                    return
-            except BlockingIOError:
-                os.close(file)
-                raise BusyError("another fit is using this folder") from None
-            except FileNotFoundError:
-                pass
-            except OSError:  # a file system without locks
-                os.close(file)
-                return
-            os.close(file)
-
-    def release(self) -> None:
-        """Let others use the folder."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
-        if self.file is not None:
-            os.close(self.file)
-            self.file = None
+def lock(folder: Path) -> int | None:
+    """Lock a folder until its file number is closed or the process ends; None if it cannot be."""
+    if fcntl is None:
+        return None
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(number)
+        if isinstance(error, BlockingIOError):
+            raise BusyError("another fit is using this folder") from None
+        return None  # a file system without locks
+    return number
 
 
 class Checkpoint(Recorder):
@@ -104,32 +85,27 @@ class Checkpoint(Recorder):
         self.n_written = 0
         """Number of facts that are in the header."""
         self.n_passes = 0
-        self.in_pass = self.created = self.failed = False
-        self.again = 0.0
-        """Seconds needed to recompute the passes that were not saved."""
-        self.rate, self.last = _RATE, time.monotonic()
+        self.in_pass = self.failed = False
+        self.last = time.monotonic()
         self.thread = threading.get_ident()
-        self.lock: Lock | None = None
+        self.owned = False
+        self.lock: int | None = None
         if folder.exists() and not folder.is_dir():
             raise CheckpointError(f"{folder} is a file. Pass the path of a folder.")
         if (folder / _HEADER).exists():
             self._resume()
 
     def _resume(self) -> None:
-        """Lock the folder and read the facts of the fit that is resumed."""
         path = self.folder / _HEADER
         try:
-            self.lock = Lock(self.folder)
+            self.lock, self.owned = lock(self.folder), True
         except BusyError as busy:
             raise CheckpointError(
                 f"{self.folder} holds the checkpoint of a fit that is still running. Wait for "
                 f"it to finish, or set {format_parameter('checkpoint')} to another folder."
             ) from busy
-        except OSError:
-            pass  # the folder cannot be written to, but it can be read
         try:
             header = json.loads(path.read_text("utf-8"))
-            self.created = bool(header["made"])
             self.before = [[str(name), str(text)] for name, text in header["facts"]]
         except (ValueError, KeyError, TypeError) as error:
             self.close()
@@ -177,17 +153,8 @@ class Checkpoint(Recorder):
             self.in_pass = False
         record.end()
 
-    def worth(self, seconds: float, nbytes: int) -> bool:
-        """Return whether to write a result rather than compute it again."""
-        ratio = _WORTH if self.again + seconds <= self.seconds / 2 else _LATE
-        if seconds >= min(self.seconds, ratio * (_FILE + nbytes / self.rate)):
-            return True
-        self.again += seconds
-        return False
-
     def write(self, number: str, arrays: Arrays) -> bool:
         """Write a step and return whether that succeeded; warn of the first failure."""
-        start = time.monotonic()
         try:
             self._write_facts()
             with write_atomically(self._path(number)) as part, part.open("wb") as file:
@@ -199,30 +166,26 @@ class Checkpoint(Recorder):
                     f"({error.strerror or error}). The fit continues and will try again; if it "
                     f"is interrupted, it resumes from the last saved state."
                 )
-            self.failed, self.last = True, time.monotonic()
+            self.failed = True
             return False
-        self.last = time.monotonic()
-        nbytes = sum(array.nbytes for array in arrays.values())
-        if nbytes > 2**22:
-            self.rate = nbytes / max(self.last - start, 1e-6)
+        finally:
+            self.last = time.monotonic()
         return True
 
     def _write_facts(self) -> None:
         """Write the facts before the steps that depend on them; first, own the folder."""
         if self.n_written >= len(self.facts):
             return
-        if self.lock is None:
-            self.created = self.created or not self.folder.is_dir()
+        if not self.owned:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = Lock(self.folder)
+            self.lock = lock(self.folder)
             if (self.folder / _HEADER).exists():
-                lock.release()
+                self.close()
                 raise BusyError("another fit has begun to use this folder")
-            self.lock = lock
+            self.owned = True
             self.forget()  # steps without a header belong to no fit
-        header = {"made": self.created, "facts": self.facts}
         with write_atomically(self.folder / _HEADER) as part:
-            part.write_text(json.dumps(header, indent=1), "utf-8")
+            part.write_text(json.dumps({"facts": self.facts}, indent=1), "utf-8")
         self.n_written = len(self.facts)
 
     def read(self, number: str, place: str) -> Arrays | None:
@@ -248,20 +211,18 @@ class Checkpoint(Recorder):
                     path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Remove what the fit has written, and the folder if it created it."""
+        """Remove what the fit has written, and the folder if it is empty."""
         with contextlib.suppress(OSError):
-            for pattern in _OURS if self.lock is not None else ():  # else it is another fit's
-                for path in self.folder.glob(pattern):
+            if self.owned:  # else it is another fit's
+                for path in itertools.chain.from_iterable(map(self.folder.glob, _OURS)):
                     path.unlink(missing_ok=True)
-            self.close()
-            if self.created:
-                self.folder.rmdir()
+                self.folder.rmdir()  # if nothing else is in it
+        self.close()
 
     def close(self) -> None:
-        """Let others use the folder."""
         if self.lock is not None:
-            self.lock.release()
-            self.lock = None
+            os.close(self.lock)
+            self.lock, self.owned = None, False
 
     def _path(self, number: str) -> Path:
         return self.folder / f"{_STEP}{number}.npz"
@@ -311,13 +272,12 @@ class RecordedPass(PassRecord):
             run.write(self.number, {**self._arrays(), "done": np.array(self.done)})
 
     def end(self) -> None:
-        """Save the result of the pass, if that is worth it."""
         if self.finished or not self.state.resumable:
             return
         self.parts = [self.state]
         arrays = self._arrays()
-        nbytes = sum(array.nbytes for array in arrays.values())
-        if self.checkpoint.worth(time.monotonic() - self.start, nbytes):
+        writing = _FILE + sum(array.nbytes for array in arrays.values()) / _RATE
+        if time.monotonic() - self.start >= min(self.checkpoint.seconds, _WORTH * writing):
             self.checkpoint.write(self.number, arrays)
 
     def _arrays(self) -> Arrays:
@@ -332,7 +292,6 @@ class RecordedPass(PassRecord):
 
 
 def _part(i: int, arrays: Arrays) -> Arrays:
-    """Return the arrays of one worker."""
     own = {}
     for key, array in arrays.items():
         worker, _, name = key.partition("/")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import types
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, is_foreign, to_numpy
 from mercer.data import Block, Fold, Source
 from mercer.progress import recorded_by, recorder
 
-Numbers = npt.NDArray[np.uint64]
 # Longer texts of lists are replaced by a hash.
 _LONG = 400
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio: bits of neighbors fall far apart
 
 
 def describe(value: Any, within: tuple[Any, ...] = ()) -> str:
@@ -60,19 +58,24 @@ def describe(value: Any, within: tuple[Any, ...] = ()) -> str:
         cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
         state = describe([value.__defaults__, value.__kwdefaults__, cells], within)
         return f"{text} {_hash(_code(code), state.encode())}"
-    if hasattr(value, "tocsr"):
-        value = value.tocsr()
-        parts = [value.data, value.indices, value.indptr]
-    elif hasattr(value, "__array__") or is_foreign(value):
-        parts = [to_numpy(value)]
-    elif hasattr(value, "__dict__"):
-        return f"{type(value).__qualname__}({describe(vars(value), within)})"
-    else:
-        text = "" if " at 0x" in repr(value) else repr(value)
-        return f"{type(value).__qualname__}({text})"
-    hashed = [repr(x.tolist()).encode() if x.dtype.kind == "O" else x.tobytes() for x in parts]
-    shape = " × ".join(str(size) for size in value.shape)
-    return f"<{name} of {shape}, {_hash(*hashed)}>"
+    if hasattr(value, "tocsr") or hasattr(value, "__array__") or is_foreign(value):
+        hashed = [
+            repr(part.tolist()).encode() if part.dtype.kind == "O" else part.tobytes()
+            for part in _buffers(value)
+        ]
+        shape = " × ".join(str(size) for size in value.shape)
+        return f"<{name} of {shape}, {_hash(*hashed)}>"
+    if hasattr(value, "__dict__"):
+        return f"{name}({describe(vars(value), within)})"
+    return f"{name}({'' if ' at 0x' in repr(value) else repr(value)})"
+
+
+def _buffers(rows: Any) -> list[np.ndarray[Any, Any]]:
+    """Return the arrays of NumPy that hold rows, dense or sparse."""
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+        return [rows.data, rows.indices, rows.indptr]
+    return [to_numpy(rows)]
 
 
 def _code(code: types.CodeType) -> bytes:
@@ -95,51 +98,35 @@ def identify(source: Source, fingerprint: str) -> str:
     if recorder.get() is None:
         return fingerprint
     with recorded_by(None), progress.quiet():
-        return f"{fingerprint} {source.fold(Digest(source)).value:016x}"
+        return f"{fingerprint} {int(source.fold(Digest(source)).total[0]):016x}"
 
 
 class Digest(Fold):
-    """Sum, modulo 2⁶⁴, of a hash of every entry: of its bits, its column and its row.
-
-    The same for any blocks, and for dense and sparse rows: zeros count nothing.
-    """
+    """Sum, modulo 2⁶⁴, of a hash of every block: a resumed fit divides the rows as before."""
 
     label = "digest of the rows"
 
     def __init__(self, source: Source) -> None:
-        self.width = source.shape[1] if len(source.shape) > 1 else 0
-        self.row_bytes = 0 if source.sparse else 4 * 8 * self.width
+        dense = len(source.shape) > 1 and not source.sparse
+        self.row_bytes = source.shape[1] * source.dtype.itemsize if dense else 0
         self.total = np.zeros(1, np.uint64)
-        odd = np.random.default_rng(0).integers(0, 2**63, self.width, np.uint64)
-        self.columns: Numbers = odd * np.uint64(2) + np.uint64(1)
-
-    @property
-    def value(self) -> int:
-        """The sum."""
-        return int(self.total[0])
 
     def add(self, block: Block) -> None:
-        rows, at = block.rows, np.arange(block.start, block.stop, dtype=np.uint64)
+        digest = hashlib.blake2b(str(block.start).encode(), digest_size=8)
+        rows: Any = block.rows
         if isinstance(rows, list):
-            texts = [text.encode("utf-8", "surrogatepass") for text in rows]
-            hashes = [hashlib.blake2b(text, digest_size=8).digest() for text in texts]
-            sums = np.frombuffer(b"".join(hashes), "<u8").astype(np.uint64)
-        elif hasattr(rows, "tocsr"):
-            rows = rows.tocsr()
-            entries = _mixed(_bits(rows.data)) * self.columns[rows.indices]
-            row_of_entry = np.repeat(np.arange(block.length), np.diff(rows.indptr))
-            sums = np.zeros(block.length, np.uint64)
-            np.add.at(sums, row_of_entry, _mixed(entries))
+            digest.update(repr(rows).encode("utf-8", "surrogatepass"))
         else:
-            sums = _mixed(_mixed(_bits(to_numpy(rows))) * self.columns).sum(axis=1, dtype=np.uint64)
-        self.total += (_mixed(sums) * (np.uint64(2) * at + np.uint64(1))).sum(dtype=np.uint64)
+            for part in _buffers(rows):
+                digest.update(np.ascontiguousarray(part).data.cast("B") if part.size else b"")
+        self.total += np.frombuffer(digest.digest(), np.uint64)
 
     def merge(self, other: Self) -> None:
         self.total += other.total
 
     def spawn(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__ = {**self.__dict__, "total": np.zeros(1, np.uint64)}
+        other = copy.copy(self)
+        other.total = np.zeros(1, np.uint64)
         return other
 
     def arrays(self) -> dict[str, Array]:
@@ -147,16 +134,3 @@ class Digest(Fold):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.total = np.array(arrays["total"], np.uint64)
-
-
-def _bits(values: npt.NDArray[Any]) -> Numbers:
-    """Return the bits of numbers: zero and minus zero are equal, and so are all NaN."""
-    values = np.where(np.isnan(values), np.nan, values + 0.0).astype(values.dtype)
-    unsigned = np.uint32 if values.dtype == np.float32 else np.uint64
-    return np.ascontiguousarray(values).view(unsigned).astype(np.uint64)
-
-
-def _mixed(numbers: Numbers) -> Numbers:
-    """Spread every bit over the others; zero stays zero."""
-    numbers = numbers * _SPREAD
-    return numbers ^ (numbers >> np.uint64(29))

@@ -14,9 +14,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from mercer import __version__
-from mercer.cli import errors
+from mercer.cli import console
 from mercer.cli.console import Reporter, replace_unencodable
-from mercer.cli.options import COMPLETED, Options, completion
+from mercer.cli.options import Options
 
 _COMMON = ("memory", "json", "debug")
 _COLUMNS = ("id", "drop", "na", "format")
@@ -64,19 +64,17 @@ _novelty = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"mercer {__version__}")
         raise typer.Exit
 
 
-_VersionOption = typer.Option(
-    "--version", callback=_version, is_eager=True, help="Print the version."
-)
+_Version = typer.Option(callback=_print_version, is_eager=True, help="Print the version.")
 
 
 @app.callback()
-def _main(version: Annotated[bool, _VersionOption] = False) -> None:
+def _main(version: Annotated[bool, _Version] = False) -> None:
     pass
 
 
@@ -101,38 +99,23 @@ def _add(
 
     def run(**values: Any) -> None:
         chosen = Options(**values)
-        code = errors.run_guarded(partial(_run, target, chosen), path, chosen)
+        code = console.run_guarded(partial(_run, target, chosen), path, chosen)
         if code:
             raise typer.Exit(code)
 
-    # typer reads the options from the signature.
-    run.__signature__ = inspect.Signature(_parameters(options, optional or {}, helps or {}))  # type: ignore[attr-defined]
-    title = "Examples:" if "\n\n" in examples else "Example:"
-    epilog = _join_lines(f"{title}\n\n{examples}")
-    group.command(name, help=_join_lines(help), epilog=epilog)(run)
-
-
-def _parameters(
-    options: tuple[str, ...], optional: dict[str, Any], helps: dict[str, str]
-) -> list[inspect.Parameter]:
     hints, known = get_type_hints(Options), {field.name: field for field in fields(Options)}
+    required = dict.fromkeys(("model", "data", "output"), inspect.Parameter.empty)
     parameters = []
-    for name in options:
-        info, default = copy.copy(known[name].metadata["typer"]), known[name].default
-        info.help = helps.get(name, info.help)
-        if name in COMPLETED:
-            info.autocompletion = completion(name)
-        if name in ("model", "data", "output"):
-            default = optional.get(name, inspect.Parameter.empty)
-        parameters.append(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[name], info],
-            )
-        )
-    return parameters
+    for option in options:
+        info = copy.copy(known[option].metadata["typer"])
+        info.help = (helps or {}).get(option, info.help)
+        default = {option: known[option].default, **required, **(optional or {})}[option]
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[option], info]
+        parameters.append(inspect.Parameter(option, kind, default=default, annotation=annotation))
+    # typer reads the options from the signature.
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    epilog = _join_lines(f"Examples:\n\n{examples}")
+    group.command(name, help=_join_lines(help), epilog=epilog)(run)
 
 
 def _run(target: str, options: Options) -> None:
@@ -146,7 +129,12 @@ def _run(target: str, options: Options) -> None:
     names = ("memory", "checkpoint", "checkpoint_seconds")
     settings = {name: getattr(options, name) for name in names}
     bars = contextlib.nullcontext() if target == "demo.demo" else progress.patient()
-    with warnings.catch_warnings(), config_context(**settings), bars:
+    with warnings.catch_warnings(), contextlib.ExitStack() as context:
+        try:
+            context.enter_context(config_context(**settings))
+        except ValueError as error:
+            raise console.UsageError(str(error)) from None
+        context.enter_context(bars)
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         # Blocks have no column names; they were compared when the file was read.
@@ -164,12 +152,10 @@ _add(
     close to optimal the components are.""",
     """mercer fit iris.csv --label species --scale zscore -o iris.mercer --report iris.html
 
-    mercer fit digits.npy --kernel rbf --components 50 --gap 0.01 -o digits.mercer
-
     mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000
     --select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet
 
-    mercer fit rows.npy --kernel rbf --method exact --checkpoint run -o rows.mercer""",
+    mercer fit rows.npy --kernel rbf --gap 0.01 --checkpoint run -o rows.mercer""",
     (*_FIT, "keep", "scores", "report"),
     _FITTED,
 )
@@ -307,15 +293,15 @@ def run(arguments: list[str]) -> int:
     except _Usage as error:
         message = error.format_message()
         if not message:  # a group without a command: its help was printed
-            return errors.USAGE
+            return console.USAGE
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "mercer"
         text = f"{command}: {message.rstrip('.')}. See {command} --help."
-        return errors.fail(text, errors.USAGE, "--json" in arguments)
+        return console.fail(text, console.USAGE, "--json" in arguments)
     except typer.Abort:
         return 130
     except BrokenPipeError:  # of --help and the like
-        return errors.close_pipe()
+        return console.close_pipe()
     except SystemExit as error:  # typer's 1 is a broken pipe; completion exits too
-        return errors.BROKEN_PIPE if error.code == 1 else int(error.code or 0)
-    return code if isinstance(code, int) else errors.DONE
+        return console.BROKEN_PIPE if error.code == 1 else int(error.code or 0)
+    return code if isinstance(code, int) else console.DONE

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,12 @@ import numpy as np
 
 from mercer import progress
 from mercer.cli import console, rows
-from mercer.cli.build import undo
-from mercer.cli.console import Reporter, Result
-from mercer.cli.errors import UsageError, WorkError
+from mercer.cli.console import Reporter, Result, UsageError, WorkError
 from mercer.cli.options import Options
 from mercer.data import ArraySource, Source
 from mercer.data.files import WRITERS, write_table
 from mercer.estimators.denoiser import Denoiser
-from mercer.estimators.inspection import mapped, parts, through
+from mercer.estimators.inspection import mapped, parts, through, undo
 from mercer.estimators.novelty import NoveltyDetector
 from mercer.estimators.pca import PCA
 from mercer.messages import percent
@@ -35,25 +34,9 @@ Computed = tuple[Source, list[str] | None]
 """Rows to write, and the names of their columns."""
 
 
-def transform(options: Options, reporter: Reporter) -> Result:
-    """Write the scores of rows."""
-    return _apply(options, reporter, compute_scores)
-
-
-def inverse(options: Options, reporter: Reporter) -> Result:
-    """Write the rows that have these scores."""
-    return _apply(options, reporter, _inverted)
-
-
-def denoise(options: Options, reporter: Reporter) -> Result:
-    """Write rows projected onto the components."""
-    return _apply(options, reporter, _denoised)
-
-
 def _apply(
     options: Options, reporter: Reporter, compute: Callable[[Any, Source], Computed]
 ) -> Result:
-    """Write what a model computes from rows."""
     start = time.perf_counter()
     numbers_only = options.output.suffix.lower() == ".npy"
     for option, wanted in (("--keep", options.copied), ("--id", options.id)):
@@ -61,33 +44,25 @@ def _apply(
             raise UsageError(f"{option} needs a table; a .npy file contains only numbers.")
     _check_table(options)
     model, origin = rows.load_model(options.model)
-    keep = options.copied
-    if compute is _inverted:
-        table = rows.read_named(rows.score_names(model), options, reporter, origin, keep=keep)
-    else:
-        table = rows.read_new(model, options, reporter, origin, keep=keep)
+    named = {"names": rows.score_names(model)} if compute is _inverted else {}
+    table = rows.read_new(model, options, reporter, origin, keep=options.copied, **named)
     source, names = compute(model, table.source)
-    extra = {} if numbers_only else rows.copied_columns(table, keep)
-    write_rows(source, names, options.output, extra)
+    copied = {} if numbers_only else rows.copied_columns(table, options.copied)
+    write_rows(source, names, options.output, copied)
     if str(options.output) == STDOUT:
         return Result({})
-    seconds = time.perf_counter() - start
-    data = {
+    n, columns = source.shape
+    data: dict[str, Any] = {
         "model": str(options.model),
-        "rows": source.shape[0],
-        "columns": source.shape[1],
+        "rows": n,
+        "columns": columns,
         "names": names,
-        "id": table.id,
-        "seconds": seconds,
-        "output": str(options.output),
     }
+    data |= {"id": table.id, "seconds": time.perf_counter() - start, "output": str(options.output)}
     lines = [
         ("read", rows.describe_rows(options.data, table.source)),
-        (
-            "written",
-            f"{console.format_file(options.output)}: {source.shape[0]} × {source.shape[1]}",
-        ),
-        ("time", console.format_seconds(seconds)),
+        ("written", f"{console.format_file(options.output)}: {n} × {columns}"),
+        ("time", console.format_seconds(data["seconds"])),
     ]
     return Result(data, [console.pairs(lines)])
 
@@ -102,21 +77,18 @@ def compute_scores(model: Any, source: Source) -> Computed:
 
 
 def _inverted(model: Any, source: Source) -> Computed:
-    """Return the rows that have these scores."""
     estimator = rows.component_estimator(model)
     if isinstance(estimator, PCA):
         inverted = estimator.inverse_transform(source)
     else:
         if not hasattr(estimator, "n_features_in_"):
             raise WorkError("The model was fitted to strings; scores cannot be mapped to strings.")
-        # A lambda: a model without pre-images does not have the method.
-        back = lambda x: estimator.inverse_transform(x)  # noqa: E731
-        inverted = _by_blocks(estimator, back, source, int(estimator.n_features_in_))
-    return undo(parts(model)[0], inverted), rows.feature_names(model)
+        invert = getattr(estimator, "inverse_transform", None)
+        inverted = _by_blocks(estimator, invert, source, estimator.n_features_in_)
+    return _undone(parts(model)[0], inverted), rows.feature_names(model)
 
 
 def _denoised(model: Any, source: Source) -> Computed:
-    """Return rows projected onto the components."""
     before, last = parts(model)
     estimator, preprocessed = rows.component_estimator(model), through(before, source)
     project = last.transform if isinstance(last, Denoiser) else estimator.reconstruct
@@ -124,10 +96,14 @@ def _denoised(model: Any, source: Source) -> Computed:
         denoised = project(preprocessed)
     else:
         denoised = _by_blocks(estimator, project, preprocessed, preprocessed.shape[1])
-    return undo(before, denoised), rows.feature_names(model)
+    return _undone(before, denoised), rows.feature_names(model)
 
 
-def _by_blocks(estimator: Any, f: Callable[[Any], Any], source: Source, width: int) -> Source:
+def _undone(steps: list[Any], source: Source) -> Source:
+    return mapped(source, partial(undo, steps), source.shape[1]) if steps else source
+
+
+def _by_blocks(estimator: Any, f: Any, source: Source, width: int) -> Source:
     """Return the pre-images of rows, computed block by block."""
     if not (hasattr(estimator, "preimage_") or hasattr(estimator, "dual_coef_")):
         raise WorkError(
@@ -138,18 +114,22 @@ def _by_blocks(estimator: Any, f: Callable[[Any], Any], source: Source, width: i
         with progress.quiet():
             return f(block)
 
-    preimages = mapped(source, quiet, width)
+    preimages = mapped(source, quiet, int(width))
     # A row is compared to the whole basis, in a few arrays.
     preimages.extra_bytes += 32 * len(estimator.X_fit_)  # type: ignore[attr-defined]
     preimages.parallel = False
     return preimages
 
 
+transform = partial(_apply, compute=compute_scores)
+inverse = partial(_apply, compute=_inverted)
+denoise = partial(_apply, compute=_denoised)
+
+
 def score(options: Options, reporter: Reporter) -> Result:
     """Compute the novelty of rows, and write it if the user named a file."""
     start = time.perf_counter()
-    if options.output is not None:
-        _check_table(options)
+    _check_table(options)
     model, origin = rows.load_model(options.model)
     before, detector = parts(model)
     if not isinstance(detector, NoveltyDetector):
@@ -163,21 +143,7 @@ def score(options: Options, reporter: Reporter) -> Result:
     threshold = -float(detector.offset_)
     novel = novelty > threshold
     copied = rows.copied_columns(table, options.copied)
-    extra = {name: table.extra[name] for name in copied}
-    if table.id is not None and table.row_names is not None:
-        extra[table.id] = table.row_names
-    if options.output is not None:
-        scored = ArraySource(np.column_stack([novelty, novel.astype(novelty.dtype)]))
-        write_rows(scored, ["novelty", "novel"], options.output, copied)
-        if str(options.output) == STDOUT:
-            return Result({})
-    data: dict[str, Any] = {
-        "rows": len(novel),
-        "novel": int(novel.sum()),
-        "threshold": threshold,
-        "seconds": time.perf_counter() - start,
-        "output": None if options.output is None else str(options.output),
-    }
+    data: dict[str, Any] = {"rows": len(novel), "novel": int(novel.sum()), "threshold": threshold}
     share = f"{data['novel']} of {len(novel)} rows ({percent(float(novel.mean()))})"
     lines = [
         ("read", rows.describe_rows(options.data, table.source)),
@@ -185,18 +151,28 @@ def score(options: Options, reporter: Reporter) -> Result:
     ]
     if options.output is None:
         data |= {"novelty": novelty, "novel_rows": np.flatnonzero(novel)}
-        if table.id is not None:
-            data["novel_ids"] = extra[table.id][novel]
+        if table.row_names is not None:
+            data["novel_ids"] = table.row_names[novel]
     else:
+        scored = ArraySource(np.column_stack([novelty, novel.astype(novelty.dtype)]))
+        write_rows(scored, ["novelty", "novel"], options.output, copied)
+        if str(options.output) == STDOUT:
+            return Result({})
         lines.append(("written", console.format_file(options.output)))
-    shown: list[Any] = [console.pairs(lines)]
-    most = [int(i) for i in np.argsort(-novelty, kind="stable")[:10] if novel[i]]
-    if most:
-        shown += ["", console.empty_table(("row", "novelty", *map(console.printable, extra)))]
-    for i in most:
+    data |= {"seconds": time.perf_counter() - start}
+    data["output"] = None if options.output is None else str(options.output)
+    shown = [console.pairs(lines), "", _most_novel(table, novelty, novel, list(copied))]
+    return Result(data, shown if novel.any() else shown[:1])
+
+
+def _most_novel(table: Any, novelty: Any, novel: Any, copied: list[str]) -> Any:
+    """Return a table of the rows with the largest novelty, and of columns beside them."""
+    extra = {name: table.row_names if name == table.id else table.extra[name] for name in copied}
+    most = console.empty_table(("row", "novelty", *map(console.printable, extra)))
+    for i in np.argsort(-novelty, kind="stable")[: min(10, int(novel.sum()))].tolist():
         cells = (console.printable(str(values[i])) for values in extra.values())
-        shown[-1].add_row(str(i), f"{novelty[i]:.4g}", *cells)
-    return Result(data, shown)
+        most.add_row(str(i), f"{novelty[i]:.4g}", *cells)
+    return most
 
 
 def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool, inputs: Any = ()) -> None:
@@ -208,7 +184,7 @@ def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool, inputs: An
         raise WorkError(f"There is no folder {folder} for {path.name}. Create it first.")
     if path.is_dir():
         raise WorkError(f"{path} is a folder. Name a file to write.")
-    if any(_same_file(path, other) for other in inputs):
+    if path.resolve() in {Path(other).resolve() for other in inputs}:
         raise WorkError(f"{path} is an input of this command and cannot be overwritten by it.")
     if path.exists() and not force:
         raise WorkError(f"{path} already exists; use --force to overwrite.")
@@ -217,20 +193,13 @@ def check_file(path: Path, suffixes: tuple[str, ...], *, force: bool, inputs: An
 
 
 def _check_table(options: Options) -> None:
-    """Raise an error about a table, computed with a model, that cannot be written."""
+    if options.output is None:
+        return
     if str(options.output) != STDOUT:
         inputs = (options.data, options.model)
         check_file(options.output, TABLES, force=options.force, inputs=inputs)
     elif options.json:
         raise UsageError("--json and -o - both write to stdout: name a file for one of them.")
-
-
-def _same_file(path: Path, other: str | Path) -> bool:
-    if str(other) == STDOUT:
-        return False
-    if path.exists() and os.path.exists(other):
-        return os.path.samefile(path, other)
-    return path.absolute() == Path(other).absolute()
 
 
 def write_rows(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+import re
+from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
-from mercer import methods, rules
+from mercer import methods
 from mercer.arrays import Array
-from mercer.cli.errors import UsageError, WorkError, as_option, reject
+from mercer.cli.console import UsageError, WorkError, as_option, reject
 from mercer.cli.options import SCALES, Options
-from mercer.data import Block, Fold, Source, require_finite_sums
+from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names
-from mercer.estimators.inspection import mapped, through
+from mercer.estimators.inspection import through
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
@@ -25,7 +26,6 @@ from mercer.landmarks import RULES
 from mercer.linalg import Moments
 from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
-from mercer.preimage import PREIMAGES
 from mercer.problem import Problem
 from mercer.rules import Count
 
@@ -36,96 +36,60 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
     """Return the unfitted estimator; `components` is the default with a kernel."""
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
-    if options.gap is not None and not 0 <= options.gap < 1:
-        raise UsageError(f"--gap {options.gap} must be between 0 and 1: 0.01 is one percent.")
     shared: dict[str, Any] = {"gap": options.gap, "random_state": options.seed}
+    count, scale = _parse_number(options.components), options.scale == "zscore"
     if options.kernel is None:
-        return _build_linear(options, shared)
-    preimages = ("auto", *PREIMAGES)
-    if options.preimage is not None and options.preimage not in preimages:
-        reject("--preimage", options.preimage, preimages)
-    return KernelPCA(
-        _parse_count(options.components, components, kernel=True),
-        kernel=_parse_kernel(options.kernel),
-        gamma=_parse_gamma(options),
-        method=_build_method(options),
-        preimage=options.preimage,
-        **shared,
-    )
-
-
-def check_components(estimator: Any, source: Any) -> None:
-    """Raise if linear PCA of the rows cannot have this many components."""
-    count = estimator.n_components
-    if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
-        return
-    n, d = source.shape
-    if count > min(n, d):
-        raise WorkError(
-            f"--components {count} must be between 1 and {min(n, d)}, because the table has "
-            f"{n} rows and {d} columns."
+        count = _SHARE if options.components is None else count
+        estimator: Any = PCA(count, svd_solver=_build_solver(options), scale=scale, **shared)
+    else:
+        estimator = KernelPCA(
+            components if options.components is None else count,
+            kernel=_parse_kernel(options.kernel),
+            gamma=_parse_gamma(options),
+            method=_build_method(options),
+            preimage=options.preimage,
+            **shared,
         )
+    return validated(estimator)
 
 
-def _build_linear(options: Options, shared: dict[str, Any]) -> PCA:
+def validated(estimator: Any) -> Any:
+    """Return an estimator whose parameters are valid; raise if the command line set others."""
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        text = re.sub(r"The '(\w+)' parameter of \w+", lambda m: as_option(m[1]), str(error))
+        raise UsageError(text) from None
+    return estimator
+
+
+def _build_solver(options: Options) -> str:
     for name in ("gamma", "basis", "select", "preimage"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} is for kernel PCA: add a --kernel, such as --kernel rbf.")
     solver = options.method or "auto"
+    if solver in METHODS and solver not in NAMES:
+        raise UsageError(
+            f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
+            f"{', '.join(NAMES)}."
+        )
     if solver not in NAMES:
-        if solver in METHODS:
-            raise UsageError(
-                f"--method {solver} is for kernel PCA: add a --kernel. Methods of linear PCA are "
-                f"{', '.join(NAMES)}."
-            )
         reject("--method", solver, NAMES)
-    count = _parse_count(options.components, _SHARE, kernel=False)
-    return PCA(count, svd_solver=solver, scale=options.scale == "zscore", **shared)
+    return solver
 
 
-def _parse_count(text: str | None, default: Any, *, kernel: bool) -> Any:
-    """Return n_components."""
-    if text is None:
-        return default
-    if text == "all":
-        return None
-    if text == "mle" and kernel:
-        raise UsageError(
-            "--components mle is for linear PCA. With a kernel, use a number or a share."
-        )
-    if text in rules.NAMED:
-        return text
-    if text.endswith("%") and (percent := _number(text[:-1])) is not None:
-        if not 0 < percent < 100:
-            raise UsageError(
-                f"--components {text}: a share must be above 0% and below 100%. Use all for all "
-                f"components."
-            )
-        return percent / 100
-    number = _number(text)
-    if number is None:
-        reject("--components", text, ("all", *rules.NAMED))
-    if number >= 1 and number == int(number) and "." not in text:
-        return int(number)
-    if not 0 < number < 1:
-        hint = f" Did you mean {int(number)}?" if number >= 1 and number % 1 == 0 else ""
-        raise UsageError(
-            f"--components {text} must be an integer of at least 1, or a share of the variance "
-            f"between 0 and 1 (exclusive).{hint}"
-        )
-    return number
-
-
-def _number(text: str) -> float | None:
+def _parse_number(text: str | None) -> Any:
+    """Return a number, a percentage as a share, or the text itself."""
+    if text is None or text.isdecimal():
+        return text and int(text)
     try:
-        number = float(text)
+        number = float(text.removesuffix("%"))
     except ValueError:
-        return None
-    return number if abs(number) < float("inf") else None
+        return text
+    return number / 100 if text.endswith("%") else number
 
 
 def _parse_kernel(text: str) -> str:
-    """Return the text of a kernel if it is valid."""
     if text == "precomputed":
         raise UsageError("--kernel precomputed needs a kernel matrix; use KernelPCA in Python.")
     if text not in KERNELS:
@@ -137,21 +101,17 @@ def _parse_kernel(text: str) -> str:
 
 
 def _parse_gamma(options: Options) -> Any:
-    text, kernel = options.gamma, options.kernel or ""
-    if text is None:
-        return "median" if has_gamma(kernel) else None
-    if not has_gamma(kernel):
+    kernel = options.kernel or ""
+    if has_gamma(kernel):
+        gamma = _parse_number(options.gamma or "median")
+        return float(gamma) if isinstance(gamma, int) else gamma
+    if options.gamma is not None:
         remedy = "has no gamma" if kernel in KERNELS else "is an expression: set gamma in it"
         raise UsageError(
             f"--gamma is for a kernel given by name, such as --kernel rbf. --kernel {kernel!r} "
             f"{remedy}."
         )
-    if text in ("median", "scale"):
-        return text
-    number = _number(text)
-    if number is None or number <= 0:
-        raise UsageError(f"--gamma {text!r} must be median, scale or a number above 0.")
-    return number
+    return None
 
 
 def _build_method(options: Options) -> Any:
@@ -161,7 +121,7 @@ def _build_method(options: Options) -> Any:
         reject("--method", name, METHODS)
     if options.select is not None and options.select not in RULES:
         reject("--select", options.select, tuple(RULES))
-    values = {"n_basis": options.basis, "select": options.select}
+    values = {"n_basis": _parse_number(options.basis), "select": options.select}
     params: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
     if not params:
         return name
@@ -170,13 +130,6 @@ def _build_method(options: Options) -> Any:
         if key not in method_parameters(name):
             others = ", ".join(one for one in METHODS if key in method_parameters(one))
             raise UsageError(f"{as_option(key)} is not supported by --method {name}; use {others}.")
-    if options.basis is not None:
-        count = _number(options.basis) or 0.0
-        if not (0 < count < 1 or (count >= 1 and count == int(count))):
-            raise UsageError(
-                f"--basis {options.basis!r} must be a number of points, or a share of the rows."
-            )
-        params["n_basis"] = count if count < 1 else int(count)
     return _method_class(name)(**params)
 
 
@@ -192,52 +145,31 @@ def method_parameters(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(_method_class(name)).parameters)
 
 
-class ColumnMeans(Fold):
-    """Weighted mean of every column, without its missing values."""
-
-    label = "means"
-
-    def __init__(self, d: int) -> None:
-        self.sums, self.counts = np.zeros(d), np.zeros(d)
-        self.row_bytes = 24 * d
-
-    def add(self, block: Block) -> None:
-        rows = block.dense(np.float64)
-        present = ~np.isnan(rows)
-        with np.errstate(invalid="ignore", over="ignore"):  # of infinities: refused later
-            self.sums += block.count @ np.where(present, rows, 0.0)
-        self.counts += block.count @ present
-
-    def merge(self, other: Self) -> None:
-        self.sums += other.sums
-        self.counts += other.counts
-
-    def spawn(self) -> Self:
-        return type(self)(len(self.sums))
-
-    def arrays(self) -> dict[str, Array]:
-        return {"sums": self.sums, "counts": self.counts}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.sums, self.counts = arrays["sums"].copy(), arrays["counts"].copy()
-
-
 def fit_imputer(source: Source) -> SimpleImputer:
     """Return an imputer fitted to all rows."""
-    means = source.fold(ColumnMeans(source.shape[1]))
-    empty, infinite = means.counts == 0, ~np.isfinite(means.sums)
-    if empty.any():
+    d = source.shape[1]
+
+    def split(block: Block) -> Array:
+        """Return values with zeros for the missing ones, and where they are not missing."""
+        rows = block.dense(np.float64)
+        present = ~np.isnan(rows)
+        return np.hstack([np.where(present, rows, 0.0), present])
+
+    halves = source.map(split, 2 * d, np.float64, extra_bytes=32 * d)
+    moments = halves.fold(Moments(2 * d, halves.reference, np.float64, diagonal=True))
+    sums, shares = np.split(moments.mean, 2)
+    if (shares == 0).any():
         raise WorkError(
-            f"No row has a value in {_column_names(source, empty)}. Exclude those columns with "
-            f"--drop."
+            f"No row has a value in {_column_names(source, shares == 0)}. Exclude those columns "
+            f"with --drop."
         )
-    if infinite.any():
+    if not np.isfinite(sums).all():
         raise WorkError(
-            f"{_column_names(source, infinite)} has no mean: a value is infinite, or the sum "
-            f"overflows. Remove those rows, or exclude those columns with --drop."
+            f"{_column_names(source, ~np.isfinite(sums))} has no mean: a value is infinite, or the "
+            f"sum overflows. Remove those rows, or exclude those columns with --drop."
         )
     # The mean of one row is that row: fitting the row of means sets the statistics.
-    return SimpleImputer().fit((means.sums / means.counts)[None, :].astype(source.dtype))
+    return SimpleImputer().fit((sums / shares)[None, :].astype(source.dtype))
 
 
 def fit_scaler(source: Source) -> StandardScaler:
@@ -263,23 +195,14 @@ def fit_steps(source: Source, options: Options) -> tuple[list[tuple[str, Any]], 
     impute = options.impute is not None
     scale = options.scale == "zscore" and options.kernel is not None  # linear PCA scales itself
     steps: list[tuple[str, Any]] = []
-    names = source.names
     for name, wanted, fit in (("impute", impute, fit_imputer), ("scale", scale, fit_scaler)):
         if wanted:
-            steps.append((name, fit(source)))
-            source = through([steps[-1][1]], source)
-    if steps and names is not None:
-        # Only the first step knows names: it returns an array, as in any pipeline.
-        steps[0][1].feature_names_in_ = np.asarray(names, dtype=object)
+            step = fit(source)
+            if not steps and source.names is not None:  # the first returns an array without names
+                step.feature_names_in_ = np.asarray(source.names, dtype=object)
+            steps.append((name, step))
+            source = through([step], source)
     return steps, source
-
-
-def undo(steps: list[Any], source: Source) -> Source:
-    """Return rows as they were before the steps; imputed values stay."""
-    for step in reversed(steps):
-        if isinstance(step, StandardScaler):
-            source = mapped(source, step.inverse_transform, source.shape[1])
-    return source
 
 
 def _column_names(source: Source, which: Any) -> str:

@@ -10,10 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from mercer.cli import build, process, rows
-from mercer.cli.console import Reporter, Result, empty_table, format_seconds, pairs
-from mercer.cli.errors import WorkError, error_text, reject
+from mercer.cli import build, process_memory, reset_peak, rows
+from mercer.cli.console import (
+    Reporter,
+    Result,
+    WorkError,
+    empty_table,
+    error_text,
+    format_seconds,
+    pairs,
+    reject,
+)
 from mercer.cli.options import Options
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Source, StringSource
@@ -25,8 +34,7 @@ from mercer.planning import METHODS, NAMES, measured
 _LINEAR = ("covariance_eigh", "full", "dot", "krylov", "arpack", "randomized", "sketch")
 _KERNEL = ("exact", "subset", "reduced", "improved", "nystrom", "cholesky", "sketch", "features")
 _COMPONENTS, _BASIS = "10", 500
-# Rows of a first fit that is not timed: it pays for imports and compilation.
-_WARM_UP_ROWS = 300
+_WARM_UP_ROWS = 2 * _BASIS
 
 
 @dataclass
@@ -34,6 +42,7 @@ class Run:
     """Result of one method, or why it was skipped."""
 
     method: str
+    left_out: str | None = None
     components: int | None = None
     captured: float | None = None
     optimum_upper: float | None = None
@@ -41,7 +50,6 @@ class Run:
     kind: str | None = None
     seconds: float | None = None
     memory: int | None = None
-    left_out: str | None = None
 
 
 def compare(options: Options, reporter: Reporter) -> Result:
@@ -65,8 +73,7 @@ def compare(options: Options, reporter: Reporter) -> Result:
         raise WorkError(f"No method could be run; {runs[0].method}: {runs[0].left_out}")
     shown: list[Any] = [pairs([("read", rows.describe_rows(options.data, table.source))]), ""]
     shown.append(_table(run for run in runs if run.left_out is None))
-    skipped = [(run.method, run.left_out) for run in runs if run.left_out is not None]
-    if skipped:
+    if skipped := [(run.method, run.left_out) for run in runs if run.left_out is not None]:
         shown += ["", "Skipped:", pairs(skipped)]
     return Result({**rows.shape(source), "methods": [vars(run) for run in runs]}, shown)
 
@@ -89,7 +96,6 @@ def _table(runs: Any) -> Any:
 
 
 def _run_method(name: str, source: Source, options: Options) -> Run:
-    """Fit with one method; skip it if it takes too much memory or time."""
     if options.components is None and len(source.shape) > 1 and options.kernel is None:
         options = replace(options, components=str(min(int(_COMPONENTS), *source.shape)))
     estimator = _estimator(name, options, min(_BASIS, source.shape[0]))
@@ -100,17 +106,20 @@ def _run_method(name: str, source: Source, options: Options) -> Run:
         chosen = next(one for one in plan.candidates if one.method is plan.method)
         if not chosen.fits:
             needs, budget = format_bytes(chosen.cost.memory), format_bytes(plan.budget)
-            return Run(name, left_out=f"needs {needs}; the memory limit is {budget}")
+            return Run(name, f"needs {needs}; the memory limit is {budget}")
         seconds = measured().seconds(chosen.cost, plan.size)
         if seconds > options.patience:
             about = format_seconds(seconds)
-            return Run(name, left_out=f"would take about {about}; see --patience")
+            return Run(name, f"would take about {about}; see --patience")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the table shows what they would say
-            _warm_up(name, source, options)
+            # A first fit is not timed: it pays for imports and compilation.
+            few = load_rows(source, np.arange(min(source.shape[0], _WARM_UP_ROWS)))
+            with contextlib.suppress(ValueError, MemoryError):  # the fit itself says why
+                clone(estimator).fit(few)
             return _timed_fit(name, estimator, source)
     except (ValueError, MemoryError, NotImplementedError) as error:
-        return Run(name, left_out=error_text(error))
+        return Run(name, error_text(error))
 
 
 def _estimator(name: str, options: Options, basis: int) -> Any:
@@ -127,19 +136,9 @@ def _estimator(name: str, options: Options, basis: int) -> Any:
     return build.build_estimator(options)
 
 
-def _warm_up(name: str, source: Source, options: Options) -> None:
-    few = min(source.shape[0], _WARM_UP_ROWS)
-    estimator = _estimator(name, replace(options, basis=None, components="2"), few // 2)
-    if isinstance(getattr(estimator, "gamma", None), str):
-        estimator.set_params(gamma=1.0)
-    with contextlib.suppress(ValueError, MemoryError):  # the fit itself fails too, and says why
-        estimator.fit(load_rows(source, np.arange(few)))
-
-
 def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
-    measurable = process.MEMORY.exists()  # Linux only
-    process.reset_peak()
-    before = process.process_memory("VmRSS") if measurable else 0
+    reset_peak()
+    before = process_memory("VmRSS")
     start = time.perf_counter()
     estimator.fit(source)
     seconds = time.perf_counter() - start
@@ -152,5 +151,5 @@ def _timed_fit(name: str, estimator: Any, source: Source) -> Run:
         gap=float(certificate.gap),
         kind=certificate.gap.kind,
         seconds=seconds,
-        memory=max(0, process.process_memory("VmHWM") - before) if measurable else None,
+        memory=None if before is None else max(0, process_memory("VmHWM") - before),
     )

@@ -1,17 +1,25 @@
-"""Console output: results on stdout, everything else on stderr."""
+"""Console output: results on stdout, notes and errors on stderr; exit codes of errors."""
 
 from __future__ import annotations
 
-import codecs
 import contextlib
+import difflib
+import io
+import itertools
 import json
+import math
+import os
+import shlex
 import sys
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from mercer.messages import percent
+from mercer.cli import signal_code
+from mercer.cli.options import Options
+from mercer.messages import as_python, parameter_format, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -21,8 +29,25 @@ if TYPE_CHECKING:
 _WIDE = 1000
 # Names of columns may be of any length; messages are not.
 _LONGEST = 1200
-# What a terminal without Unicode shows instead.
-_ASCII = {"×": "x", "→": "->", "…": "...", "−": "-", "·": "-", "█": "#", "–": "-", "≤": "<="}
+
+DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
+
+# Errors about data, files or memory; any other is a bug.
+_EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplementedError)
+
+_SAME_NAME = (
+    *("kernel", "gamma", "method", "select", "preimage", "gap", "memory", "checkpoint", "format"),
+    *("columns", "drop", "id", "na", "impute", "contamination"),
+)
+# Parameters of Python, and the options that set them.
+_OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {
+    "n_components": "--components",
+    "n_basis": "--basis",
+    "svd_solver": "--method",
+    "eigen_solver": "--method",
+    "random_state": "--seed",
+    "sample_weight": "--weights",
+}
 
 
 @dataclass
@@ -47,16 +72,12 @@ class Reporter:
             print_note("note", "yellow", text)
 
     def show(self, result: Result) -> None:
-        """Print a result."""
         if self.json:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return
         out = open_console()
-        with contextlib.nullcontext() if out.is_terminal else out.capture() as captured:
-            for part in result.shown:
-                out.print(part)
-        if captured is not None and result.shown:  # rich pads the lines of tables
-            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        for part in result.shown:
+            out.print(part)
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -102,15 +123,13 @@ def spectrum_table(shares: Iterable[float], most: int = 12) -> Table:
     """Return the explained variance of each component, with a bar; of many, first and last."""
     values = list(shares)
     table = empty_table(("component", "share", "cumulative", ""), left=("",))
-    largest, total = max(values, default=0.0), 0.0
-    for i, share in enumerate(values, start=1):
-        total += share
-        if len(values) > most and most - 1 <= i < len(values):
-            if i == most - 1:
-                table.add_row("…", "", "", "")
-            continue
-        bar = "█" * round(36 * share / largest) if largest > 0 else ""
-        table.add_row(str(i), percent(share), percent(total), bar)
+    largest = max([*values, 1e-300])
+    for i, total in enumerate(itertools.accumulate(values)):
+        if len(values) <= most or i < most - 2 or i == len(values) - 1:
+            bar = "█" * round(36 * values[i] / largest)
+            table.add_row(str(i + 1), percent(values[i]), percent(total), bar)
+        elif i == most - 2:
+            table.add_row("…", "", "", "")
     table.columns[3].style = "cyan"
     return table
 
@@ -140,32 +159,118 @@ def printable(text: str) -> str:
 
 def as_json(value: Any) -> Any:
     """Return a value that JSON can hold; NaN and infinity become null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, dict):
         return {str(key): as_json(entry) for key, entry in value.items()}
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if hasattr(value, "tolist"):
-        return as_json(value.tolist())
     if isinstance(value, list | tuple):
         return [as_json(entry) for entry in value]
-    if isinstance(value, int):
-        return int(value)
     if isinstance(value, float):
-        return float(value) if value - value == 0 else None
-    return str(value)
+        return float(value) if math.isfinite(value) else None
+    return value if isinstance(value, str | int) or value is None else str(value)
 
 
 def replace_unencodable() -> None:
     """Replace characters that the terminal's encoding lacks, instead of failing."""
-    codecs.register_error("mercer", _replacement)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="mercer")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
-def _replacement(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lost = error.object[error.start : error.end]
-    return "".join(_ASCII.get(c, "?") for c in lost), error.end
+class WorkError(Exception):
+    """A command failed; the message says why and what to do."""
+
+
+class UsageError(Exception):
+    """The command line is not valid."""
+
+
+def as_option(name: str, value: Any = ...) -> str:
+    """Write a parameter as an option; as in Python if the command line has no such option."""
+    if name not in _OPTIONS:
+        return as_python(name, value)
+    if value is ...:
+        return _OPTIONS[name]
+    if hasattr(value, "get_params") and name == "method":
+        basis = value.get_params(deep=False).get("n_basis")
+        if basis is None or type(value)(basis) != value:  # it has parameters without an option
+            return as_python(name, value)
+        return f"--method {value.name} --basis {basis}"
+    if name == "n_components" and value is None:
+        value = "all"
+    if isinstance(value, list):
+        value = ",".join(f'"{text}"' if "," in text else text for text in map(str, value))
+    text, quoted = str(value), shlex.quote(str(value))
+    if quoted == text and name in ("columns", "drop", "id", "na"):  # text from a file stands out
+        quoted = f"'{text}'"
+    return f"{_OPTIONS[name]} {quoted}"
+
+
+def run_guarded(work: Callable[[], None], command: str, options: Options) -> int:
+    """Run a command and return its exit code; print its error."""
+    with parameter_format(as_option):
+        try:
+            work()
+            sys.stdout.flush()
+            return DONE
+        except BrokenPipeError:
+            return close_pipe()
+        except (KeyboardInterrupt, Exception) as error:
+            # An interrupted import may end in any error.
+            if isinstance(error, KeyboardInterrupt) or signal_code() is not None:
+                text = "Stopped: no file was written."
+                if options.checkpoint is not None:
+                    from mercer.checkpoint import has_checkpoint
+
+                    if has_checkpoint(options.checkpoint):
+                        text += f" The same command resumes from {options.checkpoint}."
+                return fail(text, signal_code() or 130, options.json)
+            if options.debug:
+                traceback.print_exc()
+            code = USAGE if isinstance(error, UsageError) else FAILED
+            return fail(f"{command}: {error_text(error)}", code, options.json)
+
+
+def fail(text: str, code: int, as_object: bool) -> int:
+    """Print an error on stderr, and on stdout with --json; return the exit code."""
+    with contextlib.suppress(OSError):
+        print_note("error", "bold red", text)
+    if as_object:
+        with contextlib.suppress(OSError):
+            print(json.dumps({"error": text, "exit_code": code}), flush=True)
+    return code
+
+
+def close_pipe() -> int:
+    """Return the exit code of a pipe whose reader has gone; drop what is still buffered."""
+    # The flush at exit must not fail.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error."""
+    from mercer.data.errors import MissingValues
+
+    text = str(error).strip()
+    if isinstance(error, MissingValues):
+        return f"{error.summary} Use --impute mean, or drop those rows or columns."
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "  # a pipe has no name
+        return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}."
+    if isinstance(error, MemoryError) and not text:
+        return "Out of memory. Set a smaller --memory, or use fewer rows."
+    if isinstance(error, (*_EXPECTED, WorkError, UsageError)):
+        return text or type(error).__name__
+    return (
+        f"This is a bug in Mercer, {type(error).__name__}: {text or 'no message'}. "
+        f"Run the command again with --debug and report the output."
+    )
+
+
+def reject(option: str, name: str, known: tuple[str, ...]) -> NoReturn:
+    """Raise an error about a value that is not one of the known ones."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise UsageError(f"{option} {name!r} is unknown.{hint} Choose from {', '.join(known)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from rich.text import Text
 from sklearn.datasets import load_digits
 
 import mercer
-from mercer import progress
 from mercer.cli import console
 from mercer.cli.console import Reporter, Result
 from mercer.cli.options import Options
@@ -40,17 +40,12 @@ def demo(options: Options, reporter: Reporter) -> Result:
 
 
 def _fit(out: Console, X: np.ndarray[Any, Any]) -> mercer.PCA:
-    """Plan and fit; show the spectrum and the certificate."""
     _title(out, f"{len(X)} handwritten digits, 8 × 8 pixels")
     pca = mercer.PCA(0.9)
     _code(out, "pca = mercer.PCA(0.9); pca.plan(X)", "what it will do")
     out.print(str(pca.plan(X)))
     _code(out, "pca.fit(X)", "with a progress bar for every pass over the data")
-    bars = progress.Bars()
-    if bars.display.console.is_terminal and not isinstance(out.file, io.StringIO):
-        with bars.display, progress.session(bars):
-            pca.fit(X)
-    else:
+    with mercer.config_context(progress=sys.stderr.isatty()):
         pca.fit(X)
     _code(out, "pca.explained_variance_ratio_", counted(pca.n_components_, "component"))
     out.print(console.spectrum_table(pca.explained_variance_ratio_))
@@ -78,7 +73,6 @@ def _compare_accuracy(out: Console, X: np.ndarray[Any, Any]) -> None:
 
 
 def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
-    """Fit kernel PCA to clean digits, and denoise others."""
     _title(out, "Kernel PCA of 1500 digits, and denoising of others")
     clean = X[1500:1504]
     noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(clean.shape)
@@ -103,25 +97,17 @@ def _denoise(out: Console, X: np.ndarray[Any, Any]) -> None:
 def _write_files(
     out: Console, folder: Path, pca: mercer.PCA, digits: Any, start: float
 ) -> dict[str, str | None]:
-    """Write the model and its report."""
     _title(out, "A model file and a report")
     model, page = folder / "digits.mercer", folder / "report.html"
     origin = {"command": "mercer demo", "file": "sklearn.datasets.load_digits", "seed": 0}
     _code(out, f'mercer.save(pca, "{model}")', "arrays and a header; no pickle")
     mercer.save(pca, model, origin=origin)
+    shown = {"labels": digits.target, "image_shape": (8, 8), "title": "Handwritten digits"}
     report: str | None = str(page)
     try:
         from mercer.report import write_report
 
-        write_report(
-            pca,
-            digits.data,
-            page,
-            labels=digits.target,
-            image_shape=(8, 8),
-            title="Handwritten digits",
-            origin=origin,
-        )
+        write_report(pca, digits.data, page, origin=origin, **shown)
         last = ("report", console.format_file(page.resolve()))
     except ImportError as error:
         report, last = None, ("no report", str(error))

@@ -15,8 +15,7 @@ import mercer
 from mercer.atomic_write import write_atomically
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
 from mercer.cli import apply, build, console, rows
-from mercer.cli.console import Reporter, Result
-from mercer.cli.errors import UsageError
+from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.options import Options
 from mercer.data import fingerprint
 from mercer.data.files import Table
@@ -38,15 +37,11 @@ def fit_detector(options: Options, reporter: Reporter) -> Result:
     """Fit a novelty detector and write it."""
     if options.linear and options.kernel is not None:
         raise UsageError("--linear and --kernel exclude each other. Use one of them.")
-    if not 0 < options.contamination <= 0.5:
-        raise UsageError(
-            f"--contamination {options.contamination} must be above 0 and at most 0.5."
-        )
     if not options.linear and options.kernel is None:
         options = replace(options, kernel="rbf")
     inner = build.build_estimator(options, default_components())
     detector = NoveltyDetector(inner, contamination=options.contamination)
-    return _fit("novelty fit", detector, options, reporter)
+    return _fit("novelty fit", build.validated(detector), options, reporter)
 
 
 def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:
@@ -76,9 +71,11 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
             extra = {} if path.suffix.lower() == ".npy" else table.source.extra_columns
             apply.write_rows(*apply.compute_scores(model, table.source), path, extra)
         if options.report is not None:
-            _write_report(
-                files.enter_context(write_atomically(options.report)), model, table, origin
-            )
+            from mercer.report import write_report
+
+            path = files.enter_context(write_atomically(options.report))
+            facts = rows.report_arguments(table, options.label, table.extra)
+            write_report(model, path=path, origin=origin, **facts)
         mercer.save(model, options.output, origin=origin)
     return _result(options, model, table, time.perf_counter() - start)
 
@@ -89,50 +86,30 @@ def plan(options: Options, reporter: Reporter) -> Result:
     table = rows.read_training(options, reporter)
     if getattr(estimator, "gamma", None) is not None:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and computing it takes time
-    build.check_components(estimator, table.source)
     chosen = estimator.plan(table.source)
-    candidates = [
-        {
-            "method": one.method.label(chosen.size),
-            "passes": one.cost.passes,
-            "operations": one.cost.products + one.cost.sparse + one.cost.factor,
-            "memory": one.cost.memory,
-            "seconds": measured().seconds(one.cost, chosen.size),
-            "fits": one.fits,
-            "chosen": one.method is chosen.method,
-        }
-        for one in chosen.candidates
-    ]
     data = {
         **rows.shape(table.source),
         "method": repr(chosen.method),
         "reason": chosen.reason,
         "budget": chosen.budget,
-        "candidates": candidates,
+        "candidates": [
+            {
+                "method": one.method.label(chosen.size),
+                "passes": one.cost.passes,
+                "operations": one.cost.products + one.cost.sparse + one.cost.factor,
+                "memory": one.cost.memory,
+                "seconds": measured().seconds(one.cost, chosen.size),
+                "fits": one.fits,
+                "chosen": one.method is chosen.method,
+            }
+            for one in chosen.candidates
+        ],
     }
     read = rows.describe_rows(options.data, table.source)
     return Result(data, [console.pairs([("read", read)]), "", str(chosen)])
 
 
-def _write_report(path: Path, model: Any, table: Table, origin: dict[str, Any]) -> None:
-    from mercer.report import write_report
-
-    label, extra = origin["label"], dict(table.extra)
-    columns = {name: extra[name] for name in extra if name not in (label, table.id)}
-    write_report(
-        model,
-        table.source,
-        path,
-        labels=None if label is None else extra[label],
-        ids=table.row_names,
-        columns=columns or None,
-        origin=origin,
-    )
-
-
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
-    """Return the fitted estimator, with the fitted steps before it."""
-    build.check_components(getattr(estimator, "estimator", estimator), table.source)
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
         known = identify(table.source, fingerprint(table.source))
         weights = table.source.weights
@@ -143,7 +120,6 @@ def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
 
 
 def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
-    """Return the origin of a model, for its file and its report."""
     return {
         "command": equivalent_command(name, options),
         "file": options.data,
@@ -172,7 +148,6 @@ def equivalent_command(name: str, options: Options) -> str:
 
 
 def _result(options: Options, model: Any, table: Table, seconds: float) -> Result:
-    """Return what was read, fitted and written."""
     steps, last = parts(model)
     estimator = rows.component_estimator(model)
     certificate, chosen = estimator.certificate_, estimator.plan_

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
-
-from mercer.config import parse_bytes
 
 SCALES = ("zscore", "none")
 
@@ -28,21 +25,6 @@ _output = partial(_option, rich_help_panel="Output")
 
 def _argument(help: str) -> Any:
     return field(default=None, metadata={"typer": typer.Argument(help=help, show_default=False)})
-
-
-def _check_size(text: str | None) -> str | None:
-    if text is not None:
-        try:
-            parse_bytes(text)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-    return text
-
-
-def _check_seconds(seconds: float) -> float:
-    if not 0 < seconds < float("inf"):
-        raise typer.BadParameter(f"{seconds:g} is not a number of seconds above 0.")
-    return seconds
 
 
 def _split_names(text: str | None) -> list[str] | None:
@@ -149,13 +131,10 @@ class Options:
         "Folder for checkpoints. If the run is interrupted, the same command resumes it. The "
         "folder is emptied when the run is complete.",
     )
-    checkpoint_seconds: float = _output(
-        "SECONDS", "Time between checkpoints.", callback=_check_seconds, default=60.0
-    )
+    checkpoint_seconds: float = _output("SECONDS", "Time between checkpoints.", default=60.0)
     memory: str | None = _option(
         "SIZE",
         "Memory limit, for example 4GiB. Default: half of the machine's memory.",
-        callback=_check_size,
     )
     json: bool = _option(None, "Print the result or the error as JSON.", "--json", default=False)
     debug: bool = _option(
@@ -176,37 +155,3 @@ class Options:
     def copied(self) -> list[str]:
         """Columns to copy to the output."""
         return _split_names(self.keep) or []
-
-
-COMPLETED = (
-    *("components", "format", "gamma", "impute", "kernel", "method", "preimage", "scale"),
-    "select",
-)
-"""Options whose values the shell completes."""
-
-
-def completion(option: str) -> Callable[[str], list[str]]:
-    """Return the function that completes the values of an option of `COMPLETED` in the shell."""
-
-    def complete(incomplete: str) -> list[str]:
-        from mercer.data.files import READERS
-        from mercer.kernels.base import KERNELS
-        from mercer.landmarks import RULES
-        from mercer.planning import METHODS, NAMES
-        from mercer.preimage import PREIMAGES
-        from mercer.rules import NAMED
-
-        values: dict[str, Iterable[str]] = {
-            "components": ("all", *NAMED),
-            "format": [suffix[1:] for suffix in READERS],
-            "gamma": ("median", "scale"),
-            "impute": ("mean",),
-            "kernel": KERNELS,
-            "method": sorted({*METHODS, *NAMES}),
-            "preimage": ("auto", *PREIMAGES),
-            "scale": SCALES,
-            "select": RULES,
-        }
-        return [value for value in values[option] if value.startswith(incomplete)]
-
-    return complete

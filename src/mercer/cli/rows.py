@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.console import Reporter
-from mercer.cli.errors import WorkError, as_option, reject
+from mercer.cli.console import Reporter, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
@@ -19,8 +16,6 @@ from mercer.data.files import (
     NAMELESS,
     MissingValues,
     Table,
-    download_advice,
-    is_url,
     read_table,
     split_path,
 )
@@ -33,7 +28,7 @@ def read_training(options: Options, reporter: Reporter) -> Table:
     if options.impute not in (None, "mean"):
         reject("--impute", options.impute, ("mean",))
     table = read_table(
-        check_path(options.data),
+        options.data,
         columns=options.names,
         label=options.label,
         weights=options.weights,
@@ -80,12 +75,9 @@ def notes(options: Options, table: Table) -> list[str]:
 
 def imputed(table: Table) -> list[str]:
     """Return a note about imputed values, if there are any."""
-    if not table.missing:
-        return []
-    most = sorted(table.missing.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
-    more = f", and more in {counted(len(most) - 10, 'other column')}" if len(most) > 10 else ""
-    return [f"missing values imputed with the mean of the column: {shown}{more}."]
+    count, names = sum(table.missing.values()), format_names(table.missing)
+    text = f"{counted(count, 'missing value')} imputed with column means, in {names}."
+    return [text] if count else []
 
 
 def read_new(
@@ -96,61 +88,41 @@ def read_new(
     *,
     keep: Sequence[str] = (),
     optional: Sequence[str] = (),
+    names: list[str] | None = None,
 ) -> Table:
-    """Read the rows to apply a model to: the columns it was fitted to."""
+    """Read the rows to apply a model to: columns of some names, or those it was fitted to."""
+    names = names or feature_names(model)
+    path, format = split_path(options.data)[0], options.format
+    suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
+    columns, drop, usual = names, options.dropped, origin.get("id")
+    others = [usual, *optional]
+    if names is None:  # columns go by their numbers, as in the fit
+        columns, drop = origin.get("columns"), drop or origin.get("drop") or []
+        others += [origin.get("label"), origin.get("weights")]
+    elif suffix in NAMELESS:
+        columns = None
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
-    missing = "keep" if imputes else "refuse"
-    read: dict[str, Any] = {"keep": keep, "optional": optional, "missing": missing}
     try:
-        return read_named(feature_names(model), options, reporter, origin, **read)
+        table = read_table(
+            options.data,
+            columns=columns,
+            keep=keep,
+            optional=[name for name in others if name is not None],
+            id=options.id,
+            drop=drop,
+            na=[*(origin.get("na") or ()), *(options.na or ())],
+            missing="keep" if imputes else "refuse",
+            format=format,
+        )
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
         raise WorkError(
             f"{error.path}: {lost} in {format_names(error.missing)}, but the model does not "
             f"impute. Fit a model with --impute mean."
         ) from error
-
-
-def read_named(
-    names: list[str] | None,
-    options: Options,
-    reporter: Reporter,
-    origin: Mapping[str, Any],
-    *,
-    keep: Sequence[str],
-    optional: Sequence[str] = (),
-    missing: str = "refuse",
-) -> Table:
-    """Read the columns of these names; note which others are not used."""
-    path, format = split_path(options.data)[0], options.format
-    suffix = path.suffix.lower() if format is None else f".{format.lower().lstrip('.')}"
-    columns, drop = names, options.dropped
-    others = [origin.get("id"), *optional]
-    if names is None:  # columns go by their numbers, as in the fit
-        columns, drop = origin.get("columns"), drop or origin.get("drop") or []
-        others += [origin.get("label"), origin.get("weights")]
-    elif suffix in NAMELESS:
-        columns = None
-    table = read_table(
-        check_path(options.data),
-        columns=columns,
-        keep=keep,
-        optional=[name for name in others if name is not None],
-        id=options.id,
-        drop=drop,
-        na=[*(origin.get("na") or ()), *(options.na or ())],
-        missing=missing,
-        format=format,
-    )
-    if names is not None and columns is not None and table.source.names != names:
-        lost = [name for name in names if name not in (table.source.names or ())]
-        raise WorkError(
-            f"{options.data} has no columns {format_names(lost)}, which the model needs."
-        )
-    dropped = [name for name in table.dropped if not _matches(name, drop)]
-    if dropped and names is not None:
-        reporter.note(f"ignored, because the model has no such columns: {format_names(dropped)}.")
-    usual = origin.get("id")
+    ignored = [name for name in table.dropped if not _matches(name, drop)]
+    if ignored and names is not None:
+        reporter.note(f"ignored, because the model has no such columns: {format_names(ignored)}.")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
             f"{options.data} has no column {usual!r}, which held the row names in the fit. Rows "
@@ -166,24 +138,19 @@ def copied_columns(table: Table, kept: Sequence[str]) -> dict[str, Any]:
     return {name: stored[name] for name in sorted(wanted, key=lambda name: name != table.id)}
 
 
+def report_arguments(table: Table, label: str | None, columns: Iterable[str]) -> dict[str, Any]:
+    """Return the rows to show in a report, and the columns beside them."""
+    beside = {name: table.extra[name] for name in columns if name not in (label, table.id)}
+    return {
+        "X": table.source,
+        "labels": None if label is None else table.extra.get(label),
+        "ids": table.row_names,
+        "columns": beside or None,
+    }
+
+
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def check_path(data: str) -> str:
-    """Return the path of the data; raise an error if there is nothing to read."""
-    if is_url(data):
-        raise WorkError(download_advice(data))
-    path = split_path(data)[0]
-    if data != "-" and path.is_dir() and not any(path.iterdir()):
-        raise WorkError(f"{data} is an empty folder. Name a data file.")
-    if data == "-" or path.exists():
-        return data
-    if not path.parent.is_dir():
-        raise WorkError(f"There is no file {data}: the folder {path.parent} does not exist.")
-    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
-    hint = f" Did you mean {path.parent / near[0]}?" if near else ""
-    raise WorkError(f"There is no file {data}.{hint}")
 
 
 def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
@@ -191,16 +158,7 @@ def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
     from mercer import load
     from mercer.modelfile import read_header
 
-    check_model(path)
-    return load(path), read_header(path).origin or {}
-
-
-def check_model(path: Path) -> None:
-    """Raise an error about a model file that does not exist."""
-    if path.is_dir():
-        raise WorkError(f"{path} is a folder, not a model file.")
-    if not path.exists():
-        raise WorkError(f"There is no file {path}.")
+    return load(path), read_header(path).origin
 
 
 def component_estimator(model: Any) -> Any:

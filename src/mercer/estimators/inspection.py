@@ -74,6 +74,14 @@ def mapped(source: Source, f: Callable[[Any], Any], width: int) -> Source:
     return source.map(lambda block: f(block.dense(source.dtype)), width, extra_bytes=extra)
 
 
+def undo(steps: Sequence[Any], rows: Any) -> Any:
+    """Undo the scaling by steps before a model; imputed values stay."""
+    for step in reversed(steps):
+        if hasattr(step, "scale_") and hasattr(step, "inverse_transform"):
+            rows = np.asarray(step.inverse_transform(rows))
+    return rows
+
+
 def unwrap(model: Any) -> tuple[list[Any], Any]:
     """Return the preprocessing steps, and the estimator that has the components."""
     steps, last = parts(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
-from typing import Any, NoReturn
+from typing import Any
 
 from mercer.modelfile.container import (
     FORMAT,
@@ -15,6 +15,7 @@ from mercer.modelfile.container import (
     make_header,
     read_contents,
     read_texts,
+    refuse_file,
     write_contents,
 )
 
@@ -77,12 +78,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         If the file is not a model file, is truncated, was changed after it was written, or was
         written by a later version.
 
-    Notes
-    -----
-    ``mercer fit`` with ``--impute``, or with ``--scale`` and ``--kernel``, writes a pipeline.
-    scikit-learn's imputer has no inverse: ``model[1:].inverse_transform(scores)`` gives the rows
-    that ``mercer inverse`` writes.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -105,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except ImportError:  # of torch
         raise
     except Exception as error:  # whatever a file can say
-        _refuse(path, error)
+        refuse_file(path, error)
     return model
 
 
@@ -127,7 +122,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     try:
         return from_json(texts["header"], texts["checksum"])
     except Exception as error:  # whatever a file can say
-        _refuse(path, error)
+        refuse_file(path, error)
 
 
 def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
@@ -142,18 +137,11 @@ def _require_format(path: str | os.PathLike[str], texts: dict[str, str]) -> int:
             return version
         writer = str(json.loads(texts["header"])["versions"]["mercer"])[:40]
     except Exception as error:  # whatever a file can say
-        _refuse(path, error)
+        refuse_file(path, error)
     raise ModelFileError(
         f"{path} has format {version}, but this version of Mercer reads formats up to {FORMAT}. It "
         f"was written by Mercer {writer}: update with pip install -U mercer."
     )
-
-
-def _refuse(path: str | os.PathLike[str], error: Exception) -> NoReturn:
-    raise ModelFileError(
-        f"{path} is not a valid model file ({type(error).__name__}: {str(error)[:500]}). Download "
-        f"or copy it again, or fit and save the model again."
-    ) from error
 
 
 def _require_model(model: Any) -> None:

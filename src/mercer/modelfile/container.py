@@ -15,7 +15,6 @@ import math
 import os
 import platform
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +30,12 @@ from mercer.arrays import to_numpy
 from mercer.atomic_write import write_atomically
 from mercer.certificate import Certificate
 from mercer.config import format_bytes, machine_memory
+from mercer.estimators.inspection import parts
 
 # Bytes of a header that the library reads at most.
 _LARGEST_HEADER = 100_000_000
 _CHECKSUM = re.compile(rb'"checksum":"([0-9a-f]{64})"')
 _ZEROS = "0" * 64
-_AGAIN = "Download or copy the file again, or fit and save the model again."
 
 FORMAT = 2
 """Version of the format that this version of Mercer writes; it also reads all earlier ones."""
@@ -120,51 +119,47 @@ def read_contents(path: str | os.PathLike[str]) -> tuple[dict[str, str], Arrays]
             array = arrays[name] = tensors.get_tensor(name)
             # An empty array can claim any shape, and results computed with it would be as large.
             if not storable(array.dtype) or max(array.shape, default=0) > size:
-                _damaged(path, f"array {name[:80]!r} has dtype {array.dtype}, shape {array.shape}")
+                refuse_file(
+                    path, f"array {name[:80]!r} has dtype {array.dtype}, shape {array.shape}"
+                )
             digest.update(array.reshape(-1).view(np.uint8))
     if digest.hexdigest() != texts["checksum"]:
-        raise ModelFileError(
-            f"{path} was changed after it was written: its checksum is {digest.hexdigest()[:12]}…, "
-            f"expected {texts['checksum'][:12]}…. {_AGAIN}"
-        )
+        refuse_file(path, "it was changed after it was written: its checksum does not match")
     return texts, arrays
 
 
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[tuple[Any, bytes]]:
     """Yield the opened file, and the bytes of its header with the length before it."""
-    mode = path.stat().st_mode  # a missing file raises FileNotFoundError
-    if not stat.S_ISREG(mode):
-        _refuse(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+    if not path.is_file() and path.exists():
+        refuse_file(path, "it is a folder" if path.is_dir() else "it is not a regular file")
     with path.open("rb") as file:
         first = file.read(8)
         length = int.from_bytes(first, "little")
         header = file.read(length) if length <= _LARGEST_HEADER else b""
-    if len(first) < 8:
-        _refuse(path, f"it has {len(first)} bytes" if first else "it is empty")
     if not header.startswith(b"{"):
-        _refuse(path, "its first bytes are wrong")
+        refuse_file(path, "its first bytes are wrong" if first else "it is empty")
     if len(header) < length:
-        _damaged(path, f"it is truncated: expected {length} header bytes, found {len(header)}")
+        refuse_file(path, f"it is truncated: expected {length} header bytes, found {len(header)}")
     if not _CHECKSUM.search(header):
-        _refuse(path, "it has no checksum")
+        refuse_file(path, "it has no checksum")
     try:
         # Not mapped into memory: a file that shrinks while it is read would crash the process.
         with safe_open(path, "np", backend="pread") as tensors:
             yield tensors, first + header
     except (SafetensorError, TypeError, KeyError) as error:  # TypeError: a dtype NumPy lacks
         size = "file not fully covered" in str(error)
-        _damaged(path, "it is truncated or has trailing bytes" if size else str(error))
+        refuse_file(path, "it is truncated or has trailing bytes" if size else error)
 
 
-def _refuse(path: Path, reason: str) -> NoReturn:
+def refuse_file(path: str | os.PathLike[str], reason: Exception | str) -> NoReturn:
+    """Raise an error about a file that is not an intact model file."""
+    error = reason if isinstance(reason, Exception) else None
+    text = reason if error is None else f"{type(error).__name__}: {str(error)[:500]}"
     raise ModelFileError(
-        f"{path} is not a Mercer model file: {reason}. Write one with mercer.save."
-    )
-
-
-def _damaged(path: Path, reason: str) -> NoReturn:
-    raise ModelFileError(f"{path} is damaged: {reason}. {_AGAIN}")
+        f"{path} is not a valid model file: {text}. Download or copy the file again, or save the "
+        f"model again with mercer.save."
+    ) from error
 
 
 @dataclass(frozen=True)
@@ -184,7 +179,7 @@ class Header:
         Names and number of columns; None where there are none.
     certificate : dict
         "sentence", and the figures "captured", "optimum_upper" and "gap", each with its label.
-        For a classifier, those of the class with the widest gap, which "of" names.
+        For a classifier, those of the class with the widest gap.
     spectrum : dict of list of float
         "eigenvalues", the first variances, and their "shares" of the total; None where a number
         is not finite.
@@ -220,38 +215,35 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
                 f"origin[{name!r}] is {value!r}; it must be a string, a finite number, a list of "
                 f"strings or None. Nothing was written."
             )
-    steps = [step for _, step in getattr(model, "steps", [("model", model)])]  # of a pipeline
-    first, last = steps[0], steps[-1]
-    inner, label = getattr(last, "estimator_", last), None
+    before, last = parts(model)
+    first = before[0] if before else last
+    inner = getattr(last, "estimator_", last)
     if hasattr(last, "estimators_"):  # one of every class
-        gaps = [float(each.certificate_.gap) for each in last.estimators_]
-        widest = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
-        inner = last.estimators_[widest]
-        label = f"class {last.classes_[widest]}, the widest gap of {len(gaps)} classes"
+        inner = max(last.estimators_, key=lambda one: np.nan_to_num(one.certificate_.gap, nan=2.0))
     certificate = getattr(inner, "certificate_", None)
     names = getattr(first, "feature_names_in_", None)
     n_features = getattr(first, "n_features_in_", None)
     plan, kernel = getattr(inner, "plan_", None), getattr(inner, "kernel_", None)
     precomputed = getattr(inner, "kernel", None) == "precomputed"
-    libraries = {}
+    versions = {"mercer": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            libraries[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
     return Header(
         format=FORMAT,
         estimator=type(last).__name__,
         kernel="precomputed" if precomputed else None if kernel is None else _text(kernel),
         method=_text(last if plan is None else plan.method),
         parameters={name: _text(v) for name, v in last.get_params(deep=False).items()},
-        preprocessing=[_text(step) for step in steps[:-1]],
+        preprocessing=[_text(step) for step in before],
         feature_names=None if names is None else [str(name) for name in names],
         n_features=None if n_features is None else int(n_features),
-        certificate=None if certificate is None else _summary(certificate, label),
+        certificate=None if certificate is None else _summary(certificate),
         spectrum={
             "eigenvalues": _values(inner, "explained_variance_"),
             "shares": _values(inner, "explained_variance_ratio_"),
         },
-        versions={"mercer": __version__, "python": platform.python_version(), **libraries},
+        versions=versions,
         fingerprint=getattr(last, "fingerprint_", None),
         origin=dict(origin or {}),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -260,11 +252,11 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
 
 def from_json(text: str, checksum: str) -> Header:
     """Return the header from JSON; raise if a part is missing or has the wrong type."""
-    parts = {**json.loads(text), "checksum": checksum}
+    values = {**json.loads(text), "checksum": checksum}
     for name, annotation in Header.__annotations__.items():
-        if not _has_type(parts[name], annotation):
-            raise ValueError(f"its header says {str(parts[name])[:40]!r} for {name}")
-    return Header(**{name: parts[name] for name in Header.__annotations__})
+        if not _has_type(values[name], annotation):
+            raise ValueError(f"its header says {str(values[name])[:40]!r} for {name}")
+    return Header(**{name: values[name] for name in Header.__annotations__})
 
 
 def _has_type(value: Any, annotation: Any) -> bool:
@@ -280,18 +272,16 @@ def _has_type(value: Any, annotation: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return the repr, shortened where it would fill pages."""
     text = repr(value)
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
-def _summary(certificate: Certificate, label: str | None) -> dict[str, Any]:
+def _summary(certificate: Certificate) -> dict[str, Any]:
     summary = {"sentence": certificate.sentence, "converged": bool(certificate.converged)}
     for name in ("captured", "optimum_upper", "gap"):
         figure = getattr(certificate, name)
         summary[name] = {"value": _finite(figure), "label": figure.label}
-    summary["notes"] = list(certificate.notes)
-    return summary if label is None else {**summary, "of": label}
+    return {**summary, "notes": list(certificate.notes)}
 
 
 def _values(model: Any, attribute: str) -> list[float | None]:
@@ -299,5 +289,4 @@ def _values(model: Any, attribute: str) -> list[float | None]:
 
 
 def _finite(x: Any) -> float | None:
-    """Return a number, or None where JSON does not have it."""
     return float(x) if np.isfinite(x) else None

@@ -128,7 +128,6 @@ def _family(base: type) -> list[type]:
 
 
 def _name(cls: type) -> str:
-    """Return the package and the name of a class, such as kernels.RBF."""
     return f"{cls.__module__.split('.')[1]}.{cls.__name__}"
 
 
@@ -236,26 +235,25 @@ def _sum_terms(kernel: Any) -> Parts:
     return {"terms": [kernel, *reversed(terms)]}
 
 
+_IMPUTER = (*inspect.signature(SimpleImputer).parameters, "n_features_in_", "feature_names_in_")
+
+
 def _imputer_parts(imputer: SimpleImputer) -> Parts:
     missing = isinstance(imputer.missing_values, float) and np.isnan(imputer.missing_values)
     if imputer.strategy != "mean" or not missing or imputer.add_indicator:
         raise UnsavableError(
             "", 'is not SimpleImputer(strategy="mean") for NaN, the only one that is saved'
         )
-    names = [*_arguments(SimpleImputer), "statistics_", "n_features_in_", "feature_names_in_"]
-    parts = _attributes(imputer, (name for name in names if hasattr(imputer, name)))
-    return {**parts, "dtype": imputer._fit_dtype}
+    parts = _attributes(imputer, (name for name in _IMPUTER if hasattr(imputer, name)))
+    return {**parts, "statistics_": imputer.statistics_, "dtype": imputer._fit_dtype}
 
 
 def _imputer(parts: Parts) -> SimpleImputer:
     means, dtype = parts.pop("statistics_"), parts.pop("dtype")
-    fitted = {
-        name: parts.pop(name) for name in ("n_features_in_", "feature_names_in_") if name in parts
-    }
-    imputer = SimpleImputer(**parts)
     # Fitted to one row: private attributes of scikit-learn differ between its versions.
-    imputer.fit(np.nan_to_num(means)[None, :].astype(dtype))
-    vars(imputer).update(statistics_=means, **fitted)
+    imputer = SimpleImputer().fit(np.nan_to_num(means)[None, :].astype(dtype))
+    ensure(parts.keys() <= set(_IMPUTER), "an imputer has no such attribute")
+    vars(imputer).update(parts, statistics_=means)
     return imputer
 
 
@@ -336,8 +334,8 @@ def _check(obj: Any) -> None:
             ensure(fits, f"{name}={str(count)[:80]}")
     elif isinstance(obj, (Projection, Span)):
         for name, value in vars(obj).items():  # LAPACK may not end on those that are not finite
-            if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
-                ensure(bool(np.isfinite(value).all()), f"{name} is not finite")
+            matrix = isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f"
+            ensure(not matrix or bool(np.isfinite(value).all()), f"{name} is not finite")
     elif isinstance(obj, HebbianFold) and obj.state is not None:
         # Shapes that the compiled loops of the Hebbian algorithm rely on.
         state, shape = obj.state, (len(obj.state.A), obj.span.rank)
@@ -348,7 +346,6 @@ def _check(obj: Any) -> None:
 
 def _check_sums(parts: Parts, arrays: Any) -> None:
     """Check the arrays of a fold before it allocates some as large."""
-    ensure(isinstance(arrays, dict), "sums are not arrays")
     for name, array in arrays.items():
         ensure(numpy_dtype(array) == np.float64, "sums are not float64")
         # "own" holds bounds on rounding, which may be infinite.
@@ -360,21 +357,22 @@ def _check_sums(parts: Parts, arrays: Any) -> None:
 
 def _check_map(parts: Parts) -> None:
     """Check the sizes and indices of the matrix of a sketch before it is built."""
+    budget = get_config().budget
     if "sample" in parts:  # coordinates that loops of the Hadamard transform read
         up, sample = parts["up"], parts["sample"]
-        signs = isinstance(up, np.ndarray) and up.dtype == bool and up.ndim == 1 and len(up) > 0
-        places = isinstance(sample, np.ndarray) and sample.dtype == np.int64 and sample.ndim == 1
-        ensure(signs and places and 0 < len(sample) <= 2 * len(up), "a map has no signs or sample")
+        typed = type(up) is type(sample) is np.ndarray and (up.dtype, sample.dtype) == (bool, int)
+        shaped = typed and up.ndim == sample.ndim == 1 and 0 < len(sample) <= 2 * len(up)
+        ensure(shaped and len(up) > 0, "a map has no signs or sample")
         size = 1 << (len(up) - 1).bit_length()
         inside = bool(((sample >= 0) & (sample < size)).all())
         ensure(inside, "a map samples columns it does not have")
         room = len(sample) * 4 * math.isqrt(2 * size)
-        ensure(room <= get_config().budget, "a map takes more than the memory budget")
+        ensure(room <= budget, "a map takes more than the memory budget")
         return
     sizes: dict[str, Any] = {name: parts[name] for name in ("d", "q", "each") if name in parts}
     if "matrix" in parts:
         sizes["q"] = parts["matrix"].shape[1]
     for name, size in sizes.items():
         whole = isinstance(size, Integral) and not isinstance(size, bool)
-        ensure(whole and 0 < 8 * int(size) <= get_config().budget, f"{name}={size!r} of a map")
+        ensure(whole and 0 < 8 * int(size) <= budget, f"{name}={size!r} of a map")
     ensure(sizes.get("each", 0) <= sizes.get("q", math.inf), "a map has more entries than columns")

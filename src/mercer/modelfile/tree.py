@@ -150,10 +150,8 @@ class Encoder:
         return {"random": [type(value).__name__, self.node(state, path, depth + 1)]}
 
     def _foreign(self, value: Any, path: str) -> Any:
-        """Encode an array of another library: torch's as tensors, Dask's as NumPy's."""
         if not is_dask(value) and not hasattr(value, "detach"):
-            library = type(value).__module__.split(".")[0]
-            refuse(path, f"is an array of {library}. Fit with arrays of NumPy or torch")
+            refuse(path, f"is a {type(value)}. Fit with arrays of NumPy or torch")
         if id(value) not in self._hosted:
             try:
                 self._hosted[id(value)] = to_numpy(value)
@@ -172,17 +170,9 @@ class Encoder:
                 self._parts(value.get_params(deep=False), path, depth)
             cls = type(value)
             reason = f"is a {cls.__name__}, which a model file cannot hold"
-            known = [base.__name__ for base in cls.__mro__ if base in codecs_by_class()]
-            if known:
-                reason = (
-                    f"is a {cls.__name__}, a subclass of {known[0]} that readers of the file may "
-                    f"not have. Use {known[0]} itself"
-                )
-            elif callable(value):
-                reason = (
-                    f"is a function, {getattr(value, '__name__', cls.__name__)}, but model files "
-                    f"contain no code. Use a kernel name, such as 'rbf', or one of mercer.kernels"
-                )
+            if callable(value):
+                name = getattr(value, "__name__", cls.__name__)
+                reason = f"is a function, {name}, but model files contain no code"
             refuse(path, f"{reason}. {_OTHERWISE}")
         try:
             parts = codec.take(value)
@@ -229,7 +219,6 @@ class Decoder:
         return model
 
     def value(self, node: Any) -> Any:
-        """Return the value that a node describes."""
         self._written += 1
         self._values += 1
         self._depth += 1

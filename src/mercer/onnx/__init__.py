@@ -111,7 +111,6 @@ def _scores(model: PCA | KernelPCA, rows: Tensor) -> Tensor:
 
 
 def _basis(points: Any) -> np.ndarray[Any, Any]:
-    """Return the points of a basis as a float64 array."""
     if isinstance(points, list):
         raise ValueError("to_onnx: models fitted to strings cannot be exported.")
     if hasattr(points, "tocsr"):

@@ -113,7 +113,6 @@ class Tensor:
         return self.graph.namespace
 
     def apply(self, operator: str, *inputs: Any, **attributes: Any) -> Tensor:
-        """Return the result of an operator of ONNX."""
         names = (self.graph.name(value) for value in inputs)
         return Tensor(self.graph, self.graph.node(operator, *names, **attributes), self.shape)
 
@@ -243,5 +242,4 @@ class GraphPair(Pair):
 
 
 def _squared_norms(rows: Tensor) -> Tensor:
-    """Return the squared norm of every row, as a column."""
     return rows.graph.namespace.sum(rows * rows, axis=1, keepdims=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import to_numpy
 from mercer.estimators.coloring import MAX_LEVELS, Coloring
+from mercer.estimators.inspection import undo
 from mercer.extras import extra
 from mercer.report.html import clean_text, format_percent, pack, pack_floats, short_text
-from mercer.report.rows import ReportRows, furthest_rows
-from mercer.report.subject import Subject
+from mercer.report.subject import ReportRows, Subject, furthest_rows
 
 Values = npt.NDArray[np.float64]
 # Columns of the data that points can be colored by; more points than MAX_SVG need WebGL.
@@ -129,66 +129,44 @@ def error_histogram(errors: Values, threshold: float | None) -> dict[str, Any]:
     }
 
 
-class ImagePair(NamedTuple):
-    """A row and its reconstruction, each as a data URL."""
-
-    name: str
-    original: str
-    reconstruction: str
-
-
-class ImageGallery(NamedTuple):
-    """Images as data URLs; `note` says why there are no reconstructions."""
-
-    groups: list[tuple[str, list[ImagePair]]]
-    mean: str | None
-    components: list[str]
-    note: str
-
-
 def image_gallery(
     subject: Subject, shown: ReportRows | None, shape: tuple[int, ...]
-) -> ImageGallery:
-    """Return the mean, the components, and rows that are reconstructed badly, fairly and well."""
-    mean, components, model = None, [], subject.model
+) -> dict[str, Any]:
+    """Return the mean, the components, and rows that are reconstructed badly, fairly and well.
+
+    Images are data URLs; "note" says why there are no reconstructions.
+    """
+    model = subject.model
+    gallery: dict[str, Any] = {"groups": [], "mean": None, "components": [], "note": ""}
     if subject.linear:
-        row = _undo_steps(subject, to_numpy(model.mean_).astype(np.float64)[None])[0]
-        mean = _png(gray_levels(row, float(row.min()), float(row.max())), shape)
+        row = undo(subject.steps, to_numpy(model.mean_).astype(np.float64)[None])[0]
+        gallery["mean"] = _png(gray_levels(row, float(row.min()), float(row.max())), shape)
         for component in to_numpy(model.components_[:MAX_COMPONENTS, :]):
             largest = float(np.max(np.abs(component), initial=0.0))
-            components.append(_png(gray_levels(component, -largest, largest), shape))
+            gallery["components"].append(_png(gray_levels(component, -largest, largest), shape))
     if shown is None or shown.errors is None:
-        return ImageGallery([], mean, components, "")
+        return gallery
     if not hasattr(model, "inverse_transform"):
-        note = 'To show reconstructions, fit the model with preimage="auto".'
-        return ImageGallery([], mean, components, note)
-    order = np.argsort(shown.errors, kind="stable")
+        gallery["note"] = 'To show reconstructions, fit the model with preimage="auto".'
+        return gallery
+    order = furthest_rows(shown.errors, len(shown.errors))
     middle = max(0, len(order) // 2 - MAX_PAIRS // 2)
     places = {
-        "Furthest from the components": furthest_rows(shown.errors, MAX_PAIRS),
+        "Furthest from the components": order[:MAX_PAIRS],
         "At the median distance": order[middle : middle + MAX_PAIRS],
-        "Nearest to the components": order[:MAX_PAIRS],
+        "Nearest to the components": order[::-1][:MAX_PAIRS],
     }
-    groups = []
     for title, at in places.items():
         originals = to_numpy(shown.rows.raw.take(at)).astype(np.float64)
         preprocessed = to_numpy(shown.rows.preprocessed.take(at)).astype(np.float64)
-        copies = _undo_steps(subject, to_numpy(model.reconstruct(preprocessed)).astype(np.float64))
+        copies = undo(subject.steps, to_numpy(model.reconstruct(preprocessed)).astype(np.float64))
         pairs = []
         for i, original, copy in zip(at.tolist(), originals, copies, strict=True):
             low, high = float(np.nanmin(original)), float(np.nanmax(original))
-            images = (_png(gray_levels(x, low, high), shape) for x in (original, copy))
-            pairs.append(ImagePair(str(shown.name(i)), *images))
-        groups.append((title, pairs))
-    return ImageGallery(groups, mean, components, "")
-
-
-def _undo_steps(subject: Subject, rows: Values) -> Values:
-    """Undo the scaling of preprocessing steps; imputed values stay."""
-    for step in reversed(subject.steps):
-        if hasattr(step, "scale_") and hasattr(step, "inverse_transform"):
-            rows = np.asarray(step.inverse_transform(rows))
-    return rows
+            images = [_png(gray_levels(x, low, high), shape) for x in (original, copy)]
+            pairs.append((str(shown.name(i)), *images))
+        gallery["groups"].append((title, pairs))
+    return gallery
 
 
 def gray_levels(rows: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[np.uint8]:
@@ -199,7 +177,6 @@ def gray_levels(rows: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[
 
 
 def _png(pixels: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> str:
-    """Return an image as a data URL."""
     image = extra("PIL.Image", "report", "Images in a report require")
     step = max(1, -(-max(shape[:2]) // MAX_SIDE))
     picture = np.ascontiguousarray(pixels.reshape(shape)[::step, ::step])

@@ -8,7 +8,7 @@ import hashlib
 import importlib.resources
 import json
 import math
-import unicodedata
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,36 +19,24 @@ from mercer.extras import extra
 from mercer.messages import percent
 
 _SCRIPTS = ("base.js", "theme.js", "tables.js", "scree.js", "scatter.js", "errors.js", "start.js")
-# Characters that change the direction of the text around them.
-_DIRECTION = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+# Control characters, marks that change the direction of the text, surrogates, and no characters.
+_INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
 
 
-def require_packages() -> None:
-    """Raise an error that says how to install what a report needs, if it is missing."""
-    for module in ("jinja2", "plotly"):
-        _package(module)
-
-
-def _package(module: str) -> Any:
-    return extra(module, "report", "mercer.report requires")
+def require_packages(*modules: str) -> Any:
+    """Return the last of these packages; an error says how to install what a report needs."""
+    for module in modules or ("jinja2", "plotly"):
+        package = extra(module, "report", "mercer.report requires")
+    return package
 
 
 def clean_text(value: Any, most: int = 1000) -> str:
-    """Return a text that can stand anywhere on a page: bounded, without control characters.
-
-    Lone surrogates have no UTF-8, NUL ends a page for some readers, and direction marks would
-    turn the text around them.
-    """
-    text = value if isinstance(value, str) else str(value)
-    text = "".join(map(_printable, text[: most + 1]))
+    """Return a text that can stand anywhere on a page: bounded, without control characters."""
+    text = str(value)[: most + 1]
+    text = _INVISIBLE.sub("\ufffd", "".join(" " if c.isspace() else c for c in text))
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _printable(character: str) -> str:
-    if character.isspace():
-        return " "
-    invisible = unicodedata.category(character) in ("Cc", "Cs", "Cn")
-    return "\ufffd" if invisible or ord(character) in _DIRECTION else character
 
 
 def short_text(value: Any, most: int = 60) -> str:
@@ -72,11 +60,6 @@ def format_number(x: float, digits: int = 4) -> str:
     if not math.isfinite(x):
         return "–" if math.isnan(x) else ("∞" if x > 0 else "−∞")
     return f"{float(x):.{digits}g}".replace("-", "−")
-
-
-def format_fixed(x: float, places: int) -> str:
-    """Write a number with decimals; zero has no sign."""
-    return f"{round(float(x), places) + 0.0:.{places}f}".replace("-", "−")
 
 
 def format_percent(share: float, digits: int = 2, *, up: bool = False) -> str:
@@ -118,8 +101,7 @@ def script_json(data: Any) -> str:
 
 @functools.cache
 def _environment() -> Any:
-    """Return the environment of the templates, which are compiled once."""
-    jinja2 = _package("jinja2")
+    jinja2 = require_packages("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,
@@ -135,17 +117,20 @@ def _environment() -> Any:
 
 def render_page(context: Mapping[str, Any], data: Any) -> str:
     """Return the page as one HTML document."""
-    jinja2, environment = _package("jinja2"), _environment()
-    markup = jinja2.utils.markupsafe.Markup
+    markup = require_packages("jinja2").utils.markupsafe.Markup
     own = "\n".join(_read(name) for name in _SCRIPTS)
     scripts = {"early": _read("early.js"), "library": _plotly(), "own": own}
     compiles = bool((data["points"] or {}).get("webgl"))
-    page: str = environment.get_template("page.html").render(
-        **context,
-        style=markup(_read("style.css")),
-        scripts={name: markup(script) for name, script in scripts.items()},
-        policy=_content_policy(scripts.values(), compiles=compiles),
-        data=markup(script_json(data)),
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            **context,
+            style=markup(_read("style.css")),
+            scripts={name: markup(script) for name, script in scripts.items()},
+            policy=_content_policy(scripts.values(), compiles=compiles),
+            data=markup(script_json(data)),
+        )
     )
     return page
 
@@ -170,8 +155,7 @@ def _read(name: str) -> str:
 
 
 def _plotly() -> str:
-    """Return plotly.js as the Python package ships it."""
-    script: str = _package("plotly.offline").get_plotlyjs()
+    script: str = require_packages("plotly.offline").get_plotlyjs()
     script = script.replace("\r\n", "\n").replace("\r", "\n")  # a browser hashes it like this
     if "</script" in script.lower() or "<!--" in script:
         script = script.replace("</", "<\\/").replace("<!--", "<\\!--")

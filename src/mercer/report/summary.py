@@ -1,4 +1,4 @@
-"""The summary in sentences, and how to reproduce the model."""
+"""The texts of a report: the summary in sentences, tables, and how to reproduce the model."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import importlib.metadata
 import platform
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 import mercer
 from mercer import kernels, landmarks, methods, preimage, rules, sketches
+from mercer.arrays import to_numpy
+from mercer.config import format_bytes
 from mercer.estimators.inspection import rule_name
 from mercer.report import html
-from mercer.report.rows import ReportRows, furthest_rows
-from mercer.report.subject import Subject
-from mercer.report.tables import LoadingsTable, fully_reconstructed
+from mercer.report.html import format_number, format_percent, short_text
+from mercer.report.subject import FURTHEST, MAX_CORRELATED, ReportRows, Subject, furthest_rows
 
 _IMPUTED = {
     "mean": "column means",
@@ -30,8 +32,13 @@ _OUTER = {
     "Denoiser": "denoiser",
     "NearestProjection": "nearest-neighbor classifier",
 }
-_MODULES = (kernels, methods, landmarks, sketches, preimage, rules)
-_SKLEARN = {"Pipeline": "pipeline", "SimpleImputer": "impute", "StandardScaler": "preprocessing"}
+_MODULES = (mercer, kernels, methods, landmarks, sketches, preimage, rules)
+_SKLEARN = (
+    *(("pipeline", "Pipeline"), ("impute", "SimpleImputer")),
+    ("preprocessing", "StandardScaler"),
+)
+Values = npt.NDArray[np.float64]
+MAX_COLUMNS, MAX_CERTIFIED = 100, 500
 
 
 def summary_paragraphs(
@@ -53,14 +60,12 @@ def _data(subject: Subject) -> str:
     else:
         columns = html.format_quantity(int(model.n_features_in_), "column")
         what = f"{html.format_quantity(n, 'row')} of {columns}"
-    sentences = [f"The model was fitted to {what}.", *map(_step, subject.steps)]
-    if getattr(model, "scale", False):
-        sentences.append("Each column was divided by its standard deviation.")
-    return " ".join(sentences)
+    scaled = getattr(model, "scale", False)
+    scaling = ["Each column was divided by its standard deviation."] if scaled else []
+    return " ".join([f"The model was fitted to {what}.", *map(_step, subject.steps), *scaling])
 
 
 def _step(step: Any) -> str:
-    """Describe a preprocessing step."""
     kind = type(step).__name__
     if kind == "SimpleImputer" and step.strategy in _IMPUTED:
         return f"Missing values were imputed with {_IMPUTED[step.strategy]}."
@@ -71,7 +76,6 @@ def _step(step: Any) -> str:
 
 
 def _rows(subject: Subject, shown: ReportRows) -> list[str]:
-    """Describe the rows shown."""
     raw, label, sentences = shown.rows.raw, shown.label, []
     if raw.shape[0] != subject.model.plan_.size.n:
         sentences.append(
@@ -104,7 +108,6 @@ def _model(subject: Subject) -> str:
 
 
 def _reason(n_components: Any, k: int) -> str:
-    """Explain why there are k components."""
     if n_components is None or n_components == "all":
         return ", the maximum"
     if isinstance(n_components, Integral):
@@ -147,7 +150,6 @@ def _components(subject: Subject, loadings: LoadingsTable | None) -> list[str]:
 
 
 def _outliers(subject: Subject, shown: ReportRows) -> str:
-    """Describe the row furthest from the components."""
     errors, threshold = shown.errors, subject.threshold
     if errors is None:
         return "Distances from the components cannot be computed from a kernel matrix."
@@ -179,17 +181,16 @@ def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
     """Return the lines of Python that fit such a model and write its report."""
     model = re.sub(r"\s*\n\s*", " ", subject.passed.__repr__(N_CHAR_MAX=10_000))
     names = set(re.findall(r"\b([A-Z]\w+)\(", model))
-    public = names & set(mercer.__all__)
-    imports = {"from mercer.report import write_report"}
-    imports.add(f"from mercer import {', '.join(sorted(public))}")
-    for module in _MODULES:
-        here = sorted((names - public) & set(module.__all__))
-        names -= set(here)
-        imports |= {f"from {module.__name__} import {', '.join(here)}"} if here else set()
-    imports |= {f"from sklearn.{_SKLEARN[n]} import {n}" for n in names & set(_SKLEARN)}
+    public = {module.__name__: names & set(module.__all__) for module in _MODULES}
+    for module, name in _SKLEARN:
+        public[f"sklearn.{module}"] = names & {name}
+    imports = [
+        f"from {name} import {', '.join(sorted(own))}" for name, own in public.items() if own
+    ]
     rows, *others = arguments
     call = ", ".join(["model", rows, repr(path), *(f"{one}={one}" for one in others)])
-    lines = [*sorted(imports), "", f"model = {model}.fit(X)", f"write_report({call})"]
+    lines = [*imports, "from mercer.report import write_report", ""]
+    lines += [f"model = {model}.fit(X)", f"write_report({call})"]
     return "\n".join(html.clean_text(line, 10_000) for line in lines)
 
 
@@ -209,3 +210,114 @@ def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, s
     packages = ("numpy", "scipy", "scikit-learn")
     versions += [f"{name} {importlib.metadata.version(name)}" for name in packages]
     return [*facts, ("versions", " · ".join(versions))]
+
+
+class LoadingsTable(NamedTuple):
+    """Loadings, or correlations of columns and scores; one row per column of the data.
+
+    A cell is a value and its tint from −1 to 1. `strongest` names the columns most related to each
+    of the first two components.
+    """
+
+    rows: list[tuple[str, list[tuple[float, float]]]]
+    components: int
+    columns: int
+    correlations: bool
+    strongest: list[list[str]]
+
+
+def certificate_columns(subject: Subject) -> list[tuple[str, str, list[str]]]:
+    """Return title, evidence and texts, one per component, of each column that is known."""
+    certificate, shares = subject.model.certificate_, subject.shares
+    angles = np.degrees(certificate.angles)
+    columns: list[tuple[str, str, Any, Callable[[float], str]]] = [
+        ("variance", "", certificate.eigenvalues, lambda x: format_number(x, 6)),
+        ("share", "", shares, format_percent),
+        ("cumulative", "", np.cumsum(shares), format_percent),
+        ("residual", certificate.residuals_label, certificate.residuals, _format_error),
+        ("variance error", "estimated", certificate.eigenvalue_errors, _format_error),
+        ("angle", "estimated", angles, lambda x: f"{_format_error(x)}°".replace("–°", "–")),
+    ]
+    return [
+        (title, evidence, [write(x) for x in values[:MAX_CERTIFIED]])
+        for title, evidence, values, write in columns
+        if not (evidence and np.all(np.isnan(values)))
+    ]
+
+
+def _format_error(x: float) -> str:
+    return format_number(x) if x == 0 or not np.isfinite(x) else f"{x:.1e}".replace("-", "−")
+
+
+def plan_rows(subject: Subject) -> list[tuple[bool, list[str]]]:
+    """Return one row per method considered, without seconds, and whether it was chosen."""
+    plan = subject.model.plan_
+    rows = []
+    for candidate in plan.candidates:
+        cost = candidate.cost
+        operations = cost.products + cost.sparse + cost.factor
+        texts = [str(cost.passes), f"{operations:.1e}", format_bytes(cost.memory)]
+        texts.append("yes" if candidate.fits else "no")
+        chosen = candidate.method is plan.method or candidate.method == plan.method
+        rows.append((chosen, [candidate.method.label(plan.size), *texts]))
+    return rows
+
+
+def loadings_table(subject: Subject, shown: ReportRows | None) -> LoadingsTable | None:
+    """Return loadings, or for a kernel the correlations of columns and scores."""
+    names = subject.names
+    if not names or not subject.model.n_components_:
+        return None
+    if subject.linear:
+        values = to_numpy(subject.model.loadings_[:, :MAX_CORRELATED]).astype(np.float64)
+    elif shown is not None and shown.correlations is not None:
+        values = shown.correlations
+    else:
+        return None
+    known = np.nan_to_num(values)
+    order = np.argsort(-(known**2).sum(axis=1), kind="stable")[:MAX_COLUMNS]
+    first = np.nan_to_num(values[order, 0], nan=-np.inf)
+    order = order[np.argsort(-first, kind="stable")]
+    largest = float(np.max(np.abs(known), initial=0.0)) or 1.0
+    tints = known / largest
+    rows = [(names[j], list(zip(values[j].tolist(), tints[j], strict=True))) for j in order]
+    strongest = [_strongest(names, column) for column in known.T[:2]]
+    return LoadingsTable(rows, values.shape[1], len(names), not subject.linear, strongest)
+
+
+def _strongest(names: list[str], column: Values, most: int = 3) -> list[str]:
+    """Return the columns most related to a component, with the sign; none where many are."""
+    size = np.abs(column)
+    strong = np.flatnonzero(size >= 0.6 * size.max(initial=0.0))
+    if not size.any() or len(strong) > 4 * most:
+        return []
+    strong = strong[np.argsort(-size[strong], kind="stable")][:most]
+    return [f"{short_text(names[j], 40)} ({'+' if column[j] > 0 else '−'})" for j in strong]
+
+
+def outlier_rows(subject: Subject, shown: ReportRows | None) -> list[dict[str, Any]]:
+    """Return the furthest rows; none where all are reconstructed."""
+    if shown is None or shown.errors is None or fully_reconstructed(subject, shown):
+        return []
+    median = float(np.median(shown.errors)) or float("nan")
+    return [
+        {
+            "id": shown.name(i),
+            "error": float(shown.errors[i]),
+            "ratio": float(shown.errors[i]) / median,
+            "label": None if shown.label is None else shown.label.text(i),
+            "text": shown.rows.raw.take([i])[0] if subject.strings else None,
+            "beyond": subject.threshold is not None and shown.errors[i] > subject.threshold,
+        }
+        for i in furthest_rows(shown.errors, FURTHEST).tolist()
+    ]
+
+
+def fully_reconstructed(subject: Subject, shown: ReportRows) -> bool:
+    """Return whether all errors are no more than rounding."""
+    if shown.errors is None:
+        return False
+    projection = subject.model.projection_
+    eps = float(np.finfo(shown.rows.preprocessed.dtype).eps)
+    length = projection.total_variance + getattr(projection, "mean_sq", 0.0)
+    return bool(np.max(shown.errors, initial=0.0) <= 1000 * eps * length)

@@ -13,12 +13,10 @@ from mercer.data import materialize
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
 from mercer.estimators.inspection import evaluated_rows
 from mercer.estimators.validation import default_ids, flatten_images, from_file, image_sides
-from mercer.report import html, tables
+from mercer.report import html, summary
 from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text
-from mercer.report.rows import survey_rows
-from mercer.report.subject import Subject, find_subject
-from mercer.report.summary import command_line, provenance, python_lines, summary_paragraphs
+from mercer.report.subject import Subject, survey_rows
 
 
 def write_report(
@@ -84,7 +82,7 @@ def write_report(
     ...     "5 components explain 80.16" in path.read_text("utf-8")
     True
     """
-    subject, origin = find_subject(model), origin or {}
+    subject, origin = Subject(model), origin or {}
     _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
     shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
@@ -104,11 +102,13 @@ def write_report(
         )
     passed = {"labels": labels, "ids": ids, "columns": columns or None, "image_shape": shape}
     arguments = [name for name, value in passed.items() if value is not None]
-    lines = python_lines(subject, ["None" if X is None else "X", *arguments], Path(path).name)
+    lines = summary.python_lines(
+        subject, ["None" if X is None else "X", *arguments], Path(path).name
+    )
     if not title:
         file, title = origin.get("file"), subject.kind[0].upper() + subject.kind[1:]
         title += f" of {Path(str(file)).name}" if file else ""
-    loadings = tables.loadings_table(subject, shown)
+    loadings = summary.loadings_table(subject, shown)
     # Pixels have no names that a reader knows.
     named = None if shape else loadings
     context = {
@@ -116,16 +116,16 @@ def write_report(
         "subject": subject,
         "shown": shown,
         "key_figures": _key_figures(subject),
-        "paragraphs": summary_paragraphs(subject, shown, named),
+        "paragraphs": summary.summary_paragraphs(subject, shown, named),
         "notes": [clean_text(note) for note in origin.get("notes") or ()],
-        "certificate_columns": tables.certificate_columns(subject),
-        "plan_rows": tables.plan_rows(subject),
+        "certificate_columns": summary.certificate_columns(subject),
+        "plan_rows": summary.plan_rows(subject),
         "loadings": loadings,
         "gallery": image_gallery(subject, shown, shape) if shape else None,
-        "outliers": tables.outlier_rows(subject, shown),
+        "outliers": summary.outlier_rows(subject, shown),
         "from_command": origin.get("command") is not None,
-        "lines": command_line(origin) or lines,
-        "provenance": provenance(subject, origin),
+        "lines": summary.command_line(origin) or lines,
+        "provenance": summary.provenance(subject, origin),
     }
     page = html.render_page(context, chart_data(subject, shown, shape))
     with write_atomically(path) as part:
@@ -133,7 +133,6 @@ def write_report(
 
 
 def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> None:
-    """Check arguments before anything is computed."""
     html.require_packages()
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
@@ -142,8 +141,6 @@ def _check(path: Any, X: Any, sample: Any, row_arguments: Mapping[str, Any]) -> 
         )
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {Path(path).parent}. Create it first.")
-    if Path(path).is_dir():
-        raise IsADirectoryError(f"{path} is a folder. Name a file in it, such as report.html.")
     if isinstance(sample, bool) or not isinstance(sample, Integral) or sample < 1:
         raise ValueError(f"sample={sample!r} must be a positive integer.")
     for name, values in row_arguments.items():
