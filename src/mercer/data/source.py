@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import itertools
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -212,24 +211,26 @@ class Source(ABC):
                     raise
                 workers -= 1
         workers = max(1, min(workers, -(-n // rows)))
-        stop = threading.Event()
+        stopped = False
 
         def add_blocks(worker: int) -> None:
+            nonlocal stopped
             try:
                 for block in self.blocks(rows, worker + done[worker] * workers, workers):
-                    if stop.is_set():
+                    if stopped:
                         break
                     # Sums are checked after the last block.
                     with record.step(worker) if record else nullcontext(), np.errstate(**_SILENT):
                         parts[worker].add(block)
                     tick(block.length)
             except BaseException:  # Ctrl-C too: the other workers stop at once
-                stop.set()
+                stopped = True
                 raise
 
         on_host = isinstance(self.reference, np.ndarray)
         coarse = state.low_precision and settings.tf32
-        recorder, layout = progress.recorder.get(), f"{self.shape} in {workers} times {rows}"
+        recorder = progress.recorder.get()
+        layout = f"{self.shape} in {workers} times {rows}" if recorder else ""
         with (
             nullcontext() if on_host else products(self.reference, coarse=coarse),
             progress.task(state.label, n) as tick,
