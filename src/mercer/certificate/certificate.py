@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, column_norms
+from mercer.arrays import Array, Vector
 from mercer.arrays.linear import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
 from mercer.linalg.operator import Figure, Operator, least_certain
@@ -143,8 +143,8 @@ class Evidence:
         optimum, unit = self.optimum, float(np.finfo(dtype).eps) / 2
         most = float(optimum if optimum.kind == "bound" else self.total[1])
         explained = self.explained
-        if not np.isnan(self.residuals).any():
-            lost = 2.0 * unit * (float(self.residuals.sum()) + len(self.residuals) * unit * most)
+        lost = 2.0 * unit * (float(self.residuals.sum()) + len(self.residuals) * unit * most)
+        if not math.isnan(lost):
             explained = explained.like(max(0.0, explained - lost))
         residuals = self.residuals + unit * (most + np.abs(self.eigenvalues))
         return replace(self, explained=explained, residuals=residuals)
@@ -319,7 +319,7 @@ def spectral_evidence(
     if spectrum.complete:
         # Residuals include the rounding of the matrix, which is in the slack already.
         errors = np.maximum(residuals - rounding, 0.0)
-        error = float(column_norms(errors[:, None])[0]) * k**0.5
+        error = math.hypot(*errors) * k**0.5
         upper = Figure(float(values.sum()) + error, "bound", operator.confidence)
     else:
         with serial_blas():
