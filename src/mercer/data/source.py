@@ -101,6 +101,11 @@ class Source(ABC):
         return self.reference
 
     @property
+    def unmapped(self) -> Source:
+        """The rows themselves, below all maps."""
+        return self
+
+    @property
     def row_bytes(self) -> int:
         """Bytes that a row takes once read; 0 where reading it copies nothing."""
         return self.shape[1] * self.dtype.itemsize
@@ -197,8 +202,9 @@ class Source(ABC):
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
-        small = settings.block_rows is None and len(self.shape) > 1 and not isinstance(self, Mapped)
-        small = small and n * (8 * self.shape[1] + state.row_bytes) < SMALL_BYTES
+        shape = self.unmapped.shape
+        small = settings.block_rows is None and len(shape) > 1
+        small = small and n * (8 * shape[1] + self.row_bytes + state.row_bytes) < SMALL_BYTES
         if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
             most = settings.budget // 4 // max(1, state.nbytes)
             workers = max(1, min(threads.workers(), most))
@@ -264,10 +270,7 @@ class Source(ABC):
         held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
         needed = row
         if self.waits:  # and a row that is read ahead
-            stored: Source = self
-            while isinstance(stored, Mapped):
-                stored = stored.source
-            needed += stored.row_bytes
+            needed += self.unmapped.row_bytes
         room = (budget - held) // 2 // parts
         if room < needed:
             columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
@@ -334,6 +337,10 @@ class Mapped(Source):
         self.origin, self.remote = source.origin, source.remote
         self.extra_bytes, self.held_bytes = extra_bytes, source.held_bytes
         self.part_bytes = source.part_bytes + part_bytes
+
+    @property
+    def unmapped(self) -> Source:
+        return self.source.unmapped
 
     @property
     def output_reference(self) -> Array:

@@ -135,8 +135,8 @@ class PCA(LinearModel):
             Rule,
             None,
         ],
-        "copy": ["boolean"],
-        "whiten": ["boolean"],
+        "copy": [bool, np.bool_],
+        "whiten": [bool, np.bool_],
         "svd_solver": [StrOptions(set(SOLVERS)), Method],
         "tol": [Interval(Real, 0, None, closed="left")],
         "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
@@ -144,8 +144,8 @@ class PCA(LinearModel):
         "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
         "random_state": ["random_state"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
-        "center": ["boolean"],
-        "scale": ["boolean"],
+        "center": [bool, np.bool_],
+        "scale": [bool, np.bool_],
     }
 
     def __init__(
