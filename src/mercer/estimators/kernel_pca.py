@@ -362,7 +362,7 @@ class KernelPCA(KernelModel):
         if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
         ratio = values / total if total > 0 else 0.0 * values
-        self.certificate_ = certify(problem, axes).rounded(dtype)
+        self.certificate_ = certify(problem, axes)
         self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
         # Past the setters, by which a user changes the projection.
         self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, reference)

@@ -244,7 +244,7 @@ class PCA(LinearModel):
         values, total = projection.eigenvalues, projection.total_variance
         components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
         self.projection_ = replace(projection, components=like(components, reference).T)
-        self.certificate_ = certify(problem, axes).rounded(dtype)
+        self.certificate_ = certify(problem, axes)
         ratio = values / total if total > 0 else 0.0 * values
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)
