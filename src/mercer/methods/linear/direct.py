@@ -123,7 +123,6 @@ class SVD(Streaming):
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         mean, R = fold.mean, fold.factor
-        require_finite_sums(problem.source, mean, R)
         deviation = np.ones(fold.d)
         if problem.scale:
             deviation = column_deviation(problem, (R**2).sum(axis=0), mean)
