@@ -170,7 +170,7 @@ def column_norms(A: Matrix) -> Vector:
     largest = float(np.abs(A).max(initial=0.0))
     if largest == 0.0:
         return np.zeros(A.shape[1])
-    return largest * np.sqrt(((A / largest) ** 2).sum(axis=0))
+    return largest * np.asarray(np.sqrt(((A / largest) ** 2).sum(axis=0)))
 
 
 def lapack_threads(N: int) -> Any:
