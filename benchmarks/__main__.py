@@ -12,6 +12,7 @@ from benchmarks.environment import environment
 from benchmarks.harness import Row, say, warm_up
 
 NAMES = (
+    "small",
     "tall",
     "wide",
     "disk",

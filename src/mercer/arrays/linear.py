@@ -141,12 +141,12 @@ def triangle(A: Array) -> Array:
 
 def svd(A: Matrix) -> tuple[Matrix, Vector, Matrix]:
     """Return the SVD of a small host matrix; falls back to the slower LAPACK driver."""
-    import scipy.linalg
-
     with lapack_threads(min(A.shape)):
         try:
-            return scipy.linalg.svd(A, full_matrices=False, check_finite=False)
+            return np.linalg.svd(A, full_matrices=False)
         except np.linalg.LinAlgError:
+            import scipy.linalg
+
             return scipy.linalg.svd(
                 A, full_matrices=False, check_finite=False, lapack_driver="gesvd"
             )
@@ -157,18 +157,12 @@ def column_signs(V: Array) -> Vector:
 
     The first of equals; 1 for a column of zeros. The sign convention of scikit-learn.
     """
-    xp = namespace(V)
-    rows = np.ascontiguousarray(V.T) if isinstance(V, np.ndarray) else V.T
-    if not rows.shape[0] or not rows.shape[1]:
-        return np.ones(int(rows.shape[0]))
-    top, bottom = to_numpy(xp.argmax(rows, axis=1)), to_numpy(xp.argmin(rows, axis=1))
-    if isinstance(rows, np.ndarray):
-        each = np.arange(len(rows))
-        high, low = rows[each, top], rows[each, bottom]
-    else:  # the array API standard does not index by two arrays
-        high, low = to_numpy(xp.max(rows, axis=1)), to_numpy(xp.min(rows, axis=1))
-    positive = (high > -low) | ((high == -low) & (top <= bottom))
-    return np.where(positive, 1.0, -1.0)
+    xp, (d, k) = namespace(V), V.shape
+    if not d or not k:
+        return np.ones(int(k))
+    sizes = np.abs(V.T, order="C") if isinstance(V, np.ndarray) else xp.abs(V.T)
+    largest = V[xp.argmax(sizes, axis=1), xp.arange(k, device=device(V))]
+    return np.where(to_numpy(largest) < 0.0, -1.0, 1.0)
 
 
 def column_norms(A: Matrix) -> Vector:
@@ -176,7 +170,7 @@ def column_norms(A: Matrix) -> Vector:
     largest = float(np.abs(A).max(initial=0.0))
     if largest == 0.0:
         return np.zeros(A.shape[1])
-    return largest * np.asarray(np.linalg.norm(A / largest, axis=0))
+    return largest * np.asarray(np.sqrt(((A / largest) ** 2).sum(axis=0)))
 
 
 def lapack_threads(N: int) -> Any:

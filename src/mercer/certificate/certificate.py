@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, column_norms
+from mercer.arrays import Array, Vector
 from mercer.arrays.linear import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
 from mercer.linalg.operator import Figure, Operator, least_certain
@@ -133,21 +133,6 @@ class Evidence:
             negative=self.negative * factor,
             likely=None if self.likely is None else self.likely * factor,
         )
-
-    def rounded(self, dtype: Any) -> Self:
-        """Return the evidence about the same components, rounded to a precision.
-
-        For a unit vector v, ‖Cv − λv‖ grows by u λ₁ at most, and by u λ because λ is rounded; the
-        explained variance falls by 2u‖Cv − λv‖ + u² λ₁ for each component.
-        """
-        optimum, unit = self.optimum, float(np.finfo(dtype).eps) / 2
-        most = float(optimum if optimum.kind == "bound" else self.total[1])
-        explained = self.explained
-        if not np.isnan(self.residuals).any():
-            lost = 2.0 * unit * (float(self.residuals.sum()) + len(self.residuals) * unit * most)
-            explained = explained.like(max(0.0, explained - lost))
-        residuals = self.residuals + unit * (most + np.abs(self.eigenvalues))
-        return replace(self, explained=explained, residuals=residuals)
 
     def annotated(self, *notes: str) -> Self:
         """Return the evidence with more notes."""
@@ -285,13 +270,25 @@ class Certificate(Evidence):
 def certify(problem: Any, axes: Axes) -> Certificate:
     """Return the certificate of a fit, given the evidence of its method.
 
-    Nothing explains more than the optimum: where rounding says otherwise, the optimum counts.
+    Nothing explains more than the optimum: where rounding says otherwise, the optimum counts. The
+    components are rounded to the precision of the rows. For a unit vector v, ‖Cv − λv‖ grows by
+    u λ₁ at most, and by u λ because λ is rounded; the explained variance falls by
+    2u‖Cv − λv‖ + u² λ₁ for each component.
     """
     evidence, optimum = axes.evidence, axes.evidence.optimum
-    certificate = Certificate(**vars(evidence))
-    if optimum.kind == "bound" and evidence.explained > optimum:
-        return replace(certificate, explained=evidence.explained.like(float(optimum)))
-    return certificate
+    unit = float(np.finfo(problem.source.dtype).eps) / 2
+    explained, most = float(evidence.explained), float(evidence.total[1])
+    if optimum.kind == "bound":
+        explained, most = min(explained, float(optimum)), float(optimum)
+    residuals = evidence.residuals
+    lost = 2.0 * unit * (float(residuals.sum()) + len(residuals) * unit * most)
+    changes = {
+        "explained": evidence.explained.like(
+            explained if math.isnan(lost) else max(0.0, explained - lost)
+        ),
+        "residuals": residuals + unit * (most + np.abs(evidence.eigenvalues)),
+    }
+    return Certificate(**{**vars(evidence), **changes})
 
 
 def spacing_of(values: Vector, others: Vector) -> Vector:
@@ -319,7 +316,7 @@ def spectral_evidence(
     if spectrum.complete:
         # Residuals include the rounding of the matrix, which is in the slack already.
         errors = np.maximum(residuals - rounding, 0.0)
-        error = float(column_norms(errors[:, None])[0]) * k**0.5
+        error = math.hypot(*errors) * k**0.5
         upper = Figure(float(values.sum()) + error, "bound", operator.confidence)
     else:
         with serial_blas():

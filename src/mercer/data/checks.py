@@ -216,7 +216,7 @@ def fingerprint(source: Source) -> str:
         # Zero and minus zero are equal, and so are all NaN.
         values = np.where(np.isnan(values), np.nan, values + 0.0)
         digest.update(np.ascontiguousarray(values, source.dtype.newbyteorder("<")).data)
-    return f"{n}x{columns[0]} {source.dtype} {digest.hexdigest()[:24]}"
+    return f"{n}x{columns[0]} float{8 * source.dtype.itemsize} {digest.hexdigest()[:24]}"
 
 
 def joint_fingerprint(before: str | None, batch: Source) -> str:

@@ -50,7 +50,7 @@ class ArraySource(Source):
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         if isinstance(self.array, np.ndarray):
-            return self.array[at].astype(self.dtype)
+            return cast(self.array[at], self.dtype)
         rows = namespace(self.array).take(self.array, like(at, self.array), axis=0)
         return cast(rows, self.dtype)
 

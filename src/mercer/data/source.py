@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import itertools
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -100,6 +99,11 @@ class Source(ABC):
     def output_reference(self) -> Array:
         """An array of the library and on the device of the results."""
         return self.reference
+
+    @property
+    def unmapped(self) -> Source:
+        """The rows themselves, below all maps."""
+        return self
 
     @property
     def row_bytes(self) -> int:
@@ -198,8 +202,9 @@ class Source(ABC):
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
-        small = settings.block_rows is None and len(self.shape) > 1 and not isinstance(self, Mapped)
-        small = small and n * (8 * self.shape[1] + state.row_bytes) < SMALL_BYTES
+        shape = self.unmapped.shape
+        small = settings.block_rows is None and len(shape) > 1
+        small = small and n * (8 * shape[1] + self.row_bytes + state.row_bytes) < SMALL_BYTES
         if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
             most = settings.budget // 4 // max(1, state.nbytes)
             workers = max(1, min(threads.workers(), most))
@@ -212,24 +217,26 @@ class Source(ABC):
                     raise
                 workers -= 1
         workers = max(1, min(workers, -(-n // rows)))
-        stop = threading.Event()
+        stopped = False
 
         def add_blocks(worker: int) -> None:
+            nonlocal stopped
             try:
                 for block in self.blocks(rows, worker + done[worker] * workers, workers):
-                    if stop.is_set():
+                    if stopped:
                         break
                     # Sums are checked after the last block.
                     with record.step(worker) if record else nullcontext(), np.errstate(**_SILENT):
                         parts[worker].add(block)
                     tick(block.length)
             except BaseException:  # Ctrl-C too: the other workers stop at once
-                stop.set()
+                stopped = True
                 raise
 
         on_host = isinstance(self.reference, np.ndarray)
         coarse = state.low_precision and settings.tf32
-        recorder, layout = progress.recorder.get(), f"{self.shape} in {workers} times {rows}"
+        recorder = progress.recorder.get()
+        layout = f"{self.shape} in {workers} times {rows}" if recorder else ""
         with (
             nullcontext() if on_host else products(self.reference, coarse=coarse),
             progress.task(state.label, n) as tick,
@@ -263,10 +270,7 @@ class Source(ABC):
         held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
         needed = row
         if self.waits:  # and a row that is read ahead
-            stored: Source = self
-            while isinstance(stored, Mapped):
-                stored = stored.source
-            needed += stored.row_bytes
+            needed += self.unmapped.row_bytes
         room = (budget - held) // 2 // parts
         if room < needed:
             columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
@@ -333,6 +337,10 @@ class Mapped(Source):
         self.origin, self.remote = source.origin, source.remote
         self.extra_bytes, self.held_bytes = extra_bytes, source.held_bytes
         self.part_bytes = source.part_bytes + part_bytes
+
+    @property
+    def unmapped(self) -> Source:
+        return self.source.unmapped
 
     @property
     def output_reference(self) -> Array:

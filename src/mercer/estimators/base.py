@@ -152,7 +152,8 @@ class Sessions:
             settings, nothing = get_config(), contextlib.nullcontext()
             recorded = checkpointed() if resumable and settings.checkpoint is not None else nothing
             shown = progress.session(*callbacks) if settings.progress or callbacks else nothing
-            with recorded, shown:
+            # Overflow, in bounds of variances of 1e160, is checked where it matters.
+            with recorded, shown, np.errstate(over="ignore", invalid="ignore"):
                 yield
                 for each in callbacks:
                     each.close()
@@ -383,8 +384,7 @@ class ProjectionEstimator(
         model.random_state = 0  # the user's is not drawn from
         with model._session(resumable=False):
             source = model._rows(X, reset=True)
-            quiet = np.errstate(over="ignore", invalid="ignore")
-            with device_context(source.reference), quiet:
+            with device_context(source.reference):
                 return model._plan_fit(source)[1]
 
     @property
@@ -458,10 +458,8 @@ class ProjectionEstimator(
             if recorded:
                 rows = identify(source, self.fingerprint_)
                 check_same(self, rows=rows, weights=source.weights)
-            # Overflow, in bounds of variances of 1e160, is checked where it matters.
-            quiet = np.errstate(over="ignore", invalid="ignore")
             on_host = isinstance(source.reference, np.ndarray)
-            with contextlib.nullcontext() if on_host else device_context(source.reference), quiet:
+            with contextlib.nullcontext() if on_host else device_context(source.reference):
                 source = source if on_host else cache_on_device(source)
                 problem, plan = self._plan_fit(source)
                 if plan.reason == ASKED:

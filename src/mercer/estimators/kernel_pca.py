@@ -177,17 +177,17 @@ class KernelPCA(KernelModel):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "kernel_params": [dict, None],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "fit_inverse_transform": ["boolean"],
+        "fit_inverse_transform": [bool, np.bool_],
         "eigen_solver": [StrOptions(set(SOLVERS))],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "remove_zero_eig": ["boolean"],
+        "remove_zero_eig": [bool, np.bool_],
         "random_state": ["random_state"],
-        "copy_X": ["boolean"],
+        "copy_X": [bool, np.bool_],
         "n_jobs": [None, Integral],
         "method": [StrOptions(set(METHODS)), Method],
-        "center": ["boolean"],
+        "center": [bool, np.bool_],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
@@ -362,7 +362,7 @@ class KernelPCA(KernelModel):
         if problem.kernel is not None and problem.kernel.psd:
             total = max(total, float(np.sum(values)))
         ratio = values / total if total > 0 else 0.0 * values
-        self.certificate_ = certify(problem, axes).rounded(dtype)
+        self.certificate_ = certify(problem, axes)
         self.kernel_, self.plan_, self.n_components_ = problem.kernel, plan, len(values)
         # Past the setters, by which a user changes the projection.
         self.__dict__["eigenvalues_"] = fitted_array(values * problem.divisor, dtype, reference)

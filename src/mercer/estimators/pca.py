@@ -135,8 +135,8 @@ class PCA(LinearModel):
             Rule,
             None,
         ],
-        "copy": ["boolean"],
-        "whiten": ["boolean"],
+        "copy": [bool, np.bool_],
+        "whiten": [bool, np.bool_],
         "svd_solver": [StrOptions(set(SOLVERS)), Method],
         "tol": [Interval(Real, 0, None, closed="left")],
         "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
@@ -144,8 +144,8 @@ class PCA(LinearModel):
         "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
         "random_state": ["random_state"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
-        "center": ["boolean"],
-        "scale": ["boolean"],
+        "center": [bool, np.bool_],
+        "scale": [bool, np.bool_],
     }
 
     def __init__(
@@ -244,7 +244,7 @@ class PCA(LinearModel):
         values, total = projection.eigenvalues, projection.total_variance
         components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
         self.projection_ = replace(projection, components=like(components, reference).T)
-        self.certificate_ = certify(problem, axes).rounded(dtype)
+        self.certificate_ = certify(problem, axes)
         ratio = values / total if total > 0 else 0.0 * values
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)

@@ -34,6 +34,8 @@ class CenteredFactor(Fold):
     def _add_rows(self, rows: Array, counts: Vector, *, weighted: bool = True) -> None:
         """Append rows, centered by their mean and weighted."""
         weight, w = float(counts.sum()), like(counts, self.reference)
+        if weight == 0.0:
+            return
         if self.center:
             rows, offset, left = self.running.center(rows, w, weight)
             rows = rows - left / weight
@@ -73,9 +75,7 @@ class TriangularFactor(CenteredFactor):
         self.nbytes = 4 * 8 * d * d
 
     def add(self, block: Block) -> None:
-        counts = block.count
-        if counts.any():
-            self._add_rows(block.dense(np.float64), counts, weighted=block.weights is not None)
+        self._add_rows(block.dense(np.float64), block.count, weighted=block.weights is not None)
 
     def merge(self, other: Self) -> None:
         if other.weight == 0.0:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,8 +88,7 @@ class Rates:
 _NOMINAL = Rates(products=6e10, sparse=2e9, factor=1.5e10, read=5e9)
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A method that could be used, with its cost."""
 
     method: Method

@@ -52,8 +52,8 @@ def linear_axes(
     `rest` is the variance outside the components, if it is known better than as a difference.
     """
     rest = total - float(values.sum()) if rest is None else rest
-    with np.errstate(over="ignore", under="ignore"):
-        unit, square = np.ldexp(1.0, problem.exponent), np.ldexp(1.0, 2 * problem.exponent)
+    unit = np.ldexp(1.0, problem.exponent)
+    square = unit * unit
     if problem.scale:  # z-scores have no unit
         deviation, square = deviation * unit, 1.0
         deviation = np.where(np.isfinite(deviation), deviation, 1.0)
@@ -123,12 +123,9 @@ class SVD(Streaming):
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         mean, R = fold.mean, fold.factor
-        require_finite_sums(problem.source, mean, R)
         deviation = np.ones(fold.d)
         if problem.scale:
-            with np.errstate(over="ignore"):
-                squares = (R**2).sum(axis=0)
-            deviation = column_deviation(problem, squares, mean)
+            deviation = column_deviation(problem, (R**2).sum(axis=0), mean)
             R = R / deviation
         V, values, evidence, total, rest = _decompose(problem, R)
         vectors: Array = like(V, problem.source.reference)
@@ -142,8 +139,7 @@ def _decompose(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, Evidence, f
 
     Raises if NaN or infinity in the rows made the triangle invalid.
     """
-    with np.errstate(over="ignore"):
-        variance = float((R**2).sum()) / problem.divisor
+    variance = float((R**2).sum()) / problem.divisor
     if not np.isfinite(variance):
         require_finite_sums(problem.source, np.array(variance))
     missing = problem.limit - len(R)

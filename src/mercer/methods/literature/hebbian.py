@@ -177,8 +177,8 @@ class Hebbian(OnBasis, Streaming):
             cost, m = super().cost(size), self.points(n, size.k)
             stored = 8.0 * n * m if _fits_twice(n * m) else 0.0
             work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
-            return replace(
-                cost, passes=passes, products=cost.products + work, memory=cost.memory + stored
+            return cost._replace(
+                passes=passes, products=cost.products + work, memory=cost.memory + stored
             )
         matrix, evaluations = 16.0 * n * n, 4
         if not _fits_twice(n * n):
