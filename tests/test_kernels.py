@@ -565,7 +565,6 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
         (lambda: RBF() + 10**400, "too large for a float"),
         (lambda: parse("9" * 400 + "*rbf"), "too large for a float"),
         (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
-        (lambda: parse("rbf # (2)"), "'#' at character 5"),
         (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is unknown; did you mean 'gamma'"),
         (lambda: parse("linear().rbf(gama=2)"), "'gama' at character 14 .* mean 'gamma'"),
         (lambda: parse("linear(gamma=2)"), "'gamma' at character 8"),

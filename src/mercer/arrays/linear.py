@@ -157,18 +157,13 @@ def column_signs(V: Array) -> Vector:
 
     The first of equals; 1 for a column of zeros. The sign convention of scikit-learn.
     """
-    xp = namespace(V)
-    rows = np.ascontiguousarray(V.T) if isinstance(V, np.ndarray) else V.T
-    if not rows.shape[0] or not rows.shape[1]:
-        return np.ones(int(rows.shape[0]))
-    top, bottom = to_numpy(xp.argmax(rows, axis=1)), to_numpy(xp.argmin(rows, axis=1))
-    if isinstance(rows, np.ndarray):
-        each = np.arange(len(rows))
-        high, low = rows[each, top], rows[each, bottom]
-    else:  # the array API standard does not index by two arrays
-        high, low = to_numpy(xp.max(rows, axis=1)), to_numpy(xp.min(rows, axis=1))
-    positive = (high > -low) | ((high == -low) & (top <= bottom))
-    return np.where(positive, 1.0, -1.0)
+    xp, (n, k) = namespace(V), V.shape
+    if not n:
+        return np.ones(k)
+    rows = xp.reshape(V.T, (-1,))
+    largest = to_numpy(xp.argmax(xp.reshape(xp.abs(rows), (k, n)), axis=1))
+    entries = to_numpy(xp.take(rows, like(np.arange(k) * n + largest, V)))
+    return np.where(entries < 0, -1.0, 1.0)
 
 
 def column_norms(A: Matrix) -> Vector:

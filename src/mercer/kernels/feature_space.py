@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from mercer.arrays import like, namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
 from mercer.kernels.algebra import Combination, as_operand
 from mercer.kernels.base import Frequencies, Kernel

@@ -49,36 +49,28 @@ class _Reader:
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
             raise ValueError(f"{text!r} is not a kernel expression.")
-        self.text = text
-        self.line = "".join(" " if c.isspace() else c for c in text).strip()
+        self.text, self.line = text, "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
 
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
-        if "#" in self.text:
-            at = self.text.index("#") + 1
-            raise ValueError(f"{self.text!r}: unexpected '#' at character {at}.")
         try:
-            tree = self._parse()
+            with warnings.catch_warnings():  # about odd escapes and numbers
+                warnings.simplefilter("ignore")
+                tree = ast.parse(self.line, mode="eval").body
             kernel = self._read(tree)
             if not isinstance(kernel, Kernel):
                 self._refuse(tree, "is a number, not a kernel")
             kernel.check()
+        except SyntaxError as error:
+            at = self.lead + (error.offset or len(self.line))
+            raise ValueError(f"{self.text!r}: invalid syntax at character {at}.") from None
         except (RecursionError, MemoryError):
             raise ValueError(
                 f"The kernel expression of {len(self.text)} characters is nested too deeply; "
                 f"build the kernel with sums and products in Python."
             ) from None
         return kernel
-
-    def _parse(self) -> ast.expr:
-        try:
-            with warnings.catch_warnings():  # about odd escapes and numbers
-                warnings.simplefilter("ignore")
-                return ast.parse(self.line, mode="eval").body
-        except (SyntaxError, ValueError) as error:
-            at = self.lead + (getattr(error, "offset", None) or len(self.line))
-            raise ValueError(f"{self.text!r}: invalid syntax at character {at}.") from None
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -87,7 +79,7 @@ class _Reader:
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Name):
-            return self._class(node)()
+            return self._function(node)()
         value = self._value(node)
         if not is_real(value):
             self._refuse(node, "is not a kernel or a number")
@@ -108,17 +100,11 @@ class _Reader:
             elif isinstance(step.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
                 left = left**right
             else:
-                why = "uses an unsupported operator: use +, * and **"
-                self._refuse(step, why)
+                self._refuse(step, "uses an unsupported operator: use +, * and **")
         return left
 
     def _call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute):
-            make: Any = self._method(node.func)
-        elif isinstance(node.func, ast.Name):
-            make = self._class(node.func)
-        else:
-            self._refuse(node, "is not a kernel")
+        make = self._function(node.func)
         valid, keywords = tuple(inspect.signature(make).parameters), {}
         for word in node.keywords:
             if word.arg is None:
@@ -133,28 +119,27 @@ class _Reader:
         except TypeError as error:
             self._refuse(node, f"has invalid arguments ({error})")
 
-    def _method(self, node: ast.Attribute) -> Any:
+    def _function(self, node: ast.expr) -> Any:
+        """Return a class of kernels, or a method of a kernel."""
+        if isinstance(node, ast.Name):
+            if node.id not in KERNELS:
+                names = sorted({kernel.name for kernel in KERNELS.values()})
+                self._unknown(node.col_offset, node.id, tuple(KERNELS), names)
+            return KERNELS[node.id]
+        if not isinstance(node, ast.Attribute):
+            self._refuse(node, "is not a kernel")
         owner = self._read(node.value)
         if not isinstance(owner, Kernel) or node.attr not in _METHODS:
             end = node.end_col_offset or node.col_offset
             self._unknown(end - len(node.attr.encode()), node.attr, _METHODS)
         return getattr(owner, node.attr)
 
-    def _class(self, node: ast.Name) -> type[Kernel]:
-        if node.id not in KERNELS:
-            names = sorted({kernel.name for kernel in KERNELS.values()})
-            self._unknown(node.col_offset, node.id, tuple(KERNELS), names)
-        return KERNELS[node.id]
-
     def _value(self, node: ast.expr) -> Any:
-        """Return a number, a string, or a list of them."""
+        """Return a literal: the kernel checks whether it is a valid parameter."""
         try:
-            value = ast.literal_eval(node)
+            return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError):
             self._refuse(node, "is not a kernel, a number, a string or a list")
-        if isinstance(value, (int, float, str, list, tuple, type(None))):
-            return value
-        self._refuse(node, "is not a number, a string or a list")
 
     def _unknown(
         self, offset: int, name: str, valid: tuple[str, ...], options: Sequence[str] = ()
@@ -162,9 +147,8 @@ class _Reader:
         similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
         names = ", ".join(options or sorted(valid)) or "no arguments"
         hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {names}."
-        raise ValueError(
-            f"{self.text!r}: {name!r} at character {self._character(offset)} is unknown; {hint}"
-        )
+        at = self._character(offset)
+        raise ValueError(f"{self.text!r}: {name!r} at character {at} is unknown; {hint}")
 
     def _refuse(self, node: ast.expr, why: str) -> NoReturn:
         part = ast.get_source_segment(self.line, node) or self.text

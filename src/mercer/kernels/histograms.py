@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mercer.arrays import namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, namespace, to_numpy
 from mercer.checks import check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot_product import MappedKernel

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import (
+    FEW,
     Array,
     Vector,
     device,
@@ -25,9 +26,9 @@ from mercer.arrays import (
     numpy_dtype,
     on_accelerator,
     put,
+    summed,
     to_numpy,
 )
-from mercer.arrays.linear import FEW, summed
 from mercer.kernels.points import Points, lazy_property, slice_rows, take_rows
 
 # Tiles have at most this many columns, and as many rows as fill this many bytes.

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.polynomial import Polynomial as Series
 from numpy.random import Generator
 
-from mercer.arrays import Array, Vector, like, namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, Array, Vector, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
 from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.kernels.base import Frequencies, Kernel

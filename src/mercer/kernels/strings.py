@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Array
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, Array
 from mercer.checks import check_fraction, check_integer
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import DiagonalPair, Pair, TilePair

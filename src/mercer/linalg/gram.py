@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import (
+    FEW,
     Array,
     Matrix,
     Vector,
     cast,
+    confidence,
     like,
     namespace,
     numpy_dtype,
     product_eps,
+    summed,
     to_numpy,
 )
-from mercer.arrays.linear import FEW, confidence, summed
 from mercer.config import get_config
 from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel

@@ -8,16 +8,18 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import (
+    LIKELY,
     Array,
     Matrix,
     Vector,
     cast,
+    confidence,
+    drift,
     like,
     namespace,
     small_matrix,
     to_numpy,
 )
-from mercer.arrays.linear import LIKELY, confidence, drift
 from mercer.data import Block, Fold
 
 # The means of this many blocks are added to the scatter at once: one pass over the d×d matrix.
