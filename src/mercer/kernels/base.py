@@ -63,19 +63,15 @@ class Frequencies:
 KERNELS: dict[str, type[Kernel]] = {}
 """The kernels that have a `name`, by every name that text may call them."""
 _OPERATIONS: dict[str, Callable[..., Kernel]] = {}
-_FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
 
 
 class Kernel(Params, ABC):
     """Base class of kernels: inner products of rows in a feature space.
 
-    Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. Called with rows they
-    return the kernel matrix.
-
-    A subclass implements `on`, its formula, and overrides `roundings` where the default does not
-    hold. It may add `slopes` (for gradients), `spectrum` (for Fourier features), a more accurate
-    `sqdist`, and its inverse `input_sqdist`. One with a `name` can be written as text:
-    ``parse("rbf(0.1)")``, ``KernelPCA(kernel="rbf")``.
+    Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. A subclass implements `on`,
+    its formula, and overrides `roundings` where the default does not hold. It may add `slopes`
+    (for gradients), `draw` (for Fourier features), a more accurate `sqdist`, and its inverse
+    `input_sqdist`. One with a `name` can be written as text: ``parse("rbf(0.1)")``.
     """
 
     __array_ufunc__ = None  # leaves sums and products of NumPy numbers and kernels to kernels
@@ -130,27 +126,13 @@ class Kernel(Params, ABC):
                 value.check()
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
-        """Return the derivatives on a pair; `gradient` puts them together.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> from mercer.kernels.pair import TilePair
-        >>> from mercer.kernels.points import Points
-        >>> Linear().slopes(TilePair.between(Points([[1.0]]), Points([[2.0]])))
-        (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
-        """
+        """Return the derivatives on a pair; `gradient` puts them together."""
         self._has_no("gradient", "RBF, Polynomial, Matern and combinations of them have one")
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         """Draw q Fourier frequencies for rows of d columns.
 
-        Parameters
-        ----------
-        d, q : int
-        rng : numpy.random.Generator
-        orthogonal : bool
-            Draw frequencies that are orthogonal, d at a time (Yu et al. 2016).
+        If `orthogonal`, they are orthogonal, d at a time (Yu et al. 2016).
 
         Examples
         --------
@@ -159,12 +141,24 @@ class Kernel(Params, ABC):
         >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
         (3, 100)
         """
-        self._has_no("Fourier features", _FOURIER)
+        self.check()
+        for name, value, least in (("d", d, 0), ("q", q, 1)):
+            if not (is_real(value) and value == value // 1 >= least):
+                raise ValueError(
+                    f"{self!r}: {name}={value!r} must be an integer of at least {least}."
+                )
+        self.require_spectrum()
+        return self.draw(d, q, rng, orthogonal)
+
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        """Draw the frequencies of `spectrum`, which checks the parameters."""
+        raise NotImplementedError
 
     def require_spectrum(self) -> None:
         """Raise if the kernel, or a part of it, has no Fourier features."""
-        if type(self).spectrum is Kernel.spectrum:
-            self._has_no("Fourier features", _FOURIER)
+        if type(self).draw is Kernel.draw:
+            those = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
+            self._has_no("Fourier features", those)
 
     def value_at_zero(self, d: int) -> float:
         """Return k(x, x) of a kernel with Fourier features, which is the same for every x."""
@@ -177,9 +171,8 @@ class Kernel(Params, ABC):
         if not isinstance(values, float):
             return values
         host, rows = np.full(len(points), values), points.rows
-        if points.sparse or isinstance(rows, list):
-            return host
-        return like(host, rows, numpy_dtype(rows))
+        dense = not (points.sparse or isinstance(rows, list))
+        return like(host, rows, numpy_dtype(rows)) if dense else host
 
     def sqdist(self, pair: Pair) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in feature space.
@@ -195,7 +188,7 @@ class Kernel(Params, ABC):
         return xp.where(pair.sqdist == 0, 0.0 * sqdist, sqdist)
 
     def input_sqdist(self, sqdist: Any) -> Any:
-        """Return the squared distances of rows, given those in feature space: `sqdist` inverted.
+        """Return the squared distances of rows, given those in feature space.
 
         Infinite where no two rows are that far apart.
         """
@@ -252,12 +245,7 @@ class Kernel(Params, ABC):
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
 
-        Parameters
-        ----------
-        X, Y : array-like of shape (n, d) and (m, d)
-            Rows.
-        weights : array-like of shape (m,) or (n, m)
-            The weights a, the same for all x or not.
+        The weights a have the shape (m,), or (n, m) if they differ between rows of X.
 
         Examples
         --------
@@ -382,16 +370,6 @@ class Kernel(Params, ABC):
                 f"Pass rows with the same columns."
             )
         return x, y
-
-    def _check_draw(self, d: int, q: int) -> None:
-        """Raise if no frequencies can be drawn for these parameters and sizes."""
-        self.check()
-        for name, value, least in (("d", d, 0), ("q", q, 1)):
-            if not (is_real(value) and value == value // 1 >= least):
-                raise ValueError(
-                    f"{self!r}: {name}={value!r} must be an integer of at least {least}."
-                )
-        self.require_spectrum()
 
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")

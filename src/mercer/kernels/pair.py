@@ -100,18 +100,12 @@ class Pair:
     """Squared norms of x and of y, which broadcast to the shape of the values."""
     diagonal: Any
     """Every row x paired with itself: a pair."""
-
-    def column_sum(self, f: ColumnSum, owner: Any) -> Any:
-        """Return Σ_l f(x_l, y_l) over the columns l, for the kernel `owner`."""
-        raise NotImplementedError
-
-    def diagonals(self, kernel: Any) -> tuple[Any, Any]:
-        """Return k(x, x) and k(y, y), which broadcast to the shape of the values."""
-        raise NotImplementedError
-
-    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
-        """Return the pair of f(x) and f(y), computed once per key."""
-        raise NotImplementedError
+    column_sum: Callable[[ColumnSum, Any], Any]
+    """Returns Σ_l f(x_l, y_l) over the columns l, for f and the kernel that asks."""
+    diagonals: Callable[[Any], tuple[Any, Any]]
+    """Returns k(x, x) and k(y, y) of a kernel, which broadcast to the shape of the values."""
+    mapped: Callable[[Hashable, Callable[[Any], Any]], Pair]
+    """Returns the pair of f(x) and f(y) for a key and f, computed once per key."""
 
 
 class TilePair(Pair):
@@ -188,13 +182,7 @@ class TilePair(Pair):
         if on_accelerator(x.rows):
             return self._device_sqdist(x, y, left, right)
         product = self._product("dot" if shift is None else "shifted dot", x, y)
-        dot = product[self.rows, self.columns]
-        if x.sparse and y.sparse:
-            from mercer.kernels.loops import sparse_sqdist
-
-            sides = (x.rows, self.rows), (y.rows, self.columns)
-            return sparse_sqdist(dot, (left, right), _CLOSE[dot.dtype], *sides)
-        sqdist = dot * -2.0
+        sqdist = product[self.rows, self.columns] * -2.0
         sqdist += left[:, None]
         sqdist += right[None, :]
         return self._repair(sqdist, left, right, self.columns)
@@ -253,11 +241,18 @@ class TilePair(Pair):
             sqdist_where(close, x, y, sqdist)
             return sqdist
         chunk = _DEVICE_CHUNK if on_accelerator(sqdist) else _CHUNK
-        step = max(1, chunk // max(1, int(x.shape[1])))
+        sparse = hasattr(x, "tocsr") and hasattr(y, "tocsr")
+        entries = x.nnz // x.shape[0] + y.nnz // y.shape[0] if sparse else int(x.shape[1])
+        step = max(1, chunk // max(1, entries))
         for start in range(0, count, step):
             at = flat[start : min(start + step, count)]
             i, j = at // close.shape[1], at % close.shape[1]
             a, b = take_rows(x, i), take_rows(y, j)
+            if sparse:
+                # In float64: rounding errors of equal terms add up in float32.
+                square = (a - b).astype(np.float64).power(2)
+                sqdist[i, j] = np.asarray(square.sum(axis=1)).reshape(-1)
+                continue
             a = a.toarray() if hasattr(a, "tocsr") else a
             b = b.toarray() if hasattr(b, "tocsr") else b
             sqdist = put(sqdist, i, j, xp.sum((a - b) ** 2, axis=1))

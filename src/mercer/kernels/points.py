@@ -87,13 +87,10 @@ class Points:
         if not len(sample):
             return None
         with np.errstate(over="ignore"):
-            norms = np.sort(np.einsum("ij,ij->i", sample, sample))
-            sample = np.sort(sample, axis=0)
             # Medians, which are robust to outliers.
-            low, high = (len(sample) - 1) // 2, len(sample) // 2
-            median, typical = 0.5 * (sample[low] + sample[high]), 0.5 * (norms[low] + norms[high])
-            offset = median @ median
-        return like(median, self.rows, numpy_dtype(self.rows)) if offset > 0.9 * typical else None
+            median, typical = np.median(sample, axis=0), np.median((sample * sample).sum(axis=1))
+            helps = median @ median > 0.9 * typical
+        return like(median, self.rows, numpy_dtype(self.rows)) if helps else None
 
     def shifted(self, shift: Array) -> Points:
         """Return the rows minus a shift."""

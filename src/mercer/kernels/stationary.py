@@ -70,22 +70,25 @@ class DistanceDecay(Exponential):
         return 1.0 / self._median(X, size, random_state)
 
     @classmethod
-    def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> Self:
+    def from_median(
+        cls, X: Any, *, size: int = 1000, random_state: int = 0, **parameters: Any
+    ) -> Self:
         """Return the kernel with its scale set from the median distance between rows of X.
 
         An RBF gets σ = the median; other kernels become 1/e there. The median is that of `size`
         rows at most, drawn at random; a row counts as often as its weight says. If half of the
-        distances are 0, it is the median of the others.
+        distances are 0, it is the median of the others. Other parameters are passed on.
 
         Examples
         --------
-        >>> from mercer.kernels import RBF, ExponentialChiSquare
+        >>> from mercer.kernels import RBF, Laplacian
         >>> RBF.from_median([[0.0], [1.0], [2.0]])
         RBF(0.5)
-        >>> ExponentialChiSquare.from_median([[1.0, 0.0], [0.0, 1.0]])
-        ExponentialChiSquare(0.5)
+        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]])
+        Laplacian(0.2)
         """
-        kernel = cls()
+        kernel = cls(**parameters)
+        kernel.check()
         kernel.gamma = kernel.gamma_from_median(X, size, random_state)
         return kernel
 
@@ -212,8 +215,7 @@ class RBF(DistanceDecay, Stationary):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         omega = math.sqrt(2.0 * self.gamma) * _normal(d, q, rng, orthogonal)
         return self._frequencies(omega)
 
@@ -245,30 +247,12 @@ class Laplacian(DistanceDecay, Stationary):
     def __init__(self, gamma: float = 1.0, norm: str = "l2") -> None:
         self.gamma, self.norm = gamma, norm
 
-    @classmethod
-    def from_median(
-        cls, X: Any, norm: str = "l2", *, size: int = 1000, random_state: int = 0
-    ) -> Laplacian:
-        """Return the kernel that is 1/e at the median distance between rows of X.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Laplacian
-        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]], norm="l1").gamma == 1 / 7
-        True
-        """
-        kernel = cls(1.0, norm)
-        kernel.check()
-        return cls(kernel.gamma_from_median(X, size, random_state), norm)
-
     def check(self) -> None:
         super().check()
         require(self, "norm", self.norm in ("l1", "l2"), '"l1" or "l2"')
 
     def distance(self, pair: Pair) -> Any:
-        if self.norm == "l1":
-            return pair.column_sum(CITY_BLOCK, self)
-        return _euclidean(pair)
+        return pair.column_sum(CITY_BLOCK, self) if self.norm == "l1" else _euclidean(pair)
 
     @property
     def lipschitz(self) -> float:
@@ -295,18 +279,17 @@ class Laplacian(DistanceDecay, Stationary):
         slope = -0.5 * self.gamma * self.on(pair) / safe
         return (Slopes(sqdist=xp.where(distance > 0, slope, 0.0)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
-        self._check_draw(d, q)
-        if orthogonal:
-            self._require_l2("orthogonal frequencies", "them")
         if self.norm == "l1":
+            if orthogonal:
+                self._require_l2("orthogonal frequencies")
             return self._frequencies(self.gamma * rng.standard_cauchy((d, q)))
         return self._frequencies(self.gamma * _student(d, q, 1.0, rng, orthogonal))
 
-    def _require_l2(self, what: str, them: str = "one") -> None:
+    def _require_l2(self, what: str) -> None:
         if self.norm == "l1":
-            self._has_no(what, f'norm="l2" has {them}')
+            self._has_no(what, 'use norm="l2"')
 
 
 class Matern(Stationary):
@@ -379,8 +362,7 @@ class Matern(Stationary):
         scale = -0.5 * self.nu / self.length / self.length / (self.nu - 1.0)
         return (Slopes(sqdist=scale * _matern_profile(self._z(pair), self.nu - 1.0)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         return self._frequencies(_student(d, q, 2.0 * self.nu, rng, orthogonal) / self.length)
 
 
@@ -438,9 +420,8 @@ class RationalQuadratic(Exponential, Stationary):
         slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._ratio(pair))
         return (Slopes(sqdist=slope),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw normal frequencies whose variance is Gamma distributed."""
-        self._check_draw(d, q)
         deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
         return self._frequencies(deviation * _normal(d, q, rng, orthogonal))
 

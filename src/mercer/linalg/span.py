@@ -169,11 +169,8 @@ class Span:
 
     def feature_map(self, source: Source, dtype: Any = None) -> FeatureMap:
         """Return the map h for rows of a source."""
-        dtype = self.dtype if dtype is None else np.dtype(dtype)
-        if self.kernel is not None:
-            return KernelMap(self.kernel, self.basis.points).on(source, dtype)
-        assert self.basis.at is not None
-        return MatrixColumns(self.basis.at, dtype)
+        basis = self.basis.at if self.kernel is None else self.basis.points
+        return KernelMap(self.kernel, basis).on(source, self.dtype if dtype is None else dtype)
 
     def suits_float32(self, source: Source) -> bool:
         """Return whether float32 seems to keep the digits of the kernel, from some of the rows.
@@ -205,23 +202,6 @@ class Span:
     def inverse(self) -> Matrix:
         """The pseudo-inverse of K_y."""
         return self.whitener @ self.whitener.T
-
-
-@dataclass(frozen=True)
-class MatrixColumns:
-    """Columns of rows that are kernel values: a feature map."""
-
-    at: np.ndarray[Any, Any]
-    dtype: np.dtype[Any]
-    extra_bytes = 0
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.at)
-
-    def __call__(self, block: Block) -> Array:
-        return cast(block.rows[:, self.at], self.dtype)
 
 
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:

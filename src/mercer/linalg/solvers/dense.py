@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from mercer.arrays import Matrix, Vector, column_norms, eigh, eigvalsh, lapack_threads, like
 from mercer.linalg.operator import Operator
@@ -25,7 +25,7 @@ def dense(
     k: int,
     *,
     tol: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Spectrum | None = None,
     choose: Callable[[Vector], int] | None = None,
 ) -> Spectrum:
@@ -69,25 +69,18 @@ class Tridiagonal:
         self.values = np.array(values[::-1], np.float64)
 
     def pairs(self, k: int) -> tuple[Vector, Matrix]:
-        """Return the k largest eigenvalues and their vectors.
-
-        By relatively robust representations; by bisection where they fail.
-        """
-        from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
+        """Return the k largest eigenvalues and their vectors; LAPACK may fail to find them."""
+        from scipy.linalg import eigh_tridiagonal, lapack
 
         N = len(self.diagonal)
-        find = functools.partial(
-            eigh_tridiagonal,
+        _, Z = eigh_tridiagonal(
             self.diagonal,
             self.beside,
             select="i",
             select_range=(N - k, N - 1),
             check_finite=False,
+            lapack_driver="stemr",
         )
-        try:
-            _, Z = find(lapack_driver="stemr")
-        except LinAlgError:
-            _, Z = find(lapack_driver="stebz")
         V = np.asfortranarray(Z[:, ::-1], np.float64)
         if N == 1:
             return self.values[:k], V
@@ -117,12 +110,7 @@ def decomposed(operator: Operator, A: Matrix, k: int, values: Vector, V: Matrix)
 
 
 def jacobi(
-    operator: Operator,
-    k: int,
-    *,
-    tol: float,
-    rng: np.random.Generator,
-    start: Spectrum | None = None,
+    operator: Operator, k: int, *, tol: float, rng: Generator, start: Spectrum | None = None
 ) -> Spectrum:
     """Rotate the matrix to diagonal form.
 

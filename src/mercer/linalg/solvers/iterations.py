@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from mercer.arrays import (
     Array,
@@ -26,12 +27,7 @@ _STEPS = 20_000
 
 
 def power(
-    operator: Operator,
-    k: int,
-    *,
-    tol: float,
-    rng: np.random.Generator,
-    start: Spectrum | None = None,
+    operator: Operator, k: int, *, tol: float, rng: Generator, start: Spectrum | None = None
 ) -> Spectrum:
     r"""Iterate :math:`y \leftarrow Ay/\lVert Ay \rVert` for one eigenvector after the other.
 
@@ -53,7 +49,7 @@ def power(
 
 
 def _next_eigenvector(
-    operator: Operator, V: Array, small: float, largest: float, rng: np.random.Generator
+    operator: Operator, V: Array, small: float, largest: float, rng: Generator
 ) -> tuple[Array, int, float]:
     """Return the next eigenvector after V, the number of steps, and its eigenvalue.
 
@@ -122,7 +118,7 @@ class Randomized:
         k: int,
         *,
         tol: float,
-        rng: np.random.Generator,
+        rng: Generator,
         start: Spectrum | None = None,
     ) -> Spectrum:
         """Iterate, then take the best k pairs of the subspace."""
@@ -159,7 +155,7 @@ def arpack(
     k: int,
     *,
     tol: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Spectrum | None = None,
     max_iter: int | None = None,
 ) -> Spectrum:
