@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -105,15 +104,9 @@ class _Reader:
 
     def _call(self, node: ast.Call) -> Any:
         make = self._function(node.func)
-        valid, keywords = tuple(inspect.signature(make).parameters), {}
-        for word in node.keywords:
-            if word.arg is None:
-                self._refuse(word.value, "is not an argument")
-            if word.arg not in valid:
-                self._unknown(word.col_offset, word.arg, valid)
-            if word.arg in keywords:
-                self._refuse(node, "names an argument twice")
-            keywords[word.arg] = self._value(word.value)
+        keywords = {str(word.arg): self._value(word.value) for word in node.keywords}
+        if len(keywords) < len(node.keywords):
+            self._refuse(node, "names an argument twice")
         try:
             return make(*[self._value(argument) for argument in node.args], **keywords)
         except TypeError as error:
@@ -124,14 +117,14 @@ class _Reader:
         if isinstance(node, ast.Name):
             if node.id not in KERNELS:
                 names = sorted({kernel.name for kernel in KERNELS.values()})
-                self._unknown(node.col_offset, node.id, tuple(KERNELS), names)
+                self._unknown(node.col_offset, node.id, KERNELS, names)
             return KERNELS[node.id]
         if not isinstance(node, ast.Attribute):
             self._refuse(node, "is not a kernel")
         owner = self._read(node.value)
         if not isinstance(owner, Kernel) or node.attr not in _METHODS:
             end = node.end_col_offset or node.col_offset
-            self._unknown(end - len(node.attr.encode()), node.attr, _METHODS)
+            self._unknown(end - len(node.attr.encode()), node.attr, _METHODS, _METHODS)
         return getattr(owner, node.attr)
 
     def _value(self, node: ast.expr) -> Any:
@@ -142,11 +135,10 @@ class _Reader:
             self._refuse(node, "is not a kernel, a number, a string or a list")
 
     def _unknown(
-        self, offset: int, name: str, valid: tuple[str, ...], options: Sequence[str] = ()
+        self, offset: int, name: str, valid: Iterable[str], listed: Sequence[str]
     ) -> NoReturn:
         similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-        names = ", ".join(options or sorted(valid)) or "no arguments"
-        hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {names}."
+        hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(listed)}."
         at = self._character(offset)
         raise ValueError(f"{self.text!r}: {name!r} at character {at} is unknown; {hint}")
 
