@@ -72,6 +72,20 @@ class Kernel(Params, ABC):
     its formula, and overrides `roundings` where the default does not hold. It may add `slopes`
     (for gradients), `draw` (for Fourier features), a more accurate `sqdist`, and its inverse
     `input_sqdist`. One with a `name` can be written as text: ``parse("rbf(0.1)")``.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Polynomial
+    >>> k = Polynomial(2)
+    >>> k([[1.0], [3.0]])
+    array([[  4.,  16.],
+           [ 16., 100.]])
+    >>> k.diag([[1.0], [3.0]])
+    array([  4., 100.])
+    >>> k.normalized()([[1.0]], [[3.0]]), k.on_columns([1])([[5.0, 1.0]])
+    (array([[0.8]]), array([[4.]]))
+    >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]]), k.gradient([[1.0]], [[2.0]], [1.0])
+    (array([[5.]]), array([[12.]]))
     """
 
     __array_ufunc__ = None  # leaves sums and products of NumPy numbers and kernels to kernels
@@ -133,13 +147,6 @@ class Kernel(Params, ABC):
         """Draw q Fourier frequencies for rows of d columns.
 
         If `orthogonal`, they are orthogonal, d at a time (Yu et al. 2016).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer.kernels import RBF
-        >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
-        (3, 100)
         """
         self.check()
         for name, value, least in (("d", d, 0), ("q", q, 1)):
@@ -207,51 +214,23 @@ class Kernel(Params, ABC):
     # What users call.
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the matrix k(x, y) for all rows x of X and y of Y, or of X and X.
-
-        Examples
-        --------
-        >>> from mercer.kernels import RBF
-        >>> RBF(0.5)([[0.0], [1.0]]).round(3)
-        array([[1.   , 0.607],
-               [0.607, 1.   ]])
-        """
+        """Return the matrix k(x, y) for all rows x of X and y of Y, or of X and X."""
         return gram_matrix(self.on, *self._sides(X, Y))
 
     def diag(self, X: Any) -> Array:
-        """Return k(x, x) of every row.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).diag([[1.0], [2.0]])
-        array([ 4., 25.])
-        """
+        """Return k(x, x) of every row."""
         x, _ = self._sides(X, None)
         rows = x.map(lambda block: self.on_diagonal(Points(block.rows, block.start))[:, None], 1)
         return to_output_device(rows).collect()[:, 0]
 
     def distances(self, X: Any, Y: Any = None) -> Array:
-        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
-        array([[5.]])
-        """
+        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space."""
         return gram_matrix(lambda pair: self.sqdist(pair) ** 0.5, *self._sides(X, Y))
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
 
         The weights a have the shape (m,), or (n, m) if they differ between rows of X.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).gradient([[1.0]], [[2.0]], [1.0])
-        array([[12.]])
         """
         sides = self._sides(X, Y)
         x, y = (Points(side.load()) for side in sides)
@@ -298,37 +277,15 @@ class Kernel(Params, ABC):
         return _OPERATIONS["power"](self, power) if is_real(power) else NotImplemented
 
     def normalized(self) -> Kernel:
-        """Return k(x,y)/√(k(x,x)k(y,y)).
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
-        array([[1. , 0.8],
-               [0.8, 1. ]])
-        """
+        """Return k(x,y)/√(k(x,x)k(y,y)), a `Normalized`."""
         return _OPERATIONS["normalized"](self)
 
     def rbf(self, gamma: float) -> Kernel:
-        """Return exp(−γ‖φ(x)−φ(y)‖²), an RBF in the feature space of this kernel.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
-        array([[0.6065]])
-        """
+        """Return exp(−γ‖φ(x)−φ(y)‖²), an RBF in the feature space of this kernel."""
         return _OPERATIONS["rbf"](self, gamma)
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel restricted to some columns.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
-        array([[5.]])
-        """
+        """Return this kernel restricted to some columns, an `OnColumns`."""
         plain = np.asarray(columns).tolist() if np.iterable(columns) else columns
         return _OPERATIONS["on_columns"](self, plain)
 

@@ -56,10 +56,8 @@ class Polynomial(Kernel):
     ----------
     degree : int
         The power p.
-    coef0 : float
-        The constant c.
-    gamma : float
-        The scale γ.
+    coef0, gamma : float
+        The constant c and the scale γ.
 
     Examples
     --------

@@ -13,13 +13,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
-from mercer.arrays import eigvalsh, to_numpy
 from mercer.checks import is_real
 from mercer.kernels.base import KERNELS, Kernel
 from mercer.kernels.custom import FromFunction
-from mercer.kernels.points import cast_rows
 from mercer.params import arguments
 
 _METHODS = ("normalized", "rbf", "on_columns")
@@ -202,34 +198,3 @@ def as_kernel(
         if name in accepted and value is not None:
             params[name] = value
     return cls(**params)
-
-
-def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) -> bool:
-    """Return whether the kernel matrix of some rows is positive semi-definite, to rounding.
-
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        What `as_kernel` takes.
-    X : array-like, list of str or Source
-        Rows; at most `size` of them are drawn at random.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Tanh, check_psd
-    >>> check_psd(RBF(1.0), [[0.0], [1.0], [2.0]]), check_psd(Tanh(1.0, -1.0), [[0.1], [2.0]])
-    (True, False)
-    """
-    kernel = as_kernel(kernel)
-    if not (is_real(size) and size >= 1):
-        raise ValueError(f"check_psd: size={size!r} must be an integer of at least 1.")
-    source = kernel.source(X)
-    order = np.random.default_rng(random_state).permutation(source.shape[0])
-    if not len(order):
-        return True
-    rows = source.take(np.sort(order[: int(size)]))
-    K = to_numpy(kernel(cast_rows(rows, np.float64)))
-    if not np.isfinite(K).all():
-        raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")
-    values = eigvalsh((K + K.T) / 2)
-    return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))

@@ -104,12 +104,10 @@ class GeneralizedHistogramIntersection(Histogram):
         check_positive(self, "alpha")
 
     def on(self, pair: Pair) -> Any:
-        powers = pair.mapped(("power", float(self.alpha)), self._powers)
-        return powers.column_sum(MINIMUM, self)
-
-    def _powers(self, rows: Any) -> Any:
-        require_dense(self, rows)
-        return abs(rows) ** self.alpha
+        for points in pair.groups:
+            require_dense(self, points.rows)
+        key = "power", float(self.alpha)
+        return pair.mapped(key, lambda rows: abs(rows) ** self.alpha).column_sum(MINIMUM, self)
 
 
 class ChiSquare(Histogram):

@@ -273,7 +273,8 @@ def _square(x: Vector, y: Vector) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+    """Write sum_l (x_l - y_l)^2 where `marked` says so; x and y are in C order."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             if marked[i, j]:
@@ -283,13 +284,9 @@ def _sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
                 out[i, j] = total
 
 
-def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l (x_l - y_l)^2 where `marked` says so, and leave the rest of out."""
-    _sqdist_where(marked, np.ascontiguousarray(x), np.ascontiguousarray(y), out)
-
-
 @njit(nogil=True, cache=True)
-def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+def sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+    """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
     (starts, columns, values), (tops, rows, others) = x, y
     total = np.empty(out.shape[1], np.float64)  # rounding errors of equal terms add up in float32
     for i in range(out.shape[0]):
@@ -301,11 +298,6 @@ def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
                 # Unsigned: a negative index would count from the end, which costs a test.
                 total[np.uintp(places[j])] += value * entries[j]
         out[i] = total
-
-
-def sparse_product(x: Any, y: Any, out: Matrix) -> None:
-    """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
-    _sparse_product((x.indptr, x.indices, x.data), (y.indptr, y.indices, y.data), out)
 
 
 @njit(nogil=True, cache=True)

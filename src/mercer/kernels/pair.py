@@ -164,7 +164,8 @@ class TilePair(Pair):
                 raise ValueError(f"rows of {x.width} and {y.width} columns")
             if out is None:
                 out = np.empty((len(x), len(y)), np.result_type(x.rows.dtype, y.rows.dtype))
-            sparse_product(x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc()), out)
+            a, b = x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc())
+            sparse_product((a.indptr, a.indices, a.data), (b.indptr, b.indices, b.data), out)
         elif x.sparse or y.sparse:
             out = np.asarray(x.rows @ y.rows.T)
         else:
@@ -238,7 +239,7 @@ class TilePair(Pair):
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and count > _MANY:
             from mercer.kernels.loops import sqdist_where
 
-            sqdist_where(close, x, y, sqdist)
+            sqdist_where(close, np.ascontiguousarray(x), np.ascontiguousarray(y), sqdist)
             return sqdist
         chunk = _DEVICE_CHUNK if on_accelerator(sqdist) else _CHUNK
         sparse = hasattr(x, "tocsr") and hasattr(y, "tocsr")

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from mercer.arrays import FEW, Array, Vector, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
-from mercer.data import NonFiniteSearch, Source, not_finite
+from mercer.data import NonFiniteSearch, not_finite
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
 from mercer.kernels.points import Points
@@ -93,9 +93,17 @@ class DistanceDecay(Exponential):
         return kernel
 
     def _median(self, X: Any, size: int, random_state: int) -> float:
-        """Return the median distance between some rows; of the positive ones if it is 0."""
+        """Return the median distance between some rows, each as often as it counts."""
         source, name = self.source(X), f"{type(self).__name__}.from_median"
-        points = Points(source.take(_draw_rows(source, size, np.random.default_rng(random_state))))
+        numbers, weights = np.arange(source.shape[0]), source.weights
+        rng, count = np.random.default_rng(random_state), source.count
+        if weights is not None and count <= size and np.array_equal(weights, np.round(weights)):
+            drawn = np.repeat(numbers, weights.astype(int))
+        elif weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
+            drawn = np.sort(rng.permutation(numbers)[:size])
+        else:
+            drawn = np.sort(rng.choice(numbers, size, p=weights / count))
+        points = Points(source.take(drawn))
         if len(points) < 2:
             raise ValueError(f"{name}: {len(points)} rows are too few for a distance.")
         with np.errstate(invalid="ignore", over="ignore"):
@@ -105,25 +113,13 @@ class DistanceDecay(Exponential):
             if median == 0 and np.any(distances > 0):
                 median = float(np.median(distances[distances > 0]))
         if not np.isfinite(median):
-            place = source.fold(NonFiniteSearch()).found
-            error = not_finite(place, source)
-            raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
+            raise not_finite(source.fold(NonFiniteSearch()).found, source)
         if median == 0:
             raise ValueError(
                 f"{name}: all {len(points)} sampled rows are equal, so distances are zero. Pass a "
                 f"number as gamma."
             )
         return median
-
-
-def _draw_rows(source: Source, size: int, rng: Generator) -> np.ndarray[Any, Any]:
-    """Return the numbers of some rows, each as often as it counts; all if there are no more."""
-    numbers, weights = np.arange(source.shape[0]), source.weights
-    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
-        return np.repeat(numbers, weights.astype(int))
-    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
-        return np.sort(rng.permutation(numbers)[:size])
-    return np.sort(rng.choice(numbers, size, p=weights / source.count))
 
 
 def _euclidean(pair: Pair) -> Any:
@@ -141,9 +137,6 @@ class Stationary(Kernel):
         norms = points.norms
         xp = namespace(norms)
         return xp.where(norms == norms, xp.ones_like(norms), norms)
-
-    def value_at_zero(self, d: int) -> float:
-        return 1.0
 
     def _frequencies(self, omega: Array) -> Frequencies:
         q = omega.shape[1]
@@ -302,10 +295,8 @@ class Matern(Stationary):
 
     Parameters
     ----------
-    length : float
-        The length ℓ.
-    nu : float
-        The smoothness ν; the larger, the more like the RBF.
+    length, nu : float
+        The length ℓ and the smoothness ν; the larger ν, the more like the RBF.
 
     Examples
     --------
@@ -373,10 +364,8 @@ class RationalQuadratic(Exponential, Stationary):
 
     Parameters
     ----------
-    length : float
-        The length ℓ.
-    alpha : float
-        How the lengths are mixed; the larger, the more like the RBF.
+    length, alpha : float
+        The length ℓ, and how lengths are mixed; the larger α, the more like the RBF.
 
     Examples
     --------

@@ -52,10 +52,8 @@ class Substring(StringKernel):
 
     Parameters
     ----------
-    length : int
-        The length p.
-    decay : float
-        The weight λ of every letter.
+    length, decay : int, float
+        The length p and the weight λ of every letter.
 
     Examples
     --------
@@ -100,10 +98,8 @@ class Subsequence(StringKernel):
 
     Parameters
     ----------
-    length : int
-        The length p.
-    decay : float
-        The weight λ of every place that is spanned.
+    length, decay : int, float
+        The length p and the weight λ of every place that is spanned.
 
     Examples
     --------
