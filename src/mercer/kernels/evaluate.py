@@ -171,7 +171,8 @@ class KernelFeatures:
     map: KernelMap
     source: Source
     dtype: np.dtype[Any]
-    basis: Points | None
+    basis: Any
+    """The points Y, in the precision `dtype`; None without a kernel."""
     extra_bytes = 0
 
     @property

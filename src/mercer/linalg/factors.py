@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, to_numpy, triangle
+from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, squares, to_numpy, triangle
 from mercer.data import Block, Fold
 from mercer.linalg.moments import RunningMean
 
@@ -21,9 +21,7 @@ class CenteredFactor(Fold):
     """
 
     def __init__(self, d: int, reference: Array, *, center: bool = True) -> None:
-        self.d = d
-        self.reference = reference
-        self.center = center
+        self.d, self.reference, self.center = d, reference, center
         self.running = RunningMean(d, reference)
         self.row_bytes = 32 * d  # in float64, centered, stacked, and the copy of LAPACK
 
@@ -92,10 +90,8 @@ class TriangularFactor(CenteredFactor):
         return {"factor": self._factor, **waiting, **self.running.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        names = [f"waiting {i}" for i in range(len(arrays))]
-        self._waiting = [
-            like(to_numpy(arrays[name]), self.reference) for name in names if name in arrays
-        ]
+        waiting = [f"waiting {i}" for i in range(len(arrays)) if f"waiting {i}" in arrays]
+        self._waiting = [like(to_numpy(arrays[name]), self.reference) for name in waiting]
         self.running.restore(arrays)
         self._factor = like(to_numpy(arrays["factor"]), self.reference)
 
@@ -181,7 +177,7 @@ class DirectionsSketch(CenteredFactor):
         self._finish()
         other._finish()
         self._add_mean(other)
-        lost = other._trace - _square_sum(other._sketch)
+        lost = other._trace - squares(other._sketch)
         self._append(other._sketch)
         self._trace += lost  # what the other sketch no longer shows
         self._loss += other._loss
@@ -232,7 +228,7 @@ class DirectionsSketch(CenteredFactor):
         return to_numpy(self._sketch)
 
     def _append(self, rows: Array) -> None:
-        self._trace += _square_sum(rows)
+        self._trace += squares(rows)
         while rows.shape[0]:
             part, rows = rows[: self.size, :], rows[self.size :, :]
             self._sketch = namespace(rows).concat([self._sketch, part])
@@ -247,13 +243,8 @@ class DirectionsSketch(CenteredFactor):
         cut = max(float(values[self.size]), 0.0) if len(values) > self.size else 0.0
         values, U = values[: self.size], U[:, : self.size]
         keep = values > max(cut, 1e-28 * float(values[0]))
-        if not keep.any():
-            keep[0] = True
+        keep[0] |= not keep.any()
         values = values[keep]
         ratio = np.sqrt(np.maximum(values - cut, 0.0) / np.where(values > 0, values, 1))
         self._sketch = like((U[:, keep] * ratio).T, self._sketch) @ self._sketch
         self._loss += cut
-
-
-def _square_sum(rows: Array) -> float:
-    return float(namespace(rows).sum(rows * rows))

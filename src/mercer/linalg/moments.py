@@ -127,18 +127,14 @@ class Moments(Fold):
         diagonal: bool = False,
         center: bool = True,
     ) -> None:
-        self.d = d
-        self.reference = reference
-        self.products = np.dtype(products)
-        self.diagonal = diagonal
-        self.center = center
+        self.d, self.reference, self.products = d, reference, np.dtype(products)
+        self.diagonal, self.center = diagonal, center
         self.running = RunningMean(d, reference)
         self.longest = self.blocks = 0
         # Sum over the blocks of the diagonals of their products; and of the squares of these.
         self._amount, self._amount_squared = np.zeros(d), np.zeros(d)
         self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
-        self._product: Array = None
         self._centered: Array = None
         self.row_bytes = d * (1 + diagonal) * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
@@ -194,11 +190,8 @@ class Moments(Fold):
             mine = isinstance(rows, np.ndarray) and rows.base is self._centered is not None
             squares = np.square(rows, out=rows) if mine else rows * rows
             return cast(ones @ squares, np.float64)
-        if not isinstance(rows, np.ndarray):
-            return cast(rows.T @ rows, np.float64)
-        if self._product is None:
-            self._product = np.empty((self.d, self.d), self.products)
-        return np.matmul(rows.T, rows, out=self._product)
+        product = rows.T @ rows
+        return product if isinstance(rows, np.ndarray) else cast(product, np.float64)
 
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
