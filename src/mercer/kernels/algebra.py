@@ -370,6 +370,5 @@ def _product_spectrum(a: Frequencies, b: Frequencies, rng: Generator) -> Frequen
     """Return the frequencies of a product: sums of frequencies, paired at random."""
     order = rng.permutation(len(b.amplitude))
     return Frequencies(
-        a.omega + b.omega[:, order],
-        a.amplitude * b.amplitude[order] * math.sqrt(len(order)),
+        a.omega + b.omega[:, order], a.amplitude * b.amplitude[order] * math.sqrt(len(order))
     )

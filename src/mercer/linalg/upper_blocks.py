@@ -8,16 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mercer.arrays import (
-    Array,
-    Matrix,
-    cast,
-    empty,
-    like,
-    on_accelerator,
-    squares,
-    to_numpy,
-)
+from mercer.arrays import Array, Matrix, cast, empty, like, on_accelerator, squares, to_numpy
 from mercer.config import get_config
 from mercer.data import Block, Collect, Fold, Source
 from mercer.data.remote import PairwiseFold
@@ -86,23 +77,20 @@ class UpperBlocks(Source):
     def read(self, start: int, stop: int) -> Array:
         if self.stored is not None and start in self.stored:
             return self.stored[start]
-        with np.errstate(invalid="ignore", over="ignore"):  # checked after the last block
-            block = self._compute(start, stop)
-        if self.stored is not None:
-            self.stored[start] = block
-        return block
-
-    def _compute(self, start: int, stop: int) -> Array:
         if self.kernel is None:
             return cast(self.points.rows[start:stop, start:], self.dtype)
         n, x = self.shape[0], self.points.part(slice(start, stop))
         if self.on_device:
             y = self.points.part(slice(start, n))
-            return evaluate(self.kernel.on, x, y, self.reference, self.dtype)
-        block = empty((stop - start, n - start), self.reference, self.dtype)
-        for first in range(start, n, _ACROSS):
-            y = self.points.part(slice(first, min(first + _ACROSS, n)))
-            evaluate_into(self.kernel.on, x, y, block[:, first - start : first - start + len(y)])
+            block = evaluate(self.kernel.on, x, y, self.reference, self.dtype)
+        else:
+            block = empty((stop - start, n - start), self.reference, self.dtype)
+            for first in range(start, n, _ACROSS):
+                y = self.points.part(slice(first, min(first + _ACROSS, n)))
+                target = block[:, first - start : first - start + len(y)]
+                evaluate_into(self.kernel.on, x, y, target)
+        if self.stored is not None:
+            self.stored[start] = block
         return block
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,14 +78,7 @@ def _deflated(x: Array, V: Array, negligible: float) -> Array:
 
 
 def _norm(x: Array) -> float:
-    square = float((x.T @ x)[0, 0])
-    if 1e-280 < square < math.inf:
-        return math.sqrt(square)
-    largest = float(namespace(x).max(abs(x)))  # its square overflows, or vanishes
-    if not 0.0 < largest < math.inf:
-        return largest
-    y = x / largest
-    return largest * math.sqrt(float((y.T @ y)[0, 0]))
+    return float(column_norms(to_numpy(x))[0])  # squares may overflow or vanish
 
 
 @dataclass(frozen=True)
