@@ -15,7 +15,7 @@ from mercer.checks import check_positive, is_real, require
 from mercer.data import NonFiniteSearch, not_finite
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, inverse_sqrt
 
 __all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
 
@@ -266,11 +266,7 @@ class Laplacian(DistanceDecay, Stationary):
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         self._require_l2("gradient")
-        distance = self.distance(pair)
-        xp = namespace(distance)
-        safe = xp.where(distance > 0, distance, 1.0)
-        slope = -0.5 * self.gamma * self.on(pair) / safe
-        return (Slopes(sqdist=xp.where(distance > 0, slope, 0.0)),)
+        return (Slopes(sqdist=-0.5 * self.gamma * self.on(pair) * inverse_sqrt(pair.sqdist)),)
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
