@@ -83,11 +83,6 @@ class GeneralizedHistogramIntersection(Histogram):
 
     Source: marukatat App. B; Boughorbel, Tarel & Boujemaa (2005).
 
-    Parameters
-    ----------
-    alpha : float
-        The power α.
-
     Examples
     --------
     >>> from mercer.kernels import GeneralizedHistogramIntersection
@@ -152,11 +147,6 @@ class ExponentialChiSquare(DistanceDecay):
     r"""The exponential form :math:`\exp(-\gamma\sum_l (x_l-y_l)^2/(x_l+y_l))`.
 
     scikit-learn's `chi2`. Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
-
-    Parameters
-    ----------
-    gamma : float
-        The scale γ.
 
     Examples
     --------

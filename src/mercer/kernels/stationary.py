@@ -144,14 +144,9 @@ class Stationary(Kernel):
 
 
 class RBF(DistanceDecay, Stationary):
-    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`.
+    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`, γ = 1/(2σ²).
 
-    Source: marukatat App. B; γ = 1/(2σ²).
-
-    Parameters
-    ----------
-    gamma : float
-        The scale γ.
+    Source: marukatat App. B.
 
     Examples
     --------
