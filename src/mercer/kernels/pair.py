@@ -53,8 +53,8 @@ class ColumnSum:
 
     term: Callable[[Any, Array, Array], Array]
     """f(xp, x, y) for arrays of the namespace xp that broadcast."""
-    loop: str | None = None
-    """The compiled loop of `loops.py` for NumPy rows; None to sum column by column."""
+    loop: str
+    """The compiled loop of `loops.py` for NumPy rows."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class TilePair(Pair):
         for points in self.groups:
             require_dense(owner, points.rows)
         x, y = self.sides
-        if isinstance(x, np.ndarray) and f.loop is not None:
+        if isinstance(x, np.ndarray):
             from mercer.kernels import loops
 
             out = np.empty(self.shape, x.dtype)

@@ -31,24 +31,23 @@ class CenteredFactor(Fold):
 
     def _add_rows(self, rows: Array, counts: Vector, *, weighted: bool = True) -> None:
         """Append rows, centered by their mean and weighted."""
-        weight, w = float(counts.sum()), like(counts, self.reference)
+        weight, w, offset = float(counts.sum()), like(counts, self.reference), None
         if self.center:
             rows, offset, left = self.running.center(rows, w, weight)
             rows = rows - left / weight
-            self._join(weight, offset)
-        else:
-            self.running.weight += weight
+        self._join(weight, offset)
         self._append(rows * namespace(w).sqrt(w)[:, None] if weighted else rows)
 
     def _add_mean(self, other: Self) -> None:
         """Add the weight and the mean of another factor, whose rows are to be appended."""
-        if self.center:
-            self._join(other.running.weight, self.running.offset_of(other.running))
-        else:
-            self.running.weight += other.running.weight
+        offset = self.running.offset_of(other.running) if self.center else None
+        self._join(other.running.weight, offset)
 
-    def _join(self, weight: float, offset: Array) -> None:
+    def _join(self, weight: float, offset: Array | None) -> None:
         before = self.running.weight
+        if offset is None:  # not centered
+            self.running.weight += weight
+            return
         difference = self.running.update(weight, offset)
         if before > 0.0:
             self._append((math.sqrt(before * weight / (before + weight)) * difference)[None, :])
