@@ -247,12 +247,10 @@ class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return math.prod(self.shape)
 
     @property
     def T(self) -> Matrix:  # noqa: N802 (NumPy's name)
-        """The transpose."""
         return small_matrix(self.device_array.T)
 
     def __getitem__(self, key: Any) -> Any:

@@ -65,7 +65,6 @@ class Combination(Kernel):
 
     @property
     def parts(self) -> list[Kernel]:
-        """The kernels it is made of."""
         return [getattr(self, name) for name in self.operand_names]
 
     def check(self) -> None:
@@ -74,7 +73,6 @@ class Combination(Kernel):
             part.check()
 
     def check_operands(self) -> None:
-        """Raise unless the operands are kernels."""
         for name in self.operand_names:
             valid = isinstance(getattr(self, name), Kernel)
             require(self, name, valid, "a kernel, such as RBF() or Constant(1)")

@@ -156,7 +156,6 @@ class KernelMap:
         return value_dtype(diag, dtype)
 
     def near(self, source: Source) -> Any:
-        """Return the basis on the device of the rows."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis
         if isinstance(self.basis, np.ndarray) and isinstance(source.reference, np.ndarray):
@@ -177,7 +176,6 @@ class KernelFeatures:
 
     @property
     def width(self) -> int:
-        """Number of points of the basis."""
         basis = self.map.basis if self.basis is None else self.basis
         return self.source.shape[1] if basis is None else len(basis)
 

@@ -218,12 +218,10 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Raise if rows have negative entries, and report the first."""
 
     def check(points: Points) -> bool:
-        rows = points.rows
-        negative = rows < 0
-        if negative.nnz if points.sparse else bool(namespace(rows).any(negative)):
-            i, j = (
-                int(at[0]) for at in (negative if points.sparse else to_numpy(negative)).nonzero()
-            )
+        rows, negative = points.rows, points.rows < 0
+        at = (negative if points.sparse else to_numpy(negative)).nonzero()
+        if len(at[0]):
+            i, j = int(at[0][0]), int(at[1][0])
             raise ValueError(
                 f"{kernel!r} takes histograms, but X has a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "

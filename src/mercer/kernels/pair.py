@@ -81,7 +81,6 @@ class Slopes:
     columns: tuple[Any, ...] | None = None
 
     def times(self, factor: Any) -> Slopes:
-        """Return the derivatives multiplied by a factor."""
         return Slopes(self.dot * factor, self.sqdist * factor, self.norm * factor, self.columns)
 
 
@@ -140,7 +139,6 @@ class TilePair(Pair):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the kernel values."""
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
     @property

@@ -49,7 +49,6 @@ class Points:
 
     @lazy_property
     def norms(self) -> Array:
-        """Squared norm of every row."""
         if self.sparse:
             return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
         if isinstance(self.rows, np.ndarray):
@@ -73,7 +72,6 @@ class Points:
 
     @property
     def double(self) -> Points:
-        """The same rows in float64."""
         return self.mapped("double", lambda rows: cast_rows(rows, np.float64))
 
     @lazy_property
@@ -93,7 +91,6 @@ class Points:
         return like(median, self.rows, numpy_dtype(self.rows)) if helps else None
 
     def shifted(self, shift: Array) -> Points:
-        """Return the rows minus a shift."""
         return self.mapped(("shift", id(shift)), lambda rows: rows - shift)
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Points:

@@ -96,12 +96,10 @@ class TriangularFactor(CenteredFactor):
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         return self.running.weight
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         return self.running.value
 
     @property
@@ -116,7 +114,6 @@ class TriangularFactor(CenteredFactor):
             self.settle()
 
     def settle(self) -> None:
-        """Decompose the factor and the rows that wait."""
         if self._waiting:
             stacked = namespace(self._factor).concat([self._factor, *self._waiting])
             self._waiting = []
@@ -198,12 +195,10 @@ class DirectionsSketch(CenteredFactor):
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         return self.running.weight + float(self._weights.sum())
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         self._finish()
         return self.running.value
 

@@ -83,7 +83,6 @@ class RunningMean:
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
-        """The mean, on the host."""
         offset = to_numpy(self.offset)
         return offset if self.base is None else to_numpy(self.base) + offset
 
@@ -96,12 +95,10 @@ class RunningMean:
         return np.asarray((to_numpy(self.base) - self.value) + offset)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the state as named arrays."""
         base = self.offset * 0.0 if self.base is None else self.base
         return {"weight": np.array(self.weight), "base": base, "offset": self.offset}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore the state that `arrays` returned."""
         self.weight = float(arrays["weight"])
         self.base = like(to_numpy(arrays["base"]), self.offset) if self.weight else None
         self.offset = like(to_numpy(arrays["offset"]), self.offset)
@@ -268,13 +265,11 @@ class Moments(Fold):
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         self.settle()
         return self.running.weight
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         self.settle()
         return self.running.value
 

@@ -105,12 +105,10 @@ class Span:
     # Computed, not stored: a model file holds the matrix and the whitener.
     @property
     def size(self) -> int:
-        """Number of points."""
         return len(self.matrix)
 
     @property
     def rank(self) -> int:
-        """Number of directions that they span."""
         return int(self.whitener.shape[1])
 
     @cached_property
@@ -153,7 +151,6 @@ class Span:
         self.norm2, self.norm_fro = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
 
     def features(self, source: Source, dtype: Any = None) -> Source:
-        """Return h(x) of every row, computed when it is read."""
         return source.map(self.feature_map(source, dtype))
 
     def feature_map(self, source: Source, dtype: Any = None) -> KernelFeatures:
@@ -189,7 +186,6 @@ class Span:
 
     @cached_property
     def inverse(self) -> Matrix:
-        """The pseudo-inverse of K_y."""
         return self.whitener @ self.whitener.T
 
 

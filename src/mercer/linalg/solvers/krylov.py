@@ -168,7 +168,6 @@ class KrylovBasis:
         return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
 
     def vectors(self, k: int) -> Array:
-        """Return the first k Ritz vectors."""
         S = self.ritz_pairs()[1]
         return self.rows[: self.m, :].T @ like(S[:, :k], self.rows, self.dtype)
 
