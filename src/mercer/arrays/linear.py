@@ -223,13 +223,7 @@ def small_matrix(x: Array) -> Matrix:
 
 
 class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
-    """A float64 matrix on a device that NumPy code can use.
-
-    Attributes
-    ----------
-    device_array : array
-        The matrix on the device.
-    """
+    """A float64 matrix on a device, `device_array`, that NumPy code can use."""
 
     dtype = np.dtype(np.float64)
     ndim = 2

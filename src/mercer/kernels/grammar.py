@@ -22,12 +22,7 @@ _METHODS = ("normalized", "rbf", "on_columns")
 
 
 def parse(text: str) -> Kernel:
-    """Return the kernel that a text describes.
-
-    Parameters
-    ----------
-    text : str
-        Such as a kernel's repr, or "rbf(0.1) + 2*poly(5)".
+    """Return the kernel that a text describes, such as a kernel's repr.
 
     Examples
     --------
@@ -153,15 +148,9 @@ def as_kernel(
 ) -> Kernel:
     """Return a kernel from an object, a text, scikit-learn's name, or a function of two rows.
 
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        A kernel; its text, such as "rbf(0.1) + 2*poly(5)"; its name alone; or a function of two
-        rows. The name "laplacian" alone is the city block's, as in scikit-learn.
-    gamma : float or None
-        For a name alone, γ; None for 1.0. `KernelPCA` passes 1/d, as scikit-learn's does.
-    degree, coef0 : float
-        For a name alone, where the kernel has them; the defaults are scikit-learn's.
+    For a name alone, `gamma`, `degree` and `coef0` are its parameters where the kernel has them,
+    with scikit-learn's defaults; gamma=None is 1.0, and `KernelPCA` passes 1/d instead, as
+    scikit-learn's does. The name "laplacian" alone is the city block's, as in scikit-learn.
 
     Examples
     --------

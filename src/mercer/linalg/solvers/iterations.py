@@ -85,18 +85,11 @@ def _norm(x: Array) -> float:
 class Randomized:
     """Subspace iteration with a fixed number of steps, with measured residuals.
 
-    Parameters
-    ----------
-    n_oversamples : int
-        Random vectors beyond the k wanted.
-    iterated_power : int or "auto"
-        Steps; "auto" takes 7 where k is less than a tenth of the rank there can be, else 4.
-    power_iteration_normalizer : {"auto", "QR", "LU", "none"}
-        How the vectors are kept apart between steps; "auto" is LU, or none for two steps or
-        fewer.
-    products : int
-        Products in a step. A covariance is the product of the rows and their transpose; of a
-        kernel matrix scikit-learn takes two.
+    `n_oversamples` random vectors are taken beyond the k wanted. `iterated_power` is the number
+    of steps; "auto" takes 7 where k is less than a tenth of the rank there can be, else 4.
+    `power_iteration_normalizer`, "QR", "LU" or "none", keeps the vectors apart between steps;
+    "auto" is LU, or none for two steps or fewer. A step makes so many `products`: a covariance
+    is the product of the rows and their transpose; of a kernel matrix scikit-learn takes two.
     """
 
     n_oversamples: int = 10
