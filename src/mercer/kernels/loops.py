@@ -105,20 +105,11 @@ def _simple_terms(left: Matrix, start: int, right: Matrix, absolute: bool, sums:
                 if absolute:
                     low, high = abs(a0 - p0) + abs(a1 - p1), abs(a2 - p2) + abs(a3 - p3)
                 else:
-                    # In this order a NaN in y stays; one in x is restored by `_spread_nan`.
+                    # In this order a NaN in y stays; one in x is restored by `column_sum`.
                     low = (a0 if a0 < p0 else p0) + (a1 if a1 < p1 else p1)
                     high = (a2 if a2 < p2 else p2) + (a3 if a3 < p3 else p3)
                 total[j] += low + high
         _add(total, sums[i])
-
-
-@njit(nogil=True, cache=True)
-def _spread_nan(left: Matrix, sums: Matrix) -> None:
-    """Set the sums of rows with a NaN to NaN."""
-    for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
-            if np.isnan(left[i, k]):
-                sums[i] = np.nan
 
 
 @njit(nogil=True, cache=True)
@@ -197,12 +188,7 @@ def _single_quotients(left: Matrix, start: int, right: Matrix, square: bool, sum
 @njit(nogil=True, cache=True)
 def _logarithms(block: Matrix) -> Matrix:
     """Return log2 of the entries, 0 for 0."""
-    logs = np.zeros_like(block)
-    for i in range(block.shape[0]):
-        for k in range(block.shape[1]):
-            if block[i, k] != 0:
-                logs[i, k] = np.log2(block[i, k])
-    return logs
+    return np.log2(np.where(block != 0, block, block.dtype.type(1)))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
@@ -244,8 +230,6 @@ def _column_sum(code: int, x: Matrix, y: Matrix, out: Matrix) -> None:
                 _quotients(left, start, right, code == _CHI_SQUARE, sums)
             else:
                 _simple_terms(left, start, right, code == _CITY_BLOCK, sums)
-        if code == _MINIMUM:
-            _spread_nan(left, sums)
         width = min(sums.shape[1], y.shape[0] - first)
         out[:, first : first + width] = sums[:, :width]
 
@@ -262,6 +246,8 @@ def column_sum(name: str, x: Matrix, y: Matrix, out: Matrix) -> None:
     term is negative: one division each, no cancellation, and logarithms of x and of y alone.
     """
     _column_sum(_CODES[name], x, y, out)
+    if name == "minimum":
+        out[np.isnan(x).any(axis=1)] = np.nan
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
@@ -305,9 +291,8 @@ def _lanes(codes: Codes, offsets: Offsets, chosen: Offsets, longest: int) -> Cod
     """Return the chosen strings side by side, padded with -1, which no character equals."""
     lanes = np.full((longest, _STRINGS), -1, np.int32)
     for lane in range(chosen.size):
-        begin = offsets[chosen[lane]]
-        for k in range(offsets[chosen[lane] + 1] - begin):
-            lanes[k, lane] = codes[begin + k]
+        string = codes[offsets[chosen[lane]] : offsets[chosen[lane] + 1]]
+        lanes[: string.size, lane] = string
     return lanes
 
 
