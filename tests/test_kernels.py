@@ -39,7 +39,6 @@ from mercer.kernels import (
     Sum,
     Tanh,
     as_kernel,
-    check_psd,
     parse,
 )
 from mercer.kernels.base import KERNELS
@@ -263,7 +262,7 @@ def test_sigma_and_median():
         RBF.from_sigma(1e-200)
     with pytest.raises(ValueError, match="1 rows are too few for a distance"):
         RBF.from_median(X[:1])
-    with pytest.raises(ValueError, match="NaN or infinity"):
+    with pytest.raises(ValueError, match="contains NaN: the first is in row 0, column 0"):
         RBF.from_median(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="too large"):
         RBF.from_median(np.array([[1e200], [-1e200]]))
@@ -286,10 +285,6 @@ def test_psd_through_the_algebra():
     assert Polynomial(2).rbf(0.1).normalized().psd is True
     assert FromFunction(np.dot).psd is None
     assert AdditiveChi2().rbf(0.5).psd is None
-    assert check_psd(RBF(), X)
-    assert check_psd("rbf(2) + 1", X)
-    assert check_psd(Linear(), X.astype(np.float32))
-    assert not check_psd(Tanh(1.0, -1.0), X)
 
 
 class Ridge(BaseEstimator):
@@ -554,9 +549,7 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
         (lambda: Separable(None)(ROWS), "f=None must be a function"),
         (lambda: Fisher(Bell(), np.full((2, 2), np.nan))(ROWS), "contains NaN"),
         (lambda: Fisher.from_rows(Bell(), scipy.sparse.csr_array(ROWS)), "needs dense rows"),
-        (lambda: check_psd(RBF(), ROWS, size=0), "size=0 must be"),
-        (lambda: check_psd("rbf", [[np.nan]]), "contains NaN"),
-        (lambda: check_psd("rfb", ROWS), "did you mean 'rbf'"),
+        (lambda: as_kernel("rfb"), "did you mean 'rbf'"),
         (lambda: Substring()([1, 2]), r"^Substring\(\).* Pass a list of str"),
         (lambda: Substring()(np.array([["a", "b"]])), r"^Substring\(\).* Pass a list of str"),
         (lambda: Substring()(np.array("abc")), r"^Substring\(\).* Pass a list of str"),
@@ -565,11 +558,10 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
         (lambda: RBF() + 10**400, "too large for a float"),
         (lambda: parse("9" * 400 + "*rbf"), "too large for a float"),
         (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
-        (lambda: parse("rbf # (2)"), "'#' at character 5"),
-        (lambda: parse("rbf(gama=2)"), "'gama' at character 5 is unknown; did you mean 'gamma'"),
-        (lambda: parse("linear().rbf(gama=2)"), "'gama' at character 14 .* mean 'gamma'"),
-        (lambda: parse("linear(gamma=2)"), "'gamma' at character 8"),
-        (lambda: parse("rbf(**2)"), "is not an argument"),
+        (lambda: parse("rbf(gama=2)"), "invalid arguments .*'gama'"),
+        (lambda: parse("linear().rbf(gama=2)"), "invalid arguments .*'gama'"),
+        (lambda: parse("linear(gamma=2)"), r"'linear\(gamma=2\)' at character 1 has invalid"),
+        (lambda: parse("rbf(**2)"), "invalid arguments"),
         (lambda: parse('laplacian(1, "\\d")'), "norm="),
         (lambda: as_kernel(RBF(0.1), gamma=5), "gamma=5"),
         (lambda: as_kernel(lambda x, y: 1.0, gamma=5), "gamma=5"),

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("numba")
 
 from mercer.kernels import Subsequence, Substring
+from mercer.kernels.loops import subsequence
 from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points
-from mercer.kernels.string_loops import subsequence
 from mercer.kernels.strings import encode_strings
 
 STRINGS = ["", "a", "aa", "aaaaaa", "cat", "cart", "cat", "abcabc", "añb😀añ", "😀\0a", "\ud800a"]

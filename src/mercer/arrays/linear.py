@@ -37,13 +37,7 @@ _THREADED = 32
 _HELPED = 500
 # Fewer entries than this are faster on the host.
 _LEAST = 2**18
-_THERE = {
-    np.matmul: "matmul",
-    np.add: "add",
-    np.subtract: "subtract",
-    np.multiply: "multiply",
-    np.true_divide: "divide",
-}
+_THERE = {np.matmul, np.add, np.subtract, np.multiply, np.true_divide}
 
 _helper: ContextVar[Array] = ContextVar("mercer_helper", default=None)
 
@@ -228,13 +222,7 @@ def small_matrix(x: Array) -> Matrix:
 
 
 class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
-    """A float64 matrix on a device that NumPy code can use.
-
-    Attributes
-    ----------
-    device_array : array
-        The matrix on the device.
-    """
+    """A float64 matrix on a device, `device_array`, that NumPy code can use."""
 
     dtype = np.dtype(np.float64)
     ndim = 2
@@ -252,21 +240,16 @@ class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return math.prod(self.shape)
 
     @property
     def T(self) -> Matrix:  # noqa: N802 (NumPy's name)
-        """The transpose."""
         return small_matrix(self.device_array.T)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray) and key.dtype.kind in "iu":
-            return small_matrix(
-                namespace(self.device_array).take(
-                    self.device_array, like(key, self.device_array), axis=0
-                )
-            )
+            xp, at = namespace(self.device_array), like(key, self.device_array)
+            return small_matrix(xp.take(self.device_array, at, axis=0))
         keys = key if isinstance(key, tuple) else (key,)
         if not all(isinstance(part, (int, slice)) for part in keys):
             return np.asarray(self)[key]
@@ -285,12 +268,13 @@ class DeviceMatrix(np.lib.mixins.NDArrayOperatorsMixin):
             out.device_array[...] = like(result, out.device_array)
             return out
         options = options if out is None else {**options, "out": (out,)}
-        name = _THERE.get(ufunc)
-        if name is None or method != "__call__" or options:
+        if ufunc not in _THERE or method != "__call__" or options:
             inputs = tuple(np.asarray(x) if isinstance(x, DeviceMatrix) else x for x in inputs)
             return getattr(ufunc, method)(*inputs, **options)
         xp = namespace(self.device_array)
-        result = getattr(xp, name)(*(like(x, self.device_array, np.float64) for x in inputs))
+        result = getattr(xp, ufunc.__name__)(
+            *(like(x, self.device_array, np.float64) for x in inputs)
+        )
         return small_matrix(result) if result.ndim == 2 else to_numpy(result)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

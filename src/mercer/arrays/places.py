@@ -208,11 +208,8 @@ def products(reference: Array, *, coarse: bool = False) -> Iterator[None]:
         return
     import torch
 
-    before, now = torch.get_float32_matmul_precision(), "high" if coarse else "highest"
-    if before == now:
-        yield
-        return
-    torch.set_float32_matmul_precision(now)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if coarse else "highest")
     try:
         yield
     finally:

@@ -17,13 +17,13 @@ from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.custom import *
 from mercer.kernels.dot_product import *
 from mercer.kernels.feature_space import *
-from mercer.kernels.grammar import as_kernel, check_psd, parse
+from mercer.kernels.grammar import as_kernel, parse
 from mercer.kernels.histograms import *
 from mercer.kernels.pair import Slopes
 from mercer.kernels.stationary import *
 from mercer.kernels.strings import *
 
-__all__ = ["Frequencies", "Kernel", "Slopes", "as_kernel", "check_psd", "parse"]
+__all__ = ["Frequencies", "Kernel", "Slopes", "as_kernel", "parse"]
 __all__ += algebra.__all__
 __all__ += custom.__all__
 __all__ += dot_product.__all__

@@ -53,8 +53,7 @@ class Constant(Kernel):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return ()
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         return Frequencies(np.zeros((d, q)), np.full(q, math.sqrt(self.value / q)))
 
 
@@ -66,15 +65,14 @@ class Combination(Kernel):
 
     @property
     def parts(self) -> list[Kernel]:
-        """The kernels it is made of."""
         return [getattr(self, name) for name in self.operand_names]
 
     def check(self) -> None:
-        self._check_operands()
+        self.check_operands()
         for part in self.parts:
             part.check()
 
-    def _check_operands(self) -> None:
+    def check_operands(self) -> None:
         for name in self.operand_names:
             valid = isinstance(getattr(self, name), Kernel)
             require(self, name, valid, "a kernel, such as RBF() or Constant(1)")
@@ -96,6 +94,11 @@ class Combination(Kernel):
     @property
     def psd(self) -> bool | None:
         return True if all(part.psd for part in self.parts) else None
+
+
+def operand_property(name: str) -> Any:
+    """Return a property that is that of the operand `kernel`."""
+    return property(lambda combination: getattr(combination.kernel, name))
 
 
 class Sum(Combination):
@@ -133,7 +136,6 @@ class Sum(Combination):
 
     @property
     def parts(self) -> list[Kernel]:
-        """The kernels it is made of."""
         return self.terms
 
     @property
@@ -146,12 +148,11 @@ class Sum(Combination):
             left = left.k1
         return [left, *reversed(added)]
 
-    def _check_operands(self) -> None:
-        sums: list[Combination] = [self]
+    def check_operands(self) -> None:
+        sums = [self]
         for node in sums:  # which grows
-            Combination._check_operands(node)
-            operands = (getattr(node, name) for name in node.operand_names)
-            sums += [part for part in operands if isinstance(part, Sum)]
+            super(Sum, node).check_operands()
+            sums += [part for part in (node.k1, node.k2) if isinstance(part, Sum)]
 
     def on(self, pair: Pair) -> Any:
         return functools.reduce(operator.add, [term.on(pair) for term in self.terms])
@@ -192,9 +193,8 @@ class Sum(Combination):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return tuple(slope for term in self.terms for slope in term.slopes(pair))
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw from each term in proportion to its value at distance zero, at least one."""
-        self._check_draw(d, q)
         terms = self.terms
         values = np.array([term.value_at_zero(d) for term in terms])
         if q < len(terms):
@@ -202,7 +202,7 @@ class Sum(Combination):
         counts = 1 + np.floor((q - len(terms)) * values / (values.sum() or 1.0)).astype(int)
         counts[np.argmax(values)] += q - counts.sum()
         parts = [
-            term.spectrum(d, int(count), rng, orthogonal=orthogonal)
+            term.draw(d, int(count), rng, orthogonal)
             for term, count in zip(terms, counts, strict=True)
         ]
         return Frequencies.concat(parts)
@@ -223,14 +223,8 @@ class Sum(Combination):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sum):
             return NotImplemented
-        pairs: list[tuple[object, object]] = [(self, other)]
-        while pairs:
-            a, b = pairs.pop()
-            if isinstance(a, Sum) and isinstance(b, Sum):
-                pairs += [(a.k1, b.k1), (a.k2, b.k2)]
-            elif isinstance(a, Sum) or isinstance(b, Sum) or not (a is b or a == b):
-                return False
-        return True
+        # Equal chains, of which only those added can be sums.
+        return self._chain == other._chain
 
     def __hash__(self) -> int:
         return hash((Sum, *self.terms))
@@ -266,10 +260,9 @@ class Product(Combination):
             *(slope.times(first) for slope in self.k2.slopes(pair)),
         )
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
-        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
-        return _product_spectrum(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        first = self.k1.draw(d, q, rng, orthogonal)
+        return _product_spectrum(first, self.k2.draw(d, q, rng, orthogonal), rng)
 
     def __repr__(self) -> str:
         return f"{parenthesized(self.k1, Sum)} * {parenthesized(self.k2, Sum, Product, Scaled)}"
@@ -286,6 +279,10 @@ class Scaled(Combination):
     """
 
     operation = "scaled"
+    psd = operand_property("psd")
+    shift_invariant = operand_property("shift_invariant")
+    offset_sensitive = operand_property("offset_sensitive")
+    lipschitz = operand_property("lipschitz")
 
     def __init__(self, scale: float, kernel: Kernel) -> None:
         self.scale, self.kernel = scale, kernel
@@ -293,10 +290,6 @@ class Scaled(Combination):
     def check(self) -> None:
         check_positive(self, "scale")
         super().check()
-
-    @property
-    def psd(self) -> Any:
-        return self.kernel.psd
 
     def on(self, pair: Pair) -> Any:
         return self.kernel.on(pair) * self.scale
@@ -310,24 +303,11 @@ class Scaled(Combination):
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
         return self.kernel.roundings(x, y, dtype) + 1.0
 
-    @property
-    def shift_invariant(self) -> Any:
-        return self.kernel.shift_invariant
-
-    @property
-    def offset_sensitive(self) -> Any:
-        return self.kernel.offset_sensitive
-
-    @property
-    def lipschitz(self) -> Any:
-        return self.kernel.lipschitz
-
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
-        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        frequencies = self.kernel.draw(d, q, rng, orthogonal)
         return replace(frequencies, amplitude=frequencies.amplitude * math.sqrt(self.scale))
 
     def __repr__(self) -> str:
@@ -363,11 +343,10 @@ class Power(Combination):
         outer = self.power * self.kernel.on(pair) ** (int(self.power) - 1)
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
-        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        frequencies = self.kernel.draw(d, q, rng, orthogonal)
         for _ in range(int(self.power) - 1):
-            other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+            other = self.kernel.draw(d, q, rng, orthogonal)
             frequencies = _product_spectrum(frequencies, other, rng)
         return frequencies
 
@@ -389,6 +368,5 @@ def _product_spectrum(a: Frequencies, b: Frequencies, rng: Generator) -> Frequen
     """Return the frequencies of a product: sums of frequencies, paired at random."""
     order = rng.permutation(len(b.amplitude))
     return Frequencies(
-        a.omega + b.omega[:, order],
-        a.amplitude * b.amplitude[order] * math.sqrt(len(order)),
+        a.omega + b.omega[:, order], a.amplitude * b.amplitude[order] * math.sqrt(len(order))
     )

@@ -63,19 +63,29 @@ class Frequencies:
 KERNELS: dict[str, type[Kernel]] = {}
 """The kernels that have a `name`, by every name that text may call them."""
 _OPERATIONS: dict[str, Callable[..., Kernel]] = {}
-_FOURIER = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
 
 
 class Kernel(Params, ABC):
     """Base class of kernels: inner products of rows in a feature space.
 
-    Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. Called with rows they
-    return the kernel matrix.
+    Kernels add, multiply and scale: ``RBF(0.1) + 2 * Polynomial(5)``. A subclass implements `on`,
+    its formula, and overrides `roundings` where the default does not hold. It may add `slopes`
+    (for gradients), `draw` (for Fourier features), a more accurate `sqdist`, and its inverse
+    `input_sqdist`. One with a `name` can be written as text: ``parse("rbf(0.1)")``.
 
-    A subclass implements `on`, its formula, and overrides `roundings` where the default does not
-    hold. It may add `slopes` (for gradients), `spectrum` (for Fourier features), a more accurate
-    `sqdist`, and its inverse `input_sqdist`. One with a `name` can be written as text:
-    ``parse("rbf(0.1)")``, ``KernelPCA(kernel="rbf")``.
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Polynomial
+    >>> k = Polynomial(2)
+    >>> k([[1.0], [3.0]])
+    array([[  4.,  16.],
+           [ 16., 100.]])
+    >>> k.diag([[1.0], [3.0]])
+    array([  4., 100.])
+    >>> k.normalized()([[1.0]], [[3.0]]), k.on_columns([1])([[5.0, 1.0]])
+    (array([[0.8]]), array([[4.]]))
+    >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]]), k.gradient([[1.0]], [[2.0]], [1.0])
+    (array([[5.]]), array([[12.]]))
     """
 
     __array_ufunc__ = None  # leaves sums and products of NumPy numbers and kernels to kernels
@@ -130,41 +140,32 @@ class Kernel(Params, ABC):
                 value.check()
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
-        """Return the derivatives on a pair; `gradient` puts them together.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> from mercer.kernels.pair import TilePair
-        >>> from mercer.kernels.points import Points
-        >>> Linear().slopes(TilePair.between(Points([[1.0]]), Points([[2.0]])))
-        (Slopes(dot=1.0, sqdist=0.0, norm=0.0, columns=None),)
-        """
+        """Return the derivatives on a pair; `gradient` puts them together."""
         self._has_no("gradient", "RBF, Polynomial, Matern and combinations of them have one")
 
     def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
         """Draw q Fourier frequencies for rows of d columns.
 
-        Parameters
-        ----------
-        d, q : int
-        rng : numpy.random.Generator
-        orthogonal : bool
-            Draw frequencies that are orthogonal, d at a time (Yu et al. 2016).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer.kernels import RBF
-        >>> RBF(0.5).spectrum(3, 100, np.random.default_rng(0)).omega.shape
-        (3, 100)
+        If `orthogonal`, they are orthogonal, d at a time (Yu et al. 2016).
         """
-        self._has_no("Fourier features", _FOURIER)
+        self.check()
+        for name, value, least in (("d", d, 0), ("q", q, 1)):
+            if not (is_real(value) and value == value // 1 >= least):
+                raise ValueError(
+                    f"{self!r}: {name}={value!r} must be an integer of at least {least}."
+                )
+        self.require_spectrum()
+        return self.draw(d, q, rng, orthogonal)
+
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        """Draw the frequencies of `spectrum`, which checks the parameters."""
+        raise NotImplementedError
 
     def require_spectrum(self) -> None:
         """Raise if the kernel, or a part of it, has no Fourier features."""
-        if type(self).spectrum is Kernel.spectrum:
-            self._has_no("Fourier features", _FOURIER)
+        if type(self).draw is Kernel.draw:
+            those = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
+            self._has_no("Fourier features", those)
 
     def value_at_zero(self, d: int) -> float:
         """Return k(x, x) of a kernel with Fourier features, which is the same for every x."""
@@ -177,9 +178,8 @@ class Kernel(Params, ABC):
         if not isinstance(values, float):
             return values
         host, rows = np.full(len(points), values), points.rows
-        if points.sparse or isinstance(rows, list):
-            return host
-        return like(host, rows, numpy_dtype(rows))
+        dense = not (points.sparse or isinstance(rows, list))
+        return like(host, rows, numpy_dtype(rows)) if dense else host
 
     def sqdist(self, pair: Pair) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in feature space.
@@ -195,7 +195,7 @@ class Kernel(Params, ABC):
         return xp.where(pair.sqdist == 0, 0.0 * sqdist, sqdist)
 
     def input_sqdist(self, sqdist: Any) -> Any:
-        """Return the squared distances of rows, given those in feature space: `sqdist` inverted.
+        """Return the squared distances of rows, given those in feature space.
 
         Infinite where no two rows are that far apart.
         """
@@ -214,56 +214,23 @@ class Kernel(Params, ABC):
     # What users call.
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Return the matrix k(x, y) for all rows x of X and y of Y, or of X and X.
-
-        Examples
-        --------
-        >>> from mercer.kernels import RBF
-        >>> RBF(0.5)([[0.0], [1.0]]).round(3)
-        array([[1.   , 0.607],
-               [0.607, 1.   ]])
-        """
+        """Return the matrix k(x, y) for all rows x of X and y of Y, or of X and X."""
         return gram_matrix(self.on, *self._sides(X, Y))
 
     def diag(self, X: Any) -> Array:
-        """Return k(x, x) of every row.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).diag([[1.0], [2.0]])
-        array([ 4., 25.])
-        """
+        """Return k(x, x) of every row."""
         x, _ = self._sides(X, None)
         rows = x.map(lambda block: self.on_diagonal(Points(block.rows, block.start))[:, None], 1)
         return to_output_device(rows).collect()[:, 0]
 
     def distances(self, X: Any, Y: Any = None) -> Array:
-        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().distances([[0.0, 0.0]], [[3.0, 4.0]])
-        array([[5.]])
-        """
+        r"""Return the distances :math:`\sqrt{k(x,x)+k(y,y)-2k(x,y)}` in feature space."""
         return gram_matrix(lambda pair: self.sqdist(pair) ** 0.5, *self._sides(X, Y))
 
     def gradient(self, X: Any, Y: Any, weights: Any) -> Array:
         r"""Return :math:`\nabla_x \sum_j a_j k(x, y_j)` at every row x of X.
 
-        Parameters
-        ----------
-        X, Y : array-like of shape (n, d) and (m, d)
-            Rows.
-        weights : array-like of shape (m,) or (n, m)
-            The weights a, the same for all x or not.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).gradient([[1.0]], [[2.0]], [1.0])
-        array([[12.]])
+        The weights a have the shape (m,), or (n, m) if they differ between rows of X.
         """
         sides = self._sides(X, Y)
         x, y = (Points(side.load()) for side in sides)
@@ -310,37 +277,15 @@ class Kernel(Params, ABC):
         return _OPERATIONS["power"](self, power) if is_real(power) else NotImplemented
 
     def normalized(self) -> Kernel:
-        """Return k(x,y)/√(k(x,x)k(y,y)).
-
-        Examples
-        --------
-        >>> from mercer.kernels import Polynomial
-        >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(2)
-        array([[1. , 0.8],
-               [0.8, 1. ]])
-        """
+        """Return k(x,y)/√(k(x,x)k(y,y)), a `Normalized`."""
         return _OPERATIONS["normalized"](self)
 
     def rbf(self, gamma: float) -> Kernel:
-        """Return exp(−γ‖φ(x)−φ(y)‖²), an RBF in the feature space of this kernel.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().rbf(0.5)([[0.0]], [[1.0]]).round(4)  # the RBF itself
-        array([[0.6065]])
-        """
+        """Return exp(−γ‖φ(x)−φ(y)‖²), an RBF in the feature space of this kernel."""
         return _OPERATIONS["rbf"](self, gamma)
 
     def on_columns(self, columns: Sequence[int]) -> Kernel:
-        """Return this kernel restricted to some columns.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Linear
-        >>> Linear().on_columns([0, 2])([[1.0, 5.0, 2.0]])
-        array([[5.]])
-        """
+        """Return this kernel restricted to some columns, an `OnColumns`."""
         plain = np.asarray(columns).tolist() if np.iterable(columns) else columns
         return _OPERATIONS["on_columns"](self, plain)
 
@@ -382,16 +327,6 @@ class Kernel(Params, ABC):
                 f"Pass rows with the same columns."
             )
         return x, y
-
-    def _check_draw(self, d: int, q: int) -> None:
-        """Raise if no frequencies can be drawn for these parameters and sizes."""
-        self.check()
-        for name, value, least in (("d", d, 0), ("q", q, 1)):
-            if not (is_real(value) and value == value // 1 >= least):
-                raise ValueError(
-                    f"{self!r}: {name}={value!r} must be an integer of at least {least}."
-                )
-        self.require_spectrum()
 
     def _has_no(self, what: str, those: str) -> NoReturn:
         raise ValueError(f"{self!r} has no {what}; {those}.")

@@ -14,12 +14,12 @@ from mercer.config import get_config
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot_product import MappedKernel
 from mercer.kernels.pair import DiagonalPair, Pair, dot_error, require_dense
-from mercer.kernels.points import Points, slice_rows, take_rows
+from mercer.kernels.points import Points, slice_rows
 
 __all__ = ["Fisher", "FromFunction", "Precomputed", "Separable"]
 
 HostArray = np.ndarray[Any, Any]
-# Rows and columns of every tile for which the symmetry of a function is checked.
+# At most this many rows and columns of every tile show whether a function is symmetric.
 _CHECKED = 8
 
 
@@ -49,14 +49,11 @@ class Precomputed(Kernel):
         K: Any = self.matrix.tocsr() if sparse else to_numpy(self.matrix)
         if len(K.shape) != 2:
             raise ValueError(f"Precomputed: the matrix has shape {K.shape}, expected 2D.")
-        if isinstance(pair, DiagonalPair):
-            rows = pair.points.rows
-            values = K[_row_numbers(rows, K.shape[0]), _row_numbers(rows, K.shape[1])]
-            values = values.toarray() if hasattr(values, "toarray") else values
-            return _on_device(np.asarray(values).ravel(), rows)
         x, y = pair.sides
         i, j = _row_numbers(x, K.shape[0]), _row_numbers(y, K.shape[1])
-        return _on_device(K[i][:, j].toarray() if sparse else K[np.ix_(i, j)], x)
+        values = K[i, j] if isinstance(pair, DiagonalPair) else K[i[:, None], j]
+        values = values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+        return _on_device(values.ravel() if isinstance(pair, DiagonalPair) else values, x)
 
 
 def _row_numbers(rows: Any, size: int) -> HostArray:
@@ -147,11 +144,8 @@ class FromFunction(Kernel):
 
     def _check_symmetry(self, x: Any, y: Any, values: HostArray) -> None:
         """Compare k(x, y) with k(y, x) for rows from all over the tile; NaN is left out."""
-        i, j = (
-            np.unique(np.linspace(0, max(size - 1, 0), min(_CHECKED, size)).astype(np.int64))
-            for size in values.shape
-        )
-        x, y, values = _take(x, i), _take(y, j), values[np.ix_(i, j)]
+        i, j = (slice(None, None, 1 + size // _CHECKED) for size in values.shape)
+        x, y, values = slice_rows(x, i), slice_rows(y, j), values[i, j]
         difference = np.abs(values - self._between(y, x).T)
         tolerance = np.finfo(values.dtype if values.dtype.kind == "f" else np.float64).eps ** 0.5
         finite = np.where(np.isfinite(difference), difference, 0.0)
@@ -164,11 +158,6 @@ class FromFunction(Kernel):
                 f"x = {slice_rows(x, int(row))!r} and y = {slice_rows(y, int(column))!r}. "
                 f"Pass a symmetric function."
             )
-
-
-def _take(rows: Any, at: HostArray) -> Any:
-    on_host = isinstance(rows, (list, np.ndarray)) or hasattr(rows, "tocsr")
-    return take_rows(rows, at if on_host else like(at, rows))
 
 
 def _on_device(values: HostArray, rows: Any) -> Any:

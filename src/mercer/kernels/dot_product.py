@@ -56,10 +56,8 @@ class Polynomial(Kernel):
     ----------
     degree : int
         The power p.
-    coef0 : float
-        The constant c.
-    gamma : float
-        The scale γ.
+    coef0, gamma : float
+        The constant c and the scale γ.
 
     Examples
     --------
@@ -90,14 +88,9 @@ class Polynomial(Kernel):
 
 
 class Tanh(Kernel):
-    r"""The sigmoid :math:`\tanh(\gamma x^Ty + c)`: not positive semi-definite in general.
+    r"""The sigmoid :math:`\tanh(\gamma x^Ty + c)`, c = `coef0`: not always positive semi-definite.
 
     Source: marukatat App. B, who lists it among the valid kernels; it is not one.
-
-    Parameters
-    ----------
-    gamma, coef0 : float
-        The scale γ and the constant c.
 
     Examples
     --------

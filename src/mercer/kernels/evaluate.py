@@ -14,6 +14,7 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
+    cast,
     empty,
     like,
     namespace,
@@ -22,7 +23,7 @@ from mercer.arrays import (
     to_device_of,
     to_numpy,
 )
-from mercer.data import Block, Fold, Source, require_finite_rows
+from mercer.data import Block, Collect, Fold, Source, require_finite_rows
 from mercer.data.remote import TILE_COLUMNS
 from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points, cast_rows
@@ -77,40 +78,28 @@ def gram_matrix(formula: Formula, x: Source, y: Source) -> Array:
     return x.fold(GramFold(formula, points, out, x.reference)).out
 
 
-class GramFold(Fold):
+class GramFold(Collect):
     """Writes a formula of the rows that are folded and of fixed points y to an array.
 
     `reference` is an array on the device where values are computed.
     """
 
-    label = "kernel"
-    local = True
-
     def __init__(self, formula: Formula, y: Points, out: Array, reference: Array) -> None:
-        self.formula, self.y, self.out, self.reference = formula, y, out, reference
-        self._in_place = same_device(reference, out)
+        super().__init__(out, "kernel")
+        self.formula, self.y, self.reference = formula, y, reference
         self.row_bytes = len(y) * numpy_dtype(out).itemsize
 
     def add(self, block: Block) -> None:
         dtype, target = numpy_dtype(self.out), self.out[block.start : block.stop, :]
         x = Points(cast_rows(block.rows, dtype), block.start)
-        if self._in_place:
+        if same_device(self.reference, self.out):
             evaluate_into(self.formula, x, self.y, target)
         else:
             values = evaluate(self.formula, x, self.y, self.reference, dtype)
             self.out[block.start : block.stop, :] = to_device_of(values, self.out)
 
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same array
-
     def spawn(self) -> Self:
         return type(self)(self.formula, self.y, self.out, self.reference)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"out": self.out}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.out[...] = like(to_numpy(arrays["out"]), self.out)
 
 
 def value_dtype(diagonal: Array, dtype: Any) -> np.dtype[Any]:
@@ -137,7 +126,7 @@ class KernelMap:
     kernel: Kernel | None
     """None if the rows are h(x) already."""
     basis: Any
-    """The points Y."""
+    """The points Y; without a kernel, the columns of the rows that are h(x), or None for all."""
     shift: Vector | None = None
     """Subtracted from rows first; the basis is shifted already."""
 
@@ -167,7 +156,6 @@ class KernelMap:
         return value_dtype(diag, dtype)
 
     def near(self, source: Source) -> Any:
-        """Return the basis on the device of the rows."""
         if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
             return self.basis
         if isinstance(self.basis, np.ndarray) and isinstance(source.reference, np.ndarray):
@@ -182,16 +170,19 @@ class KernelFeatures:
     map: KernelMap
     source: Source
     dtype: np.dtype[Any]
-    basis: Points | None
+    basis: Any
+    """The points Y, in the precision `dtype`; None without a kernel."""
     extra_bytes = 0
 
     @property
     def width(self) -> int:
-        """Number of points of the basis."""
-        return self.source.shape[1] if self.basis is None else len(self.basis)
+        basis = self.map.basis if self.basis is None else self.basis
+        return self.source.shape[1] if basis is None else len(basis)
 
     def __call__(self, block: Block) -> Array:
         """Return h(x) of the rows of a block; raise on NaN or infinity."""
+        if self.basis is None and self.map.basis is not None:  # of rows that have been checked
+            return cast(block.rows[:, self.map.basis], self.dtype)
         require_finite_rows(block, self.source)
         if self.basis is None or self.map.kernel is None:
             return block.dense(self.dtype)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from mercer.arrays import like, namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
-from mercer.kernels.algebra import Combination, as_operand
+from mercer.kernels.algebra import Combination, as_operand, operand_property
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import DiagonalPair, Pair, Slopes, sqdist_errors
 from mercer.kernels.points import Points, inverse_sqrt
@@ -54,9 +53,8 @@ class Normalized(Combination):
             *_diagonal_slopes(self.kernel, pair, -0.5 * self.kernel.on(pair) * x**3 * y),
         )
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
-        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
+        frequencies = self.kernel.draw(d, q, rng, orthogonal)
         scale = math.sqrt(self.kernel.value_at_zero(d) or 1.0)
         return replace(frequencies, amplitude=frequencies.amplitude / scale)
 
@@ -130,6 +128,7 @@ class OnColumns(Combination):
     """
 
     operation = "on_columns"
+    psd = operand_property("psd")
 
     def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
         self.kernel, self.columns = kernel, columns
@@ -142,10 +141,6 @@ class OnColumns(Combination):
         super().check()
         if self.kernel.takes == "strings":
             raise ValueError(f"{self!r}: strings have no columns.")
-
-    @property
-    def psd(self) -> Any:
-        return self.kernel.psd
 
     def on(self, pair: Pair) -> Any:
         return self._inner(self.kernel.on, pair)
@@ -174,10 +169,9 @@ class OnColumns(Combination):
             slopes.append(replace(slope, columns=columns))
         return tuple(slopes)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         self._check_width(d)
-        frequencies = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
+        frequencies = self.kernel.draw(len(self.columns), q, rng, orthogonal)
         omega = np.zeros((d, q))
         omega[self._numbers] = frequencies.omega
         return replace(frequencies, omega=omega)

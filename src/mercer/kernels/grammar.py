@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
-from mercer.arrays import eigvalsh, to_numpy
 from mercer.checks import is_real
 from mercer.kernels.base import KERNELS, Kernel
 from mercer.kernels.custom import FromFunction
-from mercer.kernels.points import cast_rows
 from mercer.params import arguments
 
 _METHODS = ("normalized", "rbf", "on_columns")
 
 
 def parse(text: str) -> Kernel:
-    """Return the kernel that a text describes.
-
-    Parameters
-    ----------
-    text : str
-        Such as a kernel's repr, or "rbf(0.1) + 2*poly(5)".
+    """Return the kernel that a text describes, such as a kernel's repr.
 
     Examples
     --------
@@ -49,36 +39,28 @@ class _Reader:
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):
             raise ValueError(f"{text!r} is not a kernel expression.")
-        self.text = text
-        self.line = "".join(" " if c.isspace() else c for c in text).strip()
+        self.text, self.line = text, "".join(" " if c.isspace() else c for c in text).strip()
         self.lead = len(text) - len(text.lstrip())
 
     def kernel(self) -> Kernel:
         """Return the kernel of the whole text."""
-        if "#" in self.text:
-            at = self.text.index("#") + 1
-            raise ValueError(f"{self.text!r}: unexpected '#' at character {at}.")
         try:
-            tree = self._parse()
+            with warnings.catch_warnings():  # about odd escapes and numbers
+                warnings.simplefilter("ignore")
+                tree = ast.parse(self.line, mode="eval").body
             kernel = self._read(tree)
             if not isinstance(kernel, Kernel):
                 self._refuse(tree, "is a number, not a kernel")
             kernel.check()
+        except SyntaxError as error:
+            at = self.lead + (error.offset or len(self.line))
+            raise ValueError(f"{self.text!r}: invalid syntax at character {at}.") from None
         except (RecursionError, MemoryError):
             raise ValueError(
                 f"The kernel expression of {len(self.text)} characters is nested too deeply; "
                 f"build the kernel with sums and products in Python."
             ) from None
         return kernel
-
-    def _parse(self) -> ast.expr:
-        try:
-            with warnings.catch_warnings():  # about odd escapes and numbers
-                warnings.simplefilter("ignore")
-                return ast.parse(self.line, mode="eval").body
-        except (SyntaxError, ValueError) as error:
-            at = self.lead + (getattr(error, "offset", None) or len(self.line))
-            raise ValueError(f"{self.text!r}: invalid syntax at character {at}.") from None
 
     def _read(self, node: ast.expr) -> Any:
         """Return a kernel or a number."""
@@ -87,7 +69,7 @@ class _Reader:
         if isinstance(node, ast.Call):
             return self._call(node)
         if isinstance(node, ast.Name):
-            return self._class(node)()
+            return self._function(node)()
         value = self._value(node)
         if not is_real(value):
             self._refuse(node, "is not a kernel or a number")
@@ -108,63 +90,48 @@ class _Reader:
             elif isinstance(step.op, ast.Pow) and isinstance(left, Kernel) and is_real(right):
                 left = left**right
             else:
-                why = "uses an unsupported operator: use +, * and **"
-                self._refuse(step, why)
+                self._refuse(step, "uses an unsupported operator: use +, * and **")
         return left
 
     def _call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute):
-            make: Any = self._method(node.func)
-        elif isinstance(node.func, ast.Name):
-            make = self._class(node.func)
-        else:
-            self._refuse(node, "is not a kernel")
-        valid, keywords = tuple(inspect.signature(make).parameters), {}
-        for word in node.keywords:
-            if word.arg is None:
-                self._refuse(word.value, "is not an argument")
-            if word.arg not in valid:
-                self._unknown(word.col_offset, word.arg, valid)
-            if word.arg in keywords:
-                self._refuse(node, "names an argument twice")
-            keywords[word.arg] = self._value(word.value)
+        make = self._function(node.func)
+        keywords = {str(word.arg): self._value(word.value) for word in node.keywords}
+        if len(keywords) < len(node.keywords):
+            self._refuse(node, "names an argument twice")
         try:
             return make(*[self._value(argument) for argument in node.args], **keywords)
         except TypeError as error:
             self._refuse(node, f"has invalid arguments ({error})")
 
-    def _method(self, node: ast.Attribute) -> Any:
+    def _function(self, node: ast.expr) -> Any:
+        """Return a class of kernels, or a method of a kernel."""
+        if isinstance(node, ast.Name):
+            if node.id not in KERNELS:
+                names = sorted({kernel.name for kernel in KERNELS.values()})
+                self._unknown(node.col_offset, node.id, KERNELS, names)
+            return KERNELS[node.id]
+        if not isinstance(node, ast.Attribute):
+            self._refuse(node, "is not a kernel")
         owner = self._read(node.value)
         if not isinstance(owner, Kernel) or node.attr not in _METHODS:
             end = node.end_col_offset or node.col_offset
-            self._unknown(end - len(node.attr.encode()), node.attr, _METHODS)
+            self._unknown(end - len(node.attr.encode()), node.attr, _METHODS, _METHODS)
         return getattr(owner, node.attr)
 
-    def _class(self, node: ast.Name) -> type[Kernel]:
-        if node.id not in KERNELS:
-            names = sorted({kernel.name for kernel in KERNELS.values()})
-            self._unknown(node.col_offset, node.id, tuple(KERNELS), names)
-        return KERNELS[node.id]
-
     def _value(self, node: ast.expr) -> Any:
-        """Return a number, a string, or a list of them."""
+        """Return a literal: the kernel checks whether it is a valid parameter."""
         try:
-            value = ast.literal_eval(node)
+            return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError):
             self._refuse(node, "is not a kernel, a number, a string or a list")
-        if isinstance(value, (int, float, str, list, tuple, type(None))):
-            return value
-        self._refuse(node, "is not a number, a string or a list")
 
     def _unknown(
-        self, offset: int, name: str, valid: tuple[str, ...], options: Sequence[str] = ()
+        self, offset: int, name: str, valid: Iterable[str], listed: Sequence[str]
     ) -> NoReturn:
         similar = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-        names = ", ".join(options or sorted(valid)) or "no arguments"
-        hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {names}."
-        raise ValueError(
-            f"{self.text!r}: {name!r} at character {self._character(offset)} is unknown; {hint}"
-        )
+        hint = f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(listed)}."
+        at = self._character(offset)
+        raise ValueError(f"{self.text!r}: {name!r} at character {at} is unknown; {hint}")
 
     def _refuse(self, node: ast.expr, why: str) -> NoReturn:
         part = ast.get_source_segment(self.line, node) or self.text
@@ -181,15 +148,9 @@ def as_kernel(
 ) -> Kernel:
     """Return a kernel from an object, a text, scikit-learn's name, or a function of two rows.
 
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        A kernel; its text, such as "rbf(0.1) + 2*poly(5)"; its name alone; or a function of two
-        rows. The name "laplacian" alone is the city block's, as in scikit-learn.
-    gamma : float or None
-        For a name alone, γ; None for 1.0. `KernelPCA` passes 1/d, as scikit-learn's does.
-    degree, coef0 : float
-        For a name alone, where the kernel has them; the defaults are scikit-learn's.
+    For a name alone, `gamma`, `degree` and `coef0` are its parameters where the kernel has them,
+    with scikit-learn's defaults; gamma=None is 1.0, and `KernelPCA` passes 1/d instead, as
+    scikit-learn's does. The name "laplacian" alone is the city block's, as in scikit-learn.
 
     Examples
     --------
@@ -226,34 +187,3 @@ def as_kernel(
         if name in accepted and value is not None:
             params[name] = value
     return cls(**params)
-
-
-def check_psd(kernel: Any, X: Any, *, size: int = 500, random_state: int = 0) -> bool:
-    """Return whether the kernel matrix of some rows is positive semi-definite, to rounding.
-
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        What `as_kernel` takes.
-    X : array-like, list of str or Source
-        Rows; at most `size` of them are drawn at random.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Tanh, check_psd
-    >>> check_psd(RBF(1.0), [[0.0], [1.0], [2.0]]), check_psd(Tanh(1.0, -1.0), [[0.1], [2.0]])
-    (True, False)
-    """
-    kernel = as_kernel(kernel)
-    if not (is_real(size) and size >= 1):
-        raise ValueError(f"check_psd: size={size!r} must be an integer of at least 1.")
-    source = kernel.source(X)
-    order = np.random.default_rng(random_state).permutation(source.shape[0])
-    if not len(order):
-        return True
-    rows = source.take(np.sort(order[: int(size)]))
-    K = to_numpy(kernel(cast_rows(rows, np.float64)))
-    if not np.isfinite(K).all():
-        raise ValueError(f"check_psd: X, or the matrix of {kernel!r}, contains NaN or infinity.")
-    values = eigvalsh((K + K.T) / 2)
-    return bool(values[0] >= -1e-10 * max(abs(values[-1]), abs(values[0]), 0.0))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mercer.arrays import namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, namespace, to_numpy
 from mercer.checks import check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot_product import MappedKernel
@@ -84,11 +83,6 @@ class GeneralizedHistogramIntersection(Histogram):
 
     Source: marukatat App. B; Boughorbel, Tarel & Boujemaa (2005).
 
-    Parameters
-    ----------
-    alpha : float
-        The power α.
-
     Examples
     --------
     >>> from mercer.kernels import GeneralizedHistogramIntersection
@@ -105,12 +99,10 @@ class GeneralizedHistogramIntersection(Histogram):
         check_positive(self, "alpha")
 
     def on(self, pair: Pair) -> Any:
-        powers = pair.mapped(("power", float(self.alpha)), self._powers)
-        return powers.column_sum(MINIMUM, self)
-
-    def _powers(self, rows: Any) -> Any:
-        require_dense(self, rows)
-        return abs(rows) ** self.alpha
+        for points in pair.groups:
+            require_dense(self, points.rows)
+        key = "power", float(self.alpha)
+        return pair.mapped(key, lambda rows: abs(rows) ** self.alpha).column_sum(MINIMUM, self)
 
 
 class ChiSquare(Histogram):
@@ -155,11 +147,6 @@ class ExponentialChiSquare(DistanceDecay):
     r"""The exponential form :math:`\exp(-\gamma\sum_l (x_l-y_l)^2/(x_l+y_l))`.
 
     scikit-learn's `chi2`. Source: Zhang, Marszalek, Lazebnik & Schmid (2007).
-
-    Parameters
-    ----------
-    gamma : float
-        The scale γ.
 
     Examples
     --------
@@ -231,12 +218,10 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Raise if rows have negative entries, and report the first."""
 
     def check(points: Points) -> bool:
-        rows = points.rows
-        negative = rows < 0
-        if negative.nnz if points.sparse else bool(namespace(rows).any(negative)):
-            i, j = (
-                int(at[0]) for at in (negative if points.sparse else to_numpy(negative)).nonzero()
-            )
+        rows, negative = points.rows, points.rows < 0
+        at = (negative if points.sparse else to_numpy(negative)).nonzero()
+        if len(at[0]):
+            i, j = int(at[0][0]), int(at[1][0])
             raise ValueError(
                 f"{kernel!r} takes histograms, but X has a negative entry: "
                 f"{float(rows[i, j])} in row {points.start + i}, column {j}. "

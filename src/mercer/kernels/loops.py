@@ -1,9 +1,11 @@
-"""Compiled loops over two groups of rows: sums over columns, and products of sparse rows.
+"""Compiled loops over two groups of rows or of strings.
 
 `column_sum` writes the sum over l of f(x_il, y_jl) to out[i, j], in the dtype of out. The
 innermost loop runs along packed columns of y, in unit stride whatever the layout of x and y. All
-f are 0 at (0, 0), so packed blocks are padded with zeros. Nothing is compiled before its first
-call.
+f are 0 at (0, 0), so packed blocks are padded with zeros.
+
+The strings of a group are concatenated in `codes`; string i is
+``codes[offsets[i]:offsets[i + 1]]``. Nothing is compiled before its first call.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from mercer.arrays import Matrix, Vector
 Sparse = tuple[npt.NDArray[Any], npt.NDArray[Any], Vector]
 """Row pointers, columns and values of a CSR matrix, or the same of a CSC matrix."""
 
+Codes = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+Strings = tuple[Codes, Offsets]
+
 # Columns and rows of y in a packed block: 32 KiB in float64, for the first-level cache.
 _DEPTH = 32
 _WIDTH = 128
@@ -26,7 +32,9 @@ _WIDTH = 128
 _STEP = 4
 # The length of packed rows is a multiple of this, for whole vectors.
 _LANES = 16
-
+# Strings that are processed side by side, one to a vector lane. The size of loops over lanes
+# must not be known to the compiler: LLVM would unroll them, and then not vectorize them.
+_STRINGS = 16
 # Columns of a row that are summed in its dtype, before the sums are added in float64.
 _RUN = 512
 
@@ -97,20 +105,11 @@ def _simple_terms(left: Matrix, start: int, right: Matrix, absolute: bool, sums:
                 if absolute:
                     low, high = abs(a0 - p0) + abs(a1 - p1), abs(a2 - p2) + abs(a3 - p3)
                 else:
-                    # In this order a NaN in y stays; one in x is restored by `_spread_nan`.
+                    # In this order a NaN in y stays; one in x is restored by `column_sum`.
                     low = (a0 if a0 < p0 else p0) + (a1 if a1 < p1 else p1)
                     high = (a2 if a2 < p2 else p2) + (a3 if a3 < p3 else p3)
                 total[j] += low + high
         _add(total, sums[i])
-
-
-@njit(nogil=True, cache=True)
-def _spread_nan(left: Matrix, sums: Matrix) -> None:
-    """Set the sums of rows with a NaN to NaN."""
-    for i in range(left.shape[0]):
-        for k in range(left.shape[1]):
-            if np.isnan(left[i, k]):
-                sums[i] = np.nan
 
 
 @njit(nogil=True, cache=True)
@@ -189,12 +188,7 @@ def _single_quotients(left: Matrix, start: int, right: Matrix, square: bool, sum
 @njit(nogil=True, cache=True)
 def _logarithms(block: Matrix) -> Matrix:
     """Return log2 of the entries, 0 for 0."""
-    logs = np.zeros_like(block)
-    for i in range(block.shape[0]):
-        for k in range(block.shape[1]):
-            if block[i, k] != 0:
-                logs[i, k] = np.log2(block[i, k])
-    return logs
+    return np.log2(np.where(block != 0, block, block.dtype.type(1)))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
@@ -236,8 +230,6 @@ def _column_sum(code: int, x: Matrix, y: Matrix, out: Matrix) -> None:
                 _quotients(left, start, right, code == _CHI_SQUARE, sums)
             else:
                 _simple_terms(left, start, right, code == _CITY_BLOCK, sums)
-        if code == _MINIMUM:
-            _spread_nan(left, sums)
         width = min(sums.shape[1], y.shape[0] - first)
         out[:, first : first + width] = sums[:, :width]
 
@@ -254,6 +246,8 @@ def column_sum(name: str, x: Matrix, y: Matrix, out: Matrix) -> None:
     term is negative: one division each, no cancellation, and logarithms of x and of y alone.
     """
     _column_sum(_CODES[name], x, y, out)
+    if name == "minimum":
+        out[np.isnan(x).any(axis=1)] = np.nan
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
@@ -265,7 +259,8 @@ def _square(x: Vector, y: Vector) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
+    """Write sum_l (x_l - y_l)^2 where `marked` says so; x and y are in C order."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             if marked[i, j]:
@@ -275,13 +270,9 @@ def _sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
                 out[i, j] = total
 
 
-def sqdist_where(marked: Matrix, x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Write sum_l (x_l - y_l)^2 where `marked` says so, and leave the rest of out."""
-    _sqdist_where(marked, np.ascontiguousarray(x), np.ascontiguousarray(y), out)
-
-
 @njit(nogil=True, cache=True)
-def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+def sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
+    """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
     (starts, columns, values), (tops, rows, others) = x, y
     total = np.empty(out.shape[1], np.float64)  # rounding errors of equal terms add up in float32
     for i in range(out.shape[0]):
@@ -295,59 +286,72 @@ def _sparse_product(x: Sparse, y: Sparse, out: Matrix) -> None:
         out[i] = total
 
 
-def sparse_product(x: Any, y: Any, out: Matrix) -> None:
-    """Write x yᵀ to a dense array, for x in CSR and y in CSC format."""
-    _sparse_product((x.indptr, x.indices, x.data), (y.indptr, y.indices, y.data), out)
+@njit(nogil=True, cache=True)
+def _lanes(codes: Codes, offsets: Offsets, chosen: Offsets, longest: int) -> Codes:
+    """Return the chosen strings side by side, padded with -1, which no character equals."""
+    lanes = np.full((longest, _STRINGS), -1, np.int32)
+    for lane in range(chosen.size):
+        string = codes[offsets[chosen[lane]] : offsets[chosen[lane] + 1]]
+        lanes[: string.size, lane] = string
+    return lanes
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _advance(letter: int, t: Codes, decay: float, before: Any, after: Any, run: Any) -> None:
+    """Extend s by a letter: update K' of one length (`after`) from K' of one less (`before`).
+
+    `run` holds K'' of s extended by the letter and of ever longer prefixes of t.
+    """
+    for lane in range(t.shape[1]):
+        run[lane] = 0
+    for k in range(t.shape[0]):
+        letters, shorter, longer = t[k], before[k], after[k + 1]
+        for lane in range(t.shape[1]):
+            match = decay * decay * shorter[lane] if letters[lane] == letter else 0.0
+            run[lane] = decay * run[lane] + match
+            longer[lane] = decay * longer[lane] + run[lane]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def _count(letter: int, t: Codes, weight: float, before: Any, total: Any) -> None:
+    """Add matches that end in the letter of s: K' of the prefixes of t before each."""
+    for k in range(t.shape[0]):
+        letters, shorter = t[k], before[k]
+        for lane in range(t.shape[1]):
+            total[lane] += weight * shorter[lane] if letters[lane] == letter else 0.0
 
 
 @njit(nogil=True, cache=True)
-def _sparse_sqdist(
-    x: Sparse, y: Sparse, norms: tuple[Vector, Vector], fraction: float, width: int, out: Matrix
-) -> None:
-    (starts, columns, values), (tops, others, opposite) = x, y
-    left, right = norms
-    difference = np.zeros(0, out.dtype)
-    for i in range(out.shape[0]):
-        close = 0
-        for j in range(out.shape[1]):
-            both = left[i] + right[j]
-            out[i, j] = both - 2 * out[i, j]
-            close += not (out[i, j] > fraction * both)
-        if not close:
-            continue
-        for j in range(out.shape[1]):
-            both = left[i] + right[j]
-            if out[i, j] > fraction * both or both != both:
-                continue
-            if difference.size == 0:
-                difference = np.zeros(width, out.dtype)
-            for at in range(starts[i], starts[i + 1]):
-                difference[columns[at]] += values[at]
-            for at in range(tops[j], tops[j + 1]):
-                difference[others[at]] -= opposite[at]
-            total = 0.0
-            # Entries are cleared once they are added: columns of both rows count once.
-            for at in range(starts[i], starts[i + 1]):
-                total += difference[columns[at]] ** 2
-                difference[columns[at]] = 0
-            for at in range(tops[j], tops[j + 1]):
-                total += difference[others[at]] ** 2
-                difference[others[at]] = 0
-            out[i, j] = total
+def _gaps(s: Codes, t: Codes, decay: float, K: Any, run: Any, total: Any) -> None:
+    """Write the kernel of s and of each of the strings side by side in t to total."""
+    length, size = K.shape[0], t.shape[0] + 1
+    total[:] = 0
+    K[0, :size] = 1
+    K[1:, :size] = 0
+    for k in range(s.size):
+        _count(s[k], t, decay * decay, K[length - 1], total)
+        # From long to short: each length reads the shorter one as it was before this letter.
+        for h in range(min(length - 1, k + 1), 0, -1):
+            _advance(s[k], t, decay, K[h - 1], K[h], run)
 
 
-def sparse_sqdist(
-    dot: Matrix, norms: tuple[Vector, Vector], fraction: float, x: Any, y: Any
-) -> Matrix:
-    """Return the squared distances of sparse rows, given their dot products and squared norms.
+@njit(nogil=True, cache=True)
+def subsequence(x: Strings, y: Strings, length: int, decay: float, out: Matrix) -> None:
+    """Write the sum over u, |u| = length, i with s[i] = u, j with t[j] = u of decay^(l(i) + l(j)).
 
-    Those below a fraction of the squared norms are summed from the differences; rows with a NaN
-    stay NaN. x and y are matrices, each with the slice of its rows.
+    The tuples i and j ascend, and l(i) = i_last - i_first + 1 counts the gaps. By the recursion
+    of Lodhi et al. (2002), K' and K'' of Definition 2, in O(length |s| |t|) a pair.
     """
-    (a, i), (b, j) = x, y
-    a, b, out = a.tocsr(), b.tocsr(), dot.copy()
-    # The pointers of a tile: its entries are not copied.
-    left = a.indptr[i.start : i.stop + 1], a.indices, a.data
-    right = b.indptr[j.start : j.stop + 1], b.indices, b.data
-    _sparse_sqdist(left, right, norms, out.dtype.type(fraction), a.shape[1], out)
-    return out
+    (codes_x, offsets_x), (codes_y, offsets_y) = x, y
+    sizes = offsets_y[1:] - offsets_y[:-1]
+    longest = sizes.max() if sizes.size else 0
+    order = np.argsort(sizes)
+    K = np.empty((length, longest + 1, _STRINGS))
+    run, total = np.empty(_STRINGS), np.empty(_STRINGS)
+    for first in range(0, order.size, _STRINGS):
+        chosen = order[first : first + _STRINGS]
+        t = _lanes(codes_y, offsets_y, chosen, sizes[chosen[-1]])
+        for i in range(out.shape[0]):
+            _gaps(codes_x[offsets_x[i] : offsets_x[i + 1]], t, decay, K, run, total)
+            for lane in range(chosen.size):
+                out[i, chosen[lane]] = total[lane]

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import (
+    FEW,
     Array,
     Vector,
     device,
@@ -25,9 +26,9 @@ from mercer.arrays import (
     numpy_dtype,
     on_accelerator,
     put,
+    summed,
     to_numpy,
 )
-from mercer.arrays.linear import FEW, summed
 from mercer.kernels.points import Points, lazy_property, slice_rows, take_rows
 
 # Tiles have at most this many columns, and as many rows as fill this many bytes.
@@ -52,8 +53,8 @@ class ColumnSum:
 
     term: Callable[[Any, Array, Array], Array]
     """f(xp, x, y) for arrays of the namespace xp that broadcast."""
-    loop: str | None = None
-    """The compiled loop of `loops.py` for NumPy rows; None to sum column by column."""
+    loop: str
+    """The compiled loop of `loops.py` for NumPy rows."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,6 @@ class Slopes:
     columns: tuple[Any, ...] | None = None
 
     def times(self, factor: Any) -> Slopes:
-        """Return the derivatives multiplied by a factor."""
         return Slopes(self.dot * factor, self.sqdist * factor, self.norm * factor, self.columns)
 
 
@@ -99,18 +99,12 @@ class Pair:
     """Squared norms of x and of y, which broadcast to the shape of the values."""
     diagonal: Any
     """Every row x paired with itself: a pair."""
-
-    def column_sum(self, f: ColumnSum, owner: Any) -> Any:
-        """Return Σ_l f(x_l, y_l) over the columns l, for the kernel `owner`."""
-        raise NotImplementedError
-
-    def diagonals(self, kernel: Any) -> tuple[Any, Any]:
-        """Return k(x, x) and k(y, y), which broadcast to the shape of the values."""
-        raise NotImplementedError
-
-    def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Pair:
-        """Return the pair of f(x) and f(y), computed once per key."""
-        raise NotImplementedError
+    column_sum: Callable[[ColumnSum, Any], Any]
+    """Returns Σ_l f(x_l, y_l) over the columns l, for f and the kernel that asks."""
+    diagonals: Callable[[Any], tuple[Any, Any]]
+    """Returns k(x, x) and k(y, y) of a kernel, which broadcast to the shape of the values."""
+    mapped: Callable[[Hashable, Callable[[Any], Any]], Pair]
+    """Returns the pair of f(x) and f(y) for a key and f, computed once per key."""
 
 
 class TilePair(Pair):
@@ -145,7 +139,6 @@ class TilePair(Pair):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the kernel values."""
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
     @property
@@ -169,7 +162,8 @@ class TilePair(Pair):
                 raise ValueError(f"rows of {x.width} and {y.width} columns")
             if out is None:
                 out = np.empty((len(x), len(y)), np.result_type(x.rows.dtype, y.rows.dtype))
-            sparse_product(x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc()), out)
+            a, b = x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc())
+            sparse_product((a.indptr, a.indices, a.data), (b.indptr, b.indices, b.data), out)
         elif x.sparse or y.sparse:
             out = np.asarray(x.rows @ y.rows.T)
         else:
@@ -187,13 +181,7 @@ class TilePair(Pair):
         if on_accelerator(x.rows):
             return self._device_sqdist(x, y, left, right)
         product = self._product("dot" if shift is None else "shifted dot", x, y)
-        dot = product[self.rows, self.columns]
-        if x.sparse and y.sparse:
-            from mercer.kernels.loops import sparse_sqdist
-
-            sides = (x.rows, self.rows), (y.rows, self.columns)
-            return sparse_sqdist(dot, (left, right), _CLOSE[dot.dtype], *sides)
-        sqdist = dot * -2.0
+        sqdist = product[self.rows, self.columns] * -2.0
         sqdist += left[:, None]
         sqdist += right[None, :]
         return self._repair(sqdist, left, right, self.columns)
@@ -249,14 +237,21 @@ class TilePair(Pair):
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and count > _MANY:
             from mercer.kernels.loops import sqdist_where
 
-            sqdist_where(close, x, y, sqdist)
+            sqdist_where(close, np.ascontiguousarray(x), np.ascontiguousarray(y), sqdist)
             return sqdist
         chunk = _DEVICE_CHUNK if on_accelerator(sqdist) else _CHUNK
-        step = max(1, chunk // max(1, int(x.shape[1])))
+        sparse = hasattr(x, "tocsr") and hasattr(y, "tocsr")
+        entries = x.nnz // x.shape[0] + y.nnz // y.shape[0] if sparse else int(x.shape[1])
+        step = max(1, chunk // max(1, entries))
         for start in range(0, count, step):
             at = flat[start : min(start + step, count)]
             i, j = at // close.shape[1], at % close.shape[1]
             a, b = take_rows(x, i), take_rows(y, j)
+            if sparse:
+                # In float64: rounding errors of equal terms add up in float32.
+                square = (a - b).astype(np.float64).power(2)
+                sqdist[i, j] = np.asarray(square.sum(axis=1)).reshape(-1)
+                continue
             a = a.toarray() if hasattr(a, "tocsr") else a
             b = b.toarray() if hasattr(b, "tocsr") else b
             sqdist = put(sqdist, i, j, xp.sum((a - b) ** 2, axis=1))
@@ -270,7 +265,7 @@ class TilePair(Pair):
         for points in self.groups:
             require_dense(owner, points.rows)
         x, y = self.sides
-        if isinstance(x, np.ndarray) and f.loop is not None:
+        if isinstance(x, np.ndarray):
             from mercer.kernels import loops
 
             out = np.empty(self.shape, x.dtype)

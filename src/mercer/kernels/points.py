@@ -49,7 +49,6 @@ class Points:
 
     @lazy_property
     def norms(self) -> Array:
-        """Squared norm of every row."""
         if self.sparse:
             return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
         if isinstance(self.rows, np.ndarray):
@@ -73,7 +72,6 @@ class Points:
 
     @property
     def double(self) -> Points:
-        """The same rows in float64."""
         return self.mapped("double", lambda rows: cast_rows(rows, np.float64))
 
     @lazy_property
@@ -87,16 +85,14 @@ class Points:
         if not len(sample):
             return None
         with np.errstate(over="ignore"):
-            norms = np.sort(np.einsum("ij,ij->i", sample, sample))
-            sample = np.sort(sample, axis=0)
-            # Medians, which are robust to outliers.
+            norms, sample = np.sort((sample * sample).sum(axis=1)), np.sort(sample, axis=0)
+            # Medians, which are robust to outliers; np.median is slow on few rows.
             low, high = (len(sample) - 1) // 2, len(sample) // 2
             median, typical = 0.5 * (sample[low] + sample[high]), 0.5 * (norms[low] + norms[high])
-            offset = median @ median
-        return like(median, self.rows, numpy_dtype(self.rows)) if offset > 0.9 * typical else None
+            helps = median @ median > 0.9 * typical
+        return like(median, self.rows, numpy_dtype(self.rows)) if helps else None
 
     def shifted(self, shift: Array) -> Points:
-        """Return the rows minus a shift."""
         return self.mapped(("shift", id(shift)), lambda rows: rows - shift)
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Points:

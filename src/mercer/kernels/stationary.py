@@ -10,13 +10,12 @@ import numpy as np
 from numpy.polynomial import Polynomial as Series
 from numpy.random import Generator
 
-from mercer.arrays import Array, Vector, like, namespace, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, Array, Vector, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
-from mercer.data import NonFiniteSearch, Source, not_finite
+from mercer.data import NonFiniteSearch, not_finite
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
-from mercer.kernels.points import Points
+from mercer.kernels.points import Points, inverse_sqrt
 
 __all__ = ["RBF", "Laplacian", "Matern", "RationalQuadratic"]
 
@@ -71,29 +70,40 @@ class DistanceDecay(Exponential):
         return 1.0 / self._median(X, size, random_state)
 
     @classmethod
-    def from_median(cls, X: Any, *, size: int = 1000, random_state: int = 0) -> Self:
+    def from_median(
+        cls, X: Any, *, size: int = 1000, random_state: int = 0, **parameters: Any
+    ) -> Self:
         """Return the kernel with its scale set from the median distance between rows of X.
 
         An RBF gets σ = the median; other kernels become 1/e there. The median is that of `size`
         rows at most, drawn at random; a row counts as often as its weight says. If half of the
-        distances are 0, it is the median of the others.
+        distances are 0, it is the median of the others. Other parameters are passed on.
 
         Examples
         --------
-        >>> from mercer.kernels import RBF, ExponentialChiSquare
+        >>> from mercer.kernels import RBF, Laplacian
         >>> RBF.from_median([[0.0], [1.0], [2.0]])
         RBF(0.5)
-        >>> ExponentialChiSquare.from_median([[1.0, 0.0], [0.0, 1.0]])
-        ExponentialChiSquare(0.5)
+        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]])
+        Laplacian(0.2)
         """
-        kernel = cls()
+        kernel = cls(**parameters)
+        kernel.check()
         kernel.gamma = kernel.gamma_from_median(X, size, random_state)
         return kernel
 
     def _median(self, X: Any, size: int, random_state: int) -> float:
-        """Return the median distance between some rows; of the positive ones if it is 0."""
+        """Return the median distance between some rows, each as often as it counts."""
         source, name = self.source(X), f"{type(self).__name__}.from_median"
-        points = Points(source.take(_draw_rows(source, size, np.random.default_rng(random_state))))
+        numbers, weights = np.arange(source.shape[0]), source.weights
+        rng, count = np.random.default_rng(random_state), source.count
+        if weights is not None and count <= size and np.array_equal(weights, np.round(weights)):
+            drawn = np.repeat(numbers, weights.astype(int))
+        elif weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
+            drawn = np.sort(rng.permutation(numbers)[:size])
+        else:
+            drawn = np.sort(rng.choice(numbers, size, p=weights / count))
+        points = Points(source.take(drawn))
         if len(points) < 2:
             raise ValueError(f"{name}: {len(points)} rows are too few for a distance.")
         with np.errstate(invalid="ignore", over="ignore"):
@@ -103,25 +113,13 @@ class DistanceDecay(Exponential):
             if median == 0 and np.any(distances > 0):
                 median = float(np.median(distances[distances > 0]))
         if not np.isfinite(median):
-            place = source.fold(NonFiniteSearch()).found
-            error = not_finite(place, source)
-            raise ValueError(f"{name}: X contains NaN or infinity. {error}") if place else error
+            raise not_finite(source.fold(NonFiniteSearch()).found, source)
         if median == 0:
             raise ValueError(
                 f"{name}: all {len(points)} sampled rows are equal, so distances are zero. Pass a "
                 f"number as gamma."
             )
         return median
-
-
-def _draw_rows(source: Source, size: int, rng: Generator) -> np.ndarray[Any, Any]:
-    """Return the numbers of some rows, each as often as it counts; all if there are no more."""
-    numbers, weights = np.arange(source.shape[0]), source.weights
-    if weights is not None and source.count <= size and np.array_equal(weights, np.round(weights)):
-        return np.repeat(numbers, weights.astype(int))
-    if weights is None or np.allclose(weights, weights[0], rtol=1e-9, atol=0.0):
-        return np.sort(rng.permutation(numbers)[:size])
-    return np.sort(rng.choice(numbers, size, p=weights / source.count))
 
 
 def _euclidean(pair: Pair) -> Any:
@@ -140,23 +138,15 @@ class Stationary(Kernel):
         xp = namespace(norms)
         return xp.where(norms == norms, xp.ones_like(norms), norms)
 
-    def value_at_zero(self, d: int) -> float:
-        return 1.0
-
     def _frequencies(self, omega: Array) -> Frequencies:
         q = omega.shape[1]
         return Frequencies(omega, np.full(q, 1.0 / math.sqrt(q)))
 
 
 class RBF(DistanceDecay, Stationary):
-    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`.
+    r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`, γ = 1/(2σ²).
 
-    Source: marukatat App. B; γ = 1/(2σ²).
-
-    Parameters
-    ----------
-    gamma : float
-        The scale γ.
+    Source: marukatat App. B.
 
     Examples
     --------
@@ -213,8 +203,7 @@ class RBF(DistanceDecay, Stationary):
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return (Slopes(sqdist=-self.gamma * self.on(pair)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         omega = math.sqrt(2.0 * self.gamma) * _normal(d, q, rng, orthogonal)
         return self._frequencies(omega)
 
@@ -246,30 +235,12 @@ class Laplacian(DistanceDecay, Stationary):
     def __init__(self, gamma: float = 1.0, norm: str = "l2") -> None:
         self.gamma, self.norm = gamma, norm
 
-    @classmethod
-    def from_median(
-        cls, X: Any, norm: str = "l2", *, size: int = 1000, random_state: int = 0
-    ) -> Laplacian:
-        """Return the kernel that is 1/e at the median distance between rows of X.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Laplacian
-        >>> Laplacian.from_median([[0.0, 0.0], [3.0, 4.0]], norm="l1").gamma == 1 / 7
-        True
-        """
-        kernel = cls(1.0, norm)
-        kernel.check()
-        return cls(kernel.gamma_from_median(X, size, random_state), norm)
-
     def check(self) -> None:
         super().check()
         require(self, "norm", self.norm in ("l1", "l2"), '"l1" or "l2"')
 
     def distance(self, pair: Pair) -> Any:
-        if self.norm == "l1":
-            return pair.column_sum(CITY_BLOCK, self)
-        return _euclidean(pair)
+        return pair.column_sum(CITY_BLOCK, self) if self.norm == "l1" else _euclidean(pair)
 
     @property
     def lipschitz(self) -> float:
@@ -290,24 +261,19 @@ class Laplacian(DistanceDecay, Stationary):
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         self._require_l2("gradient")
-        distance = self.distance(pair)
-        xp = namespace(distance)
-        safe = xp.where(distance > 0, distance, 1.0)
-        slope = -0.5 * self.gamma * self.on(pair) / safe
-        return (Slopes(sqdist=xp.where(distance > 0, slope, 0.0)),)
+        return (Slopes(sqdist=-0.5 * self.gamma * self.on(pair) * inverse_sqrt(pair.sqdist)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw Cauchy frequencies: one for all columns (l2), or one for each (l1)."""
-        self._check_draw(d, q)
-        if orthogonal:
-            self._require_l2("orthogonal frequencies", "them")
         if self.norm == "l1":
+            if orthogonal:
+                self._require_l2("orthogonal frequencies")
             return self._frequencies(self.gamma * rng.standard_cauchy((d, q)))
         return self._frequencies(self.gamma * _student(d, q, 1.0, rng, orthogonal))
 
-    def _require_l2(self, what: str, them: str = "one") -> None:
+    def _require_l2(self, what: str) -> None:
         if self.norm == "l1":
-            self._has_no(what, f'norm="l2" has {them}')
+            self._has_no(what, 'use norm="l2"')
 
 
 class Matern(Stationary):
@@ -320,10 +286,8 @@ class Matern(Stationary):
 
     Parameters
     ----------
-    length : float
-        The length ℓ.
-    nu : float
-        The smoothness ν; the larger, the more like the RBF.
+    length, nu : float
+        The length ℓ and the smoothness ν; the larger ν, the more like the RBF.
 
     Examples
     --------
@@ -380,8 +344,7 @@ class Matern(Stationary):
         scale = -0.5 * self.nu / self.length / self.length / (self.nu - 1.0)
         return (Slopes(sqdist=scale * _matern_profile(self._z(pair), self.nu - 1.0)),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
-        self._check_draw(d, q)
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         return self._frequencies(_student(d, q, 2.0 * self.nu, rng, orthogonal) / self.length)
 
 
@@ -392,10 +355,8 @@ class RationalQuadratic(Exponential, Stationary):
 
     Parameters
     ----------
-    length : float
-        The length ℓ.
-    alpha : float
-        How the lengths are mixed; the larger, the more like the RBF.
+    length, alpha : float
+        The length ℓ, and how lengths are mixed; the larger α, the more like the RBF.
 
     Examples
     --------
@@ -439,9 +400,8 @@ class RationalQuadratic(Exponential, Stationary):
         slope = -0.5 / self.length / self.length * self.on(pair) / (1.0 + self._ratio(pair))
         return (Slopes(sqdist=slope),)
 
-    def spectrum(self, d: int, q: int, rng: Generator, *, orthogonal: bool = False) -> Frequencies:
+    def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         """Draw normal frequencies whose variance is Gamma distributed."""
-        self._check_draw(d, q)
         deviation = np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, q)) / self.length
         return self._frequencies(deviation * _normal(d, q, rng, orthogonal))
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Array
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, Array
 from mercer.checks import check_fraction, check_integer
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import DiagonalPair, Pair, TilePair
@@ -53,10 +52,8 @@ class Substring(StringKernel):
 
     Parameters
     ----------
-    length : int
-        The length p.
-    decay : float
-        The weight λ of every letter.
+    length, decay : int, float
+        The length p and the weight λ of every letter.
 
     Examples
     --------
@@ -78,27 +75,17 @@ class Substring(StringKernel):
 
 
 def _substring_counts(strings: list[str], length: int) -> sp.csr_array:
-    """Return how often every substring of a length occurs in each string.
-
-    Substrings of length k are numbered at every character; those numbers at a character, and
-    h ≤ k characters later, give the numbers of length k + h.
-    """
-    codes, offsets = encode_strings(strings)
-    sizes = np.diff(offsets)
-    _, numbers = np.unique(codes, return_inverse=True)
-    done = 1
-    while done < length:
-        step = min(done, length - done)
-        later = np.zeros_like(numbers)
-        later[:-step] = numbers[step:]
-        pairs = numbers * (numbers.max(initial=0) + 1) + later
-        _, numbers = np.unique(pairs, return_inverse=True)
-        done += step
-    # Substrings that would run past the end of their string do not count.
-    whole = np.arange(len(codes)) + length <= np.repeat(offsets[1:], sizes)
-    owner = np.repeat(np.arange(len(strings)), sizes)[whole]
-    shape = len(strings), int(numbers.max(initial=-1)) + 1
-    return sp.csr_array((np.ones(len(owner)), (owner, numbers[whole])), shape)
+    """Return how often every substring of a length occurs in each string."""
+    numbers: dict[str, int] = {}
+    sizes = [max(0, len(string) + 1 - length) for string in strings]
+    found = [
+        numbers.setdefault(string[i : i + length], len(numbers))
+        for string, size in zip(strings, sizes, strict=True)
+        for i in range(size)
+    ]
+    shape = len(strings), len(numbers)
+    owners = np.repeat(np.arange(len(strings)), sizes)
+    return sp.csr_array((np.ones(len(found)), (owners, np.array(found, int))), shape)
 
 
 class Subsequence(StringKernel):
@@ -111,10 +98,8 @@ class Subsequence(StringKernel):
 
     Parameters
     ----------
-    length : int
-        The length p.
-    decay : float
-        The weight λ of every place that is spanned.
+    length, decay : int, float
+        The length p and the weight λ of every place that is spanned.
 
     Examples
     --------
@@ -138,7 +123,7 @@ class Subsequence(StringKernel):
         return self._between(x, pair.rows, y, pair.columns)
 
     def _between(self, x: Points, i: slice, y: Points, j: slice) -> Array:
-        from mercer.kernels.string_loops import subsequence
+        from mercer.kernels.loops import subsequence
 
         out = np.empty((i.stop - i.start, j.stop - j.start))
         subsequence(_codes(x, i), _codes(y, j), int(self.length), float(self.decay), out)

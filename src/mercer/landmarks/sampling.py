@@ -19,7 +19,7 @@ from mercer.landmarks.base import (
 )
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg.span import Basis
-from mercer.linalg.upper_blocks import PrecomputedBlocks, SymmetricProduct, UpperBlocks
+from mercer.linalg.upper_blocks import SymmetricProduct, UpperBlocks
 from mercer.problem import KernelProblem
 
 # The smallest probability of a row, as a share of the largest.
@@ -75,11 +75,7 @@ class ColumnNorm(Landmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         source, kernel = problem.source, problem.kernel
-        blocks = (
-            PrecomputedBlocks(source.load(), source.dtype)
-            if kernel is None
-            else UpperBlocks(kernel, source, source.dtype, keep=False)
-        )
+        blocks = UpperBlocks(kernel, source, source.dtype, keep=False)
         weights = row_weights(problem)
         product = SquaredProduct(like(weights[:, None], blocks.reference), source.dtype)
         return sample_basis(problem, weights * to_numpy(blocks.fold(product).result)[:, 0], m)

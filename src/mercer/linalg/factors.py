@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, to_numpy, triangle
+from mercer.arrays import Array, Matrix, Vector, eigh, like, namespace, squares, to_numpy, triangle
 from mercer.data import Block, Fold
 from mercer.linalg.moments import RunningMean
 
@@ -21,9 +21,7 @@ class CenteredFactor(Fold):
     """
 
     def __init__(self, d: int, reference: Array, *, center: bool = True) -> None:
-        self.d = d
-        self.reference = reference
-        self.center = center
+        self.d, self.reference, self.center = d, reference, center
         self.running = RunningMean(d, reference)
         self.row_bytes = 32 * d  # in float64, centered, stacked, and the copy of LAPACK
 
@@ -33,26 +31,25 @@ class CenteredFactor(Fold):
 
     def _add_rows(self, rows: Array, counts: Vector, *, weighted: bool = True) -> None:
         """Append rows, centered by their mean and weighted."""
-        weight, w = float(counts.sum()), like(counts, self.reference)
+        weight, w, offset = float(counts.sum()), like(counts, self.reference), None
         if weight == 0.0:
             return
         if self.center:
             rows, offset, left = self.running.center(rows, w, weight)
             rows = rows - left / weight
-            self._join(weight, offset)
-        else:
-            self.running.weight += weight
+        self._join(weight, offset)
         self._append(rows * namespace(w).sqrt(w)[:, None] if weighted else rows)
 
     def _add_mean(self, other: Self) -> None:
         """Add the weight and the mean of another factor, whose rows are to be appended."""
-        if self.center:
-            self._join(other.running.weight, self.running.offset_of(other.running))
-        else:
-            self.running.weight += other.running.weight
+        offset = self.running.offset_of(other.running) if self.center else None
+        self._join(other.running.weight, offset)
 
-    def _join(self, weight: float, offset: Array) -> None:
+    def _join(self, weight: float, offset: Array | None) -> None:
         before = self.running.weight
+        if offset is None:  # not centered
+            self.running.weight += weight
+            return
         difference = self.running.update(weight, offset)
         if before > 0.0:
             self._append((math.sqrt(before * weight / (before + weight)) * difference)[None, :])
@@ -92,21 +89,17 @@ class TriangularFactor(CenteredFactor):
         return {"factor": self._factor, **waiting, **self.running.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        names = [f"waiting {i}" for i in range(len(arrays))]
-        self._waiting = [
-            like(to_numpy(arrays[name]), self.reference) for name in names if name in arrays
-        ]
+        waiting = [f"waiting {i}" for i in range(len(arrays)) if f"waiting {i}" in arrays]
+        self._waiting = [like(to_numpy(arrays[name]), self.reference) for name in waiting]
         self.running.restore(arrays)
         self._factor = like(to_numpy(arrays["factor"]), self.reference)
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         return self.running.weight
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         return self.running.value
 
     @property
@@ -121,7 +114,6 @@ class TriangularFactor(CenteredFactor):
             self.settle()
 
     def settle(self) -> None:
-        """Decompose the factor and the rows that wait."""
         if self._waiting:
             stacked = namespace(self._factor).concat([self._factor, *self._waiting])
             self._waiting = []
@@ -181,7 +173,7 @@ class DirectionsSketch(CenteredFactor):
         self._finish()
         other._finish()
         self._add_mean(other)
-        lost = other._trace - _square_sum(other._sketch)
+        lost = other._trace - squares(other._sketch)
         self._append(other._sketch)
         self._trace += lost  # what the other sketch no longer shows
         self._loss += other._loss
@@ -203,12 +195,10 @@ class DirectionsSketch(CenteredFactor):
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         return self.running.weight + float(self._weights.sum())
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         self._finish()
         return self.running.value
 
@@ -232,7 +222,7 @@ class DirectionsSketch(CenteredFactor):
         return to_numpy(self._sketch)
 
     def _append(self, rows: Array) -> None:
-        self._trace += _square_sum(rows)
+        self._trace += squares(rows)
         while rows.shape[0]:
             part, rows = rows[: self.size, :], rows[self.size :, :]
             self._sketch = namespace(rows).concat([self._sketch, part])
@@ -247,13 +237,8 @@ class DirectionsSketch(CenteredFactor):
         cut = max(float(values[self.size]), 0.0) if len(values) > self.size else 0.0
         values, U = values[: self.size], U[:, : self.size]
         keep = values > max(cut, 1e-28 * float(values[0]))
-        if not keep.any():
-            keep[0] = True
+        keep[0] |= not keep.any()
         values = values[keep]
         ratio = np.sqrt(np.maximum(values - cut, 0.0) / np.where(values > 0, values, 1))
         self._sketch = like((U[:, keep] * ratio).T, self._sketch) @ self._sketch
         self._loss += cut
-
-
-def _square_sum(rows: Array) -> float:
-    return float(namespace(rows).sum(rows * rows))

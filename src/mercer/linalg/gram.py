@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import (
+    FEW,
     Array,
     Matrix,
     Vector,
     cast,
+    confidence,
     like,
     namespace,
     numpy_dtype,
     product_eps,
+    summed,
     to_numpy,
 )
-from mercer.arrays.linear import FEW, confidence, summed
 from mercer.config import get_config
 from mercer.data import Block, Source, require_finite_entries, require_finite_rows
 from mercer.kernels import Kernel
@@ -41,8 +43,7 @@ class Gram(Operator):
     .. math:: \frac1c\sqrt{w_iw_j}\,\langle\Phi(x_i)-\bar\Phi, \Phi(x_j)-\bar\Phi\rangle
 
     With u the unit vector along √w, this is PKP/c with P = I − uuᵀ and K the weighted matrix: it
-    is centered by projecting vectors, never by a copy. Its nonzero eigenvalues are the variances
-    along the components in feature space.
+    is centered by projecting vectors, never by a copy.
 
     The upper blocks of K are stored in the precision `store`, or computed again for every product,
     as they always are for remote rows. A float32 matrix only drives an iteration: a product with
@@ -118,7 +119,7 @@ class Gram(Operator):
         W = cast(self.project(V), np.float64)
         if dtype == np.float64 and not self.exact_means:
             W = namespace(W).concat([W, self.unit], axis=1)
-        product = self._times(self._blocks_in(dtype), W)
+        product = self.times(W, dtype)
         if product.shape[1] > V.shape[1]:
             self._set_means(product[:, -1:], exact=True)
             product = product[:, :-1]
@@ -181,11 +182,9 @@ class Gram(Operator):
             return None
         return self.project(fold.result[:, 1:] * self.roots) / self.divisor
 
-    def times(self, V: Array) -> Array:
+    def times(self, V: Array, dtype: Any = np.float64) -> Array:
         """Return the product with the weighted matrix, neither centered nor divided."""
-        return self._times(upper_blocks(self.kernel, self.source, np.float64, keep=False), V)
-
-    def _times(self, blocks: UpperBlocks, V: Array) -> Array:
+        blocks = self._blocks_in(dtype)
         return blocks.fold(SymmetricProduct(V * self.roots, blocks.dtype)).result * self.roots
 
     def _blocks_in(self, dtype: Any) -> UpperBlocks:

@@ -8,16 +8,18 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import (
+    LIKELY,
     Array,
     Matrix,
     Vector,
     cast,
+    confidence,
+    drift,
     like,
     namespace,
     small_matrix,
     to_numpy,
 )
-from mercer.arrays.linear import LIKELY, confidence, drift
 from mercer.data import Block, Fold
 
 # The means of this many blocks are added to the scatter at once: one pass over the d×d matrix.
@@ -81,7 +83,6 @@ class RunningMean:
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
-        """The mean, on the host."""
         offset = to_numpy(self.offset)
         return offset if self.base is None else to_numpy(self.base) + offset
 
@@ -94,12 +95,10 @@ class RunningMean:
         return np.asarray((to_numpy(self.base) - self.value) + offset)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the state as named arrays."""
         base = self.offset * 0.0 if self.base is None else self.base
         return {"weight": np.array(self.weight), "base": base, "offset": self.offset}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore the state that `arrays` returned."""
         self.weight = float(arrays["weight"])
         self.base = like(to_numpy(arrays["base"]), self.offset) if self.weight else None
         self.offset = like(to_numpy(arrays["offset"]), self.offset)
@@ -125,18 +124,14 @@ class Moments(Fold):
         diagonal: bool = False,
         center: bool = True,
     ) -> None:
-        self.d = d
-        self.reference = reference
-        self.products = np.dtype(products)
-        self.diagonal = diagonal
-        self.center = center
+        self.d, self.reference, self.products = d, reference, np.dtype(products)
+        self.diagonal, self.center = diagonal, center
         self.running = RunningMean(d, reference)
         self.longest = self.blocks = 0
         # Sum over the blocks of the diagonals of their products; and of the squares of these.
         self._amount, self._amount_squared = np.zeros(d), np.zeros(d)
         self._scatter = like(np.zeros((d,) if diagonal else (d, d)), reference)
         self._waiting: list[tuple[float, Array, Array]] = []
-        self._product: Array = None
         self._centered: Array = None
         self.row_bytes = d * (1 + diagonal) * self.products.itemsize
         self.nbytes = 0 if diagonal else d * d * (8 + self.products.itemsize)
@@ -192,11 +187,8 @@ class Moments(Fold):
             mine = isinstance(rows, np.ndarray) and rows.base is self._centered is not None
             squares = np.square(rows, out=rows) if mine else rows * rows
             return cast(ones @ squares, np.float64)
-        if not isinstance(rows, np.ndarray):
-            return cast(rows.T @ rows, np.float64)
-        if self._product is None:
-            self._product = np.empty((self.d, self.d), self.products)
-        return np.matmul(rows.T, rows, out=self._product)
+        product = rows.T @ rows
+        return product if isinstance(rows, np.ndarray) else cast(product, np.float64)
 
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
@@ -273,13 +265,11 @@ class Moments(Fold):
 
     @property
     def weight(self) -> float:
-        """Weight of the rows."""
         self.settle()
         return self.running.weight
 
     @property
     def mean(self) -> Vector:
-        """Mean of the rows, on the host."""
         self.settle()
         return self.running.value
 

@@ -14,11 +14,7 @@ from mercer.arrays import Array, Matrix, cast, orthogonalize, squares
 class Figure(float):
     """A number that is a bound, a bound at some confidence, or an estimate.
 
-    Attributes
-    ----------
-    kind : {"bound", "estimate"}
-    confidence : float
-        Probability with which a bound holds; 1 for a bound that always holds.
+    Its `kind` is "bound" or "estimate", its `confidence` the probability with which a bound holds.
 
     Examples
     --------

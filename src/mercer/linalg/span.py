@@ -28,9 +28,9 @@ from mercer.arrays import (
     squares,
     to_numpy,
 )
-from mercer.data import Block, FeatureMap, PastRows, Source, StringSource, require_finite_rows
+from mercer.data import Block, PastRows, Source, StringSource
 from mercer.kernels.base import Kernel
-from mercer.kernels.evaluate import KernelMap, evaluate, evaluate_into
+from mercer.kernels.evaluate import KernelFeatures, KernelMap, evaluate_into
 from mercer.kernels.points import Points, cast_rows
 from mercer.linalg.moments import Moments
 from mercer.threads import serial_blas
@@ -70,21 +70,11 @@ class Basis:
 class Span:
     """The span of a basis in feature space.
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (m, m)
-        K_y, float64.
-    dtype : dtype
-        Precision of kernel values: that of the rows, or float64 if float32 loses their digits or
-        if there are few rows.
-    whitener : ndarray of shape (m, p)
-        T with TᵀK_yT = I, orthonormal directions of the span: from the Cholesky factor of K_y or,
-        if that is ill-conditioned, from its eigenvectors, Uκ^{-1/2}, without those whose κ is
-        rounding.
-    ranks : ndarray of int
-        Numbers of leading directions for which the next two are known.
-    norm2, norm_fro : ndarray
-        ‖T‖₂² and ‖TTᵀ‖_F of that many leading directions, or bounds on them.
+    `matrix` is K_y in float64, and `dtype` the precision of kernel values: that of the rows, or
+    float64 if float32 loses their digits or if there are few rows. `whitener` is T, m×p: from the
+    Cholesky factor of K_y or, if that is ill-conditioned, from its eigenvectors, Uκ^{-1/2},
+    without those whose κ is rounding. `norm2` and `norm_fro` are ‖T‖₂² and ‖TTᵀ‖_F, or bounds on
+    them, of as many leading directions as `ranks` says.
     """
 
     def __init__(
@@ -108,7 +98,6 @@ class Span:
             )
         if self.dtype == np.float32 and not self.suits_float32(source):
             self.dtype = np.dtype(np.float64)
-        self.whitener: Matrix
         with serial_blas():
             if not self._by_cholesky():
                 self._by_eigenvectors()
@@ -116,12 +105,10 @@ class Span:
     # Computed, not stored: a model file holds the matrix and the whitener.
     @property
     def size(self) -> int:
-        """Number of points."""
         return len(self.matrix)
 
     @property
     def rank(self) -> int:
-        """Number of directions that they span."""
         return int(self.whitener.shape[1])
 
     @cached_property
@@ -147,7 +134,7 @@ class Span:
         norm2 = longest_column(product)
         if not norm2 * longest_column(self.matrix) <= _GOOD:
             return False
-        self.whitener = whitener
+        self.whitener: Matrix = whitener
         self.ranks = np.array([self.size])
         self.norm2, self.norm_fro = np.array([norm2]), np.array([math.sqrt(squares(product))])
         return True
@@ -164,16 +151,12 @@ class Span:
         self.norm2, self.norm_fro = 1.0 / values, np.sqrt(np.cumsum(values**-2.0))
 
     def features(self, source: Source, dtype: Any = None) -> Source:
-        """Return h(x) of every row, computed when it is read."""
         return source.map(self.feature_map(source, dtype))
 
-    def feature_map(self, source: Source, dtype: Any = None) -> FeatureMap:
+    def feature_map(self, source: Source, dtype: Any = None) -> KernelFeatures:
         """Return the map h for rows of a source."""
-        dtype = self.dtype if dtype is None else np.dtype(dtype)
-        if self.kernel is not None:
-            return KernelMap(self.kernel, self.basis.points).on(source, dtype)
-        assert self.basis.at is not None
-        return MatrixColumns(self.basis.at, dtype)
+        basis = self.basis.at if self.kernel is None else self.basis.points
+        return KernelMap(self.kernel, basis).on(source, self.dtype if dtype is None else dtype)
 
     def suits_float32(self, source: Source) -> bool:
         """Return whether float32 seems to keep the digits of the kernel, from some of the rows.
@@ -203,25 +186,7 @@ class Span:
 
     @cached_property
     def inverse(self) -> Matrix:
-        """The pseudo-inverse of K_y."""
         return self.whitener @ self.whitener.T
-
-
-@dataclass(frozen=True)
-class MatrixColumns:
-    """Columns of rows that are kernel values: a feature map."""
-
-    at: np.ndarray[Any, Any]
-    dtype: np.dtype[Any]
-    extra_bytes = 0
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.at)
-
-    def __call__(self, block: Block) -> Array:
-        return cast(block.rows[:, self.at], self.dtype)
 
 
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
@@ -254,28 +219,22 @@ class KernelMoments(Moments):
         self.row_bytes += self.d * span.dtype.itemsize
 
     def add(self, block: Block) -> None:
-        kernel, x = self.span.kernel, None
-        if self.known is not None:
-            h = self.known[block.start : block.stop, :]
-        elif kernel is None:
-            h = self.span.feature_map(self.source)(block)
-        else:
-            require_finite_rows(block, self.source)
-            x = Points(cast_rows(block.rows, self.span.dtype), block.start)
-            h = evaluate(kernel.on, x, self._points, self.reference, self.span.dtype)
-        self.add_features(block, h, x)
+        known = self.known
+        self.add_features(
+            block, self._map(block) if known is None else known[block.start : block.stop, :]
+        )
 
-    def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
+    def add_features(self, block: Block, h: Array) -> None:
         """Add the rows of a block whose kernels to the basis are known."""
         super().add(Block(block.start, h, block.weights))
-        kernel = self.span.kernel
+        kernel, errors = self.span.kernel, 0.0
         if kernel is None:
-            diag, errors = to_numpy(self.span.diag(block)).astype(np.float64), 0.0
+            diag = to_numpy(self.span.diag(block)).astype(np.float64)
         else:
-            x = Points(cast_rows(block.rows, self.span.dtype), block.start) if x is None else x
+            x = Points(cast_rows(block.rows, self.span.dtype), block.start)
             diag = to_numpy(kernel.on_diagonal(x)).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
-                errors = kernel.roundings(x, self._points, self.span.dtype)
+                errors = kernel.roundings(x, self._map.basis, self.span.dtype)
         rounding = np.abs(diag) * errors**2
         self.diag_sum += float(block.count @ diag)
         self.rounding_sum += float(block.count @ rounding)
@@ -283,10 +242,8 @@ class KernelMoments(Moments):
         self.rounding_max = max(self.rounding_max, float(rounding.max(initial=0.0)))
 
     @cached_property
-    def _points(self) -> Points:
-        """The points of the basis, on the device of the rows."""
-        near = KernelMap(self.span.kernel, self.span.basis.points).near(self.source)
-        return Points(cast_rows(near, self.span.dtype))
+    def _map(self) -> KernelFeatures:
+        return self.span.feature_map(self.source)
 
     def merge(self, other: Self) -> None:
         super().merge(other)
@@ -306,7 +263,7 @@ class KernelMoments(Moments):
         super().restore(arrays)
         self.diag_sum, self.diag_max, *rounding = (float(x) for x in arrays["own"])
         if not rounding and self.span.kernel is not None:  # saved without: the bound for any rows
-            x = self._points  # strings of any length round as those of the basis do
+            x = self._map.basis  # strings of any length round as those of the basis do
             if not isinstance(x.rows, list):
                 x = Points(np.full((1, self.source.shape[1]), np.inf))
             with np.errstate(over="ignore", invalid="ignore"):

@@ -8,18 +8,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mercer.arrays import (
-    Array,
-    Matrix,
-    cast,
-    empty,
-    like,
-    on_accelerator,
-    squares,
-    to_numpy,
-)
+from mercer.arrays import Array, Matrix, cast, empty, like, on_accelerator, squares, to_numpy
 from mercer.config import get_config
-from mercer.data import Block, Fold, Source
+from mercer.data import Block, Collect, Fold, Source
 from mercer.data.remote import PairwiseFold
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import KernelPairFold, evaluate, evaluate_into
@@ -52,9 +43,7 @@ def upper_blocks(kernel: Kernel | None, source: Source, dtype: Any, *, keep: boo
 
     Without a kernel the rows are the matrix itself.
     """
-    if kernel is None:
-        return PrecomputedBlocks(source.load(), dtype)
-    if source.remote is None:
+    if kernel is None or source.remote is None:
         return UpperBlocks(kernel, source, dtype, keep=keep)
     return DistributedGram(kernel, source, dtype)
 
@@ -63,19 +52,20 @@ class UpperBlocks(Source):
     """The rows of a kernel matrix, each from the diagonal on.
 
     The block that starts at row i holds k(x_i, x_j) for j ≥ i. Blocks are computed when they are
-    read, and stored if `keep` is set.
+    read, and stored if `keep` is set. Without a kernel the rows are the matrix itself.
     """
 
-    def __init__(self, kernel: Kernel, source: Source, dtype: Any, *, keep: bool) -> None:
+    def __init__(self, kernel: Kernel | None, source: Source, dtype: Any, *, keep: bool) -> None:
         n = source.shape[0]
         self.kernel, self.source = kernel, source
         self.dtype, self.shape = np.dtype(dtype), (n, n)
         self.parallel = source.parallel
         self.on_device = on_accelerator(source.reference)
         self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
-        self.stored: dict[int, Array] | None = {} if keep else None
+        self.stored: dict[int, Array] | None = {} if keep and kernel is not None else None
         # Rows keep their own precision: rounding would move close rows.
-        self.points = Points(cast_rows(source.load(), np.result_type(self.dtype, source.dtype)))
+        wide = source.dtype if kernel is None else np.result_type(self.dtype, source.dtype)
+        self.points = Points(cast_rows(source.load(), wide))
 
     @property
     def reference(self) -> Array:
@@ -87,42 +77,21 @@ class UpperBlocks(Source):
     def read(self, start: int, stop: int) -> Array:
         if self.stored is not None and start in self.stored:
             return self.stored[start]
-        with np.errstate(invalid="ignore", over="ignore"):  # checked after the last block
-            block = self._compute(start, stop)
+        if self.kernel is None:
+            return cast(self.points.rows[start:stop, start:], self.dtype)
+        n, x = self.shape[0], self.points.part(slice(start, stop))
+        if self.on_device:
+            y = self.points.part(slice(start, n))
+            block = evaluate(self.kernel.on, x, y, self.reference, self.dtype)
+        else:
+            block = empty((stop - start, n - start), self.reference, self.dtype)
+            for first in range(start, n, _ACROSS):
+                y = self.points.part(slice(first, min(first + _ACROSS, n)))
+                target = block[:, first - start : first - start + len(y)]
+                evaluate_into(self.kernel.on, x, y, target)
         if self.stored is not None:
             self.stored[start] = block
         return block
-
-    def _compute(self, start: int, stop: int) -> Array:
-        n = self.shape[0]
-        x = self.points.part(slice(start, stop))
-        if self.on_device:
-            y = self.points.part(slice(start, n))
-            return evaluate(self.kernel.on, x, y, self.reference, self.dtype)
-        block = empty((stop - start, n - start), self.reference, self.dtype)
-        for first in range(start, n, _ACROSS):
-            y = self.points.part(slice(first, min(first + _ACROSS, n)))
-            evaluate_into(self.kernel.on, x, y, block[:, first - start : first - start + len(y)])
-        return block
-
-
-class PrecomputedBlocks(UpperBlocks):
-    """The upper blocks of a precomputed kernel matrix."""
-
-    def __init__(self, matrix: Array, dtype: Any) -> None:
-        n = int(matrix.shape[0])
-        self.matrix, self.dtype, self.shape = matrix, np.dtype(dtype), (n, n)
-        self.parallel = isinstance(matrix, np.ndarray)
-        self.on_device = on_accelerator(matrix)
-        self.rows = upper_block_rows(n, self.dtype.itemsize, on_device=self.on_device)
-        self.stored = None
-
-    @property
-    def reference(self) -> Array:
-        return empty((0,), self.matrix, np.float64)
-
-    def _compute(self, start: int, stop: int) -> Array:
-        return cast(self.matrix[start:stop, start:], self.dtype)
 
 
 class SymmetricProduct(PairwiseFold):
@@ -188,30 +157,16 @@ class SymmetricProduct(PairwiseFold):
         self.square += float(sums.get("square", 0.0))
 
 
-class SymmetricFill(Fold):
-    """Writes upper blocks to both sides of the diagonal of a matrix."""
+class SymmetricFill(Collect):
+    """Writes upper blocks to both sides of the diagonal of a host matrix."""
 
-    label = "kernel matrix"
-
-    def __init__(self, out: Matrix) -> None:
-        self.out = out
+    def __init__(self, out: Matrix, label: str = "kernel matrix") -> None:
+        super().__init__(out, label)
 
     def add(self, block: Block) -> None:
         upper = to_numpy(block.rows)
         self.out[block.start : block.stop, block.start :] = upper
         self.out[block.start :, block.start : block.stop] = upper.T
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same matrix
-
-    def spawn(self) -> Self:
-        return type(self)(self.out)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"out": self.out}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.out[...] = to_numpy(arrays["out"])
 
 
 class DistributedGram(UpperBlocks):
@@ -230,8 +185,9 @@ class DistributedGram(UpperBlocks):
         if isinstance(state, SymmetricFill):
             state.out[...] = self.fold(SymmetricProduct(np.eye(self.shape[0]), self.dtype)).result
             return state
-        if not isinstance(state, SymmetricProduct) or self.source.remote is None:
-            raise TypeError(f"{type(state).__name__} needs blocks, which are not gathered here.")
+        assert isinstance(state, SymmetricProduct)
+        assert self.kernel is not None
+        assert self.source.remote is not None
         make = functools.partial(PairProduct, self.kernel, self.dtype)
         return self.source.remote.fold_pairs(self.source, make, state)
 

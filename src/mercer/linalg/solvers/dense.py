@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from mercer.arrays import Matrix, Vector, column_norms, eigh, eigvalsh, lapack_threads, like
 from mercer.linalg.operator import Operator
@@ -25,7 +25,7 @@ def dense(
     k: int,
     *,
     tol: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Spectrum | None = None,
     choose: Callable[[Vector], int] | None = None,
 ) -> Spectrum:
@@ -69,25 +69,18 @@ class Tridiagonal:
         self.values = np.array(values[::-1], np.float64)
 
     def pairs(self, k: int) -> tuple[Vector, Matrix]:
-        """Return the k largest eigenvalues and their vectors.
-
-        By relatively robust representations; by bisection where they fail.
-        """
-        from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
+        """Return the k largest eigenvalues and their vectors; LAPACK may fail to find them."""
+        from scipy.linalg import eigh_tridiagonal, lapack
 
         N = len(self.diagonal)
-        find = functools.partial(
-            eigh_tridiagonal,
+        _, Z = eigh_tridiagonal(
             self.diagonal,
             self.beside,
             select="i",
             select_range=(N - k, N - 1),
             check_finite=False,
+            lapack_driver="stemr",
         )
-        try:
-            _, Z = find(lapack_driver="stemr")
-        except LinAlgError:
-            _, Z = find(lapack_driver="stebz")
         V = np.asfortranarray(Z[:, ::-1], np.float64)
         if N == 1:
             return self.values[:k], V
@@ -117,43 +110,36 @@ def decomposed(operator: Operator, A: Matrix, k: int, values: Vector, V: Matrix)
 
 
 def jacobi(
-    operator: Operator,
-    k: int,
-    *,
-    tol: float,
-    rng: np.random.Generator,
-    start: Spectrum | None = None,
+    operator: Operator, k: int, *, tol: float, rng: Generator, start: Spectrum | None = None
 ) -> Spectrum:
     """Rotate the matrix to diagonal form.
 
     Each sweep visits every pair once in round-robin order, N/2 disjoint pairs at a time, so
     that a step is a few vector operations on whole rows and columns. The sweeps end in full
-    precision whatever `tol`: the last ones converge quadratically.
+    precision whatever `tol`: the last ones converge quadratically. An entry counts as zero when
+    it is below ε times the geometric mean of its two diagonal entries, which keeps small
+    eigenvalues of graded matrices accurate.
     """
-    A = operator.dense()
-    values, V = rotate(A, float(np.finfo(np.float64).eps))
-    return decomposed(operator, A, k, values, V)
-
-
-def rotate(A: Matrix, tol: float) -> tuple[Vector, Matrix]:
-    """Return eigenvalues, largest first, and eigenvectors of a symmetric matrix.
-
-    An off-diagonal entry counts as zero when it is below `tol` times the geometric mean of
-    its two diagonal entries, which keeps small eigenvalues of graded matrices accurate.
-    """
-    N = A.shape[0]
-    A, V = A.copy(), np.eye(N)
-    norm = np.abs(A).max(initial=0.0)
+    matrix = operator.dense()
+    A, N, V = matrix.copy(), len(matrix), np.eye(len(matrix))
+    eps, norm = float(np.finfo(np.float64).eps), np.abs(A).max(initial=0.0)
     for _ in range(_SWEEPS):
         rotated = False
         for i, j in _rounds(N):
             off, ii, jj = A[i, j], A[i, i], A[j, j]
-            small = tol * np.sqrt(np.abs(ii)) * np.sqrt(np.abs(jj))
-            active = np.abs(off) > np.maximum(small, tol**2 * norm)
+            small = eps * np.sqrt(np.abs(ii)) * np.sqrt(np.abs(jj))
+            active = np.abs(off) > np.maximum(small, eps**2 * norm)
             if not active.any():
                 continue
             rotated = True
-            c, s = _angle(np.where(active, off, 0.0), ii, jj)
+            # tan 2θ = 2 A_ij / (A_jj − A_ii), θ = π/4 when equal (72). Of the two solutions for
+            # t = tan θ the smaller, without which the sweeps need not converge.
+            with np.errstate(over="ignore"):
+                tau = (jj - ii) / (2.0 * np.where(active, off, 1.0))
+                t = np.where(tau < 0.0, -1.0, 1.0) / (np.abs(tau) + np.hypot(1.0, tau))
+            t = np.where(active, t, 0.0)
+            c = 1.0 / np.hypot(1.0, t)
+            s = c * t
             A[[*i, *j], :] = np.vstack(_turn(c[:, None], s[:, None], A[i, :], A[j, :]))
             A[:, [*i, *j]] = np.hstack(_turn(c, s, A[:, i], A[:, j]))
             V[:, [*i, *j]] = np.hstack(_turn(c, s, V[:, i], V[:, j]))
@@ -162,21 +148,7 @@ def rotate(A: Matrix, tol: float) -> tuple[Vector, Matrix]:
             break
     values = np.diag(A)
     order = np.argsort(values)[::-1]
-    return values[order], V[:, order]
-
-
-def _angle(off: Vector, ii: Vector, jj: Vector) -> tuple[Vector, Vector]:
-    """Return cos θ and sin θ with tan 2θ = 2 A_ij / (A_jj − A_ii), θ = π/4 when equal (72).
-
-    Of the two solutions for tan θ the smaller, without which the sweeps need not converge.
-    """
-    still = off == 0.0
-    with np.errstate(over="ignore"):
-        tau = (jj - ii) / (2.0 * np.where(still, 1.0, off))
-        t = np.where(tau < 0.0, -1.0, 1.0) / (np.abs(tau) + np.hypot(1.0, tau))
-    t = np.where(still, 0.0, t)
-    c = 1.0 / np.hypot(1.0, t)
-    return c, c * t
+    return decomposed(operator, matrix, k, values[order], V[:, order])
 
 
 def _turn(c: Vector, s: Vector, x: Matrix, y: Matrix) -> tuple[Matrix, Matrix]:

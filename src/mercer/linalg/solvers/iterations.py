@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from mercer.arrays import (
     Array,
@@ -26,12 +26,7 @@ _STEPS = 20_000
 
 
 def power(
-    operator: Operator,
-    k: int,
-    *,
-    tol: float,
-    rng: np.random.Generator,
-    start: Spectrum | None = None,
+    operator: Operator, k: int, *, tol: float, rng: Generator, start: Spectrum | None = None
 ) -> Spectrum:
     r"""Iterate :math:`y \leftarrow Ay/\lVert Ay \rVert` for one eigenvector after the other.
 
@@ -53,7 +48,7 @@ def power(
 
 
 def _next_eigenvector(
-    operator: Operator, V: Array, small: float, largest: float, rng: np.random.Generator
+    operator: Operator, V: Array, small: float, largest: float, rng: Generator
 ) -> tuple[Array, int, float]:
     """Return the next eigenvector after V, the number of steps, and its eigenvalue.
 
@@ -83,32 +78,18 @@ def _deflated(x: Array, V: Array, negligible: float) -> Array:
 
 
 def _norm(x: Array) -> float:
-    square = float((x.T @ x)[0, 0])
-    if 1e-280 < square < math.inf:
-        return math.sqrt(square)
-    largest = float(namespace(x).max(abs(x)))  # its square overflows, or vanishes
-    if not 0.0 < largest < math.inf:
-        return largest
-    y = x / largest
-    return largest * math.sqrt(float((y.T @ y)[0, 0]))
+    return float(column_norms(to_numpy(x))[0])  # squares may overflow or vanish
 
 
 @dataclass(frozen=True)
 class Randomized:
     """Subspace iteration with a fixed number of steps, with measured residuals.
 
-    Parameters
-    ----------
-    n_oversamples : int
-        Random vectors beyond the k wanted.
-    iterated_power : int or "auto"
-        Steps; "auto" takes 7 where k is less than a tenth of the rank there can be, else 4.
-    power_iteration_normalizer : {"auto", "QR", "LU", "none"}
-        How the vectors are kept apart between steps; "auto" is LU, or none for two steps or
-        fewer.
-    products : int
-        Products in a step. A covariance is the product of the rows and their transpose; of a
-        kernel matrix scikit-learn takes two.
+    `n_oversamples` random vectors are taken beyond the k wanted. `iterated_power` is the number
+    of steps; "auto" takes 7 where k is less than a tenth of the rank there can be, else 4.
+    `power_iteration_normalizer`, "QR", "LU" or "none", keeps the vectors apart between steps;
+    "auto" is LU, or none for two steps or fewer. A step makes so many `products`: a covariance
+    is the product of the rows and their transpose; of a kernel matrix scikit-learn takes two.
     """
 
     n_oversamples: int = 10
@@ -122,7 +103,7 @@ class Randomized:
         k: int,
         *,
         tol: float,
-        rng: np.random.Generator,
+        rng: Generator,
         start: Spectrum | None = None,
     ) -> Spectrum:
         """Iterate, then take the best k pairs of the subspace."""
@@ -159,7 +140,7 @@ def arpack(
     k: int,
     *,
     tol: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Spectrum | None = None,
     max_iter: int | None = None,
 ) -> Spectrum:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 
 from mercer.arrays import (
     Array,
@@ -51,7 +52,7 @@ def krylov(
     k: int,
     *,
     tol: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Spectrum | WarmStart | None = None,
     enough: StopRule | None = None,
 ) -> Spectrum:
@@ -103,17 +104,17 @@ class KrylovBasis:
         self.tail: Matrix = np.zeros((0, 0))
         self.m = 0
         self.width = self.block
-        self._ritz: tuple[Vector, Matrix] | None = None
+        self._ritz: tuple[Vector, Matrix, Matrix] | None = None
         self.broken = self.fresh = False
         self.room, self.capacity = 0, self.N
         self._sum = (0, 0.0)
 
-    def grow(
-        self, k: int, tol: float, rng: np.random.Generator, enough: StopRule | None
-    ) -> Spectrum:
+    def grow(self, k: int, tol: float, rng: Generator, enough: StopRule | None) -> Spectrum:
         """Add blocks until k residuals are small enough."""
         met, late = False, 0
-        self.room = self._room(k)
+        wanted = 6 * k + 20 * self.block
+        fits = get_config().budget // 3 // int(self.N * self.dtype.itemsize)
+        self.room = min(self.N, max(min(wanted, fits), k + 3 * self.block))
         for step in range(_STEPS):
             if self.m < self.N and (self.m == 0 or step > 0 or self.m < k):
                 if self.m + self.block > self.room:
@@ -129,7 +130,7 @@ class KrylovBasis:
                 # No residual gets below the noise of products, which is well below its bound.
                 goal = residual_target(spectrum.values, tol, least, self.N)
                 goal = goal + _NOISE * self.operator.noise_floor
-                met = full or bool(np.all(self._left(k) <= goal))
+                met = full or bool(np.all(column_norms(self.ritz_pairs()[2][:, :k]) <= goal))
                 met = (met and not self._hides(k)) or self._noise(k)
                 rule = enough if self.dtype == np.float64 else None
                 if rule is None and met:
@@ -146,7 +147,8 @@ class KrylovBasis:
         """Return whether the matrix is only rounding: eigenvalues of both signs may cancel."""
         if self.operator.psd:
             return self.operator.trace <= self.operator.noise_floor
-        reach = np.abs(self._ritz_pairs()[0]).max() + np.max(self._left(k), initial=0.0)
+        ritz, _, coupled = self.ritz_pairs()
+        reach = np.abs(ritz).max() + np.max(column_norms(coupled[:, :k]), initial=0.0)
         return bool(reach <= self.operator.noise_floor)
 
     def _hides(self, k: int) -> bool:
@@ -158,31 +160,28 @@ class KrylovBasis:
         """
         if not self.broken or self.m == self.N:
             return False
-        ritz, S = self._ritz_pairs()
+        ritz, _, coupled = self.ritz_pairs()
         if self.fresh:
             before, self._sum = self._sum, (k, float(ritz[:k].sum()))
             return before[0] != k or not np.isclose(before[1], self._sum[1], rtol=1e-10, atol=0.0)
-        reach = ritz + column_norms(self.tail @ S[self.m - self.width :, :])
+        reach = ritz + column_norms(coupled)
         return bool(np.max(reach[k:], initial=0.0) > ritz[k - 1] * (1 + 1e-10))
 
     def vectors(self, k: int) -> Array:
-        """Return the first k Ritz vectors."""
-        _, S = self._ritz_pairs()
+        S = self.ritz_pairs()[1]
         return self.rows[: self.m, :].T @ like(S[:, :k], self.rows, self.dtype)
 
-    def _room(self, k: int) -> int:
-        """Rows that the basis may have before it is restarted."""
-        wanted = 6 * k + 20 * self.block
-        fits = get_config().budget // 3 // int(self.N * self.dtype.itemsize)
-        return min(self.N, max(min(wanted, fits), k + 3 * self.block))
-
-    def step(self, rng: np.random.Generator) -> None:
+    def step(self, rng: Generator) -> None:
         """Take the next block into the basis and multiply it."""
-        old, near = self.m, self.m - self.width
+        old, near = self.m, max(0, self.m - self.width)
         if old > 0:
-            self._store(self.next)
-        else:
-            near = 0
+            self.width = int(self.next.shape[1])
+            need = old + self.width
+            if need > self.rows.shape[0]:
+                grown = empty((min(self.N, max(need, self.room)), self.N), self.rows, self.dtype)
+                grown[:old, :] = self.rows[:old, :]
+                self.rows = grown
+            self.rows[old:need, :] = self.next.T
         self.m = old + self.width
         rows = self.rows[: self.m, :]
         known, self.known = self.known, None  # the first product may have been made already
@@ -204,7 +203,7 @@ class KrylovBasis:
         self._ritz = None
         self._continue(W, rng)
 
-    def _continue(self, W: Array, rng: np.random.Generator) -> None:
+    def _continue(self, W: Array, rng: Generator) -> None:
         """Orthonormalize the remainder of the product as the next block; pad it randomly."""
         width = min(self.width, self.block, self.capacity - self.m)
         self.tail = np.zeros((width, self.width))
@@ -233,42 +232,31 @@ class KrylovBasis:
         self.next, _ = orthonormalize(Q)
         self.tail = to_numpy(self.next.T @ W).astype(np.float64)
 
-    def _store(self, Q: Array) -> None:
-        self.width = int(Q.shape[1])
-        need = self.m + self.width
-        if need > self.rows.shape[0]:
-            grown = empty((min(self.N, max(need, self.room)), self.N), self.rows, self.dtype)
-            grown[: self.m, :] = self.rows[: self.m, :]
-            self.rows = grown
-        self.rows[self.m : need, :] = Q.T
-
     def _restart(self, k: int) -> None:
         """Keep the best Ritz vectors only; the next block and its coupling stay."""
-        values, S = self._ritz_pairs()
+        values, S, coupled = self.ritz_pairs()
         p = min(k + self.block, self.m)
         kept = like(S[:, :p].T.copy(), self.rows, self.dtype) @ self.rows[: self.m, :]
         # Orthonormal but for rounding, which would grow from restart to restart.
         Q, R = orthonormalize(kept.T)
         self.rows[:p, :] = (Q * like(np.sign(np.diag(R)), Q, self.dtype)).T
-        self.tail = self.tail @ S[self.m - self.width :, :p]
+        self.tail = coupled[:, :p]
         self.m = self.width = p
         self.H = np.diag(values[:p])
         self._ritz = None
 
-    def _ritz_pairs(self) -> tuple[Vector, Matrix]:
+    def ritz_pairs(self) -> tuple[Vector, Matrix, Matrix]:
+        """Return the Ritz values, their vectors in the basis, and their parts beyond it.
+
+        The residuals are the lengths of those parts, but for rounding.
+        """
         if self._ritz is None:
-            self._ritz = eigh(self.H)
+            ritz, S = eigh(self.H)
+            self._ritz = ritz, S, self.tail @ S[self.m - self.width :, :]
         return self._ritz
 
-    def _left(self, k: int) -> Vector:
-        """Return the residuals of the first k pairs, without rounding errors."""
-        _, S = self._ritz_pairs()
-        return column_norms(self.tail @ S[self.m - self.width :, :k])
-
     def _spectrum(self, k: int) -> Spectrum:
-        ritz, S = self._ritz_pairs()
-        coupled = self.tail @ S[self.m - self.width :, :]
-        coupling = coupled.T @ coupled
+        ritz, _, coupled = self.ritz_pairs()
         # The recurrence rounds too: by up to some ε ‖A‖ for each vector of the basis.
         rounding = _RECURRENCE * self.m * float(np.finfo(self.dtype).eps)
         rounding = rounding * float(np.abs(ritz).max(initial=0.0)) + self.operator.rounding
@@ -280,7 +268,7 @@ class KrylovBasis:
             residuals_kind="estimate",
             complete=self.m == self.N,
             ritz=ritz,
-            coupling=coupling,
+            coupling=coupled.T @ coupled,
             products=self.products,
             state=self,
         )
@@ -289,7 +277,7 @@ class KrylovBasis:
 def unseen_norm(
     operator: Operator,
     basis: Array,
-    rng: np.random.Generator,
+    rng: Generator,
     enough: Callable[[float], bool] = lambda bound: False,
 ) -> Figure:
     """Return a bound, at 99.9 %, on the largest eigenvalue of (I − QQᵀ)A(I − QQᵀ), A ⪰ 0.
@@ -311,9 +299,9 @@ def unseen_norm(
         while search.m < min(steps * starts, left):
             search.step(rng)
         if search.m == left:
-            return Figure(float(search._ritz_pairs()[0][0]) + operator.product_error)
+            return Figure(float(search.ritz_pairs()[0][0]) + operator.product_error)
         excess = lanczos_excess(steps, left, starts, 1 - (1 - _CONFIDENCE) / len(_LOOKS))
-        largest = float(search._ritz_pairs()[0][0])
+        largest = float(search.ritz_pairs()[0][0])
         bound = min(bound, largest * excess + operator.product_error)
         if enough(bound):
             break

@@ -64,7 +64,6 @@ class Spectrum:
         return float(self.values[k - 1] / self.values[0]) if self.values[0] > 0 else 0.0
 
     def head(self, k: int) -> Spectrum:
-        """Return the first k pairs."""
         return replace(
             self, values=self.values[:k], vectors=self.vectors[:, :k], residuals=self.residuals[:k]
         )

@@ -9,8 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
-from mercer.arrays.linear import FEW
+from mercer.arrays import FEW, Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config

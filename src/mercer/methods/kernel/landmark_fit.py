@@ -13,13 +13,13 @@ from mercer.arrays import (
     Matrix,
     Vector,
     column_signs,
+    confidence,
     eigh,
     is_finite,
     like,
     numpy_dtype,
     to_numpy,
 )
-from mercer.arrays.linear import confidence
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.data import Block
 from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate

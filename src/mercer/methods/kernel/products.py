@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import cast, column_norms, like, orthonormalize
-from mercer.arrays.linear import summed
+from mercer.arrays import cast, column_norms, like, orthonormalize, summed
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
 from mercer.config import get_config
 from mercer.data import ArraySource, StringSource

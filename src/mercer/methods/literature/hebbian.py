@@ -16,7 +16,6 @@ from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_integer, check_nonnegative, check_positive, is_real, require
 from mercer.config import get_config
 from mercer.data import Block, PastRows
-from mercer.kernels.points import Points
 from mercer.landmarks import Landmarks, as_landmarks
 from mercer.landmarks.base import Rows
 from mercer.landmarks.columns import KernelColumns
@@ -654,8 +653,8 @@ class HebbianFold(KernelMoments):
         self.state: HebbianState | None = state
         self.rows: dict[int, Matrix] = {}
 
-    def add_features(self, block: Block, h: Array, x: Points | None = None) -> None:
-        super().add_features(block, h, x)
+    def add_features(self, block: Block, h: Array) -> None:
+        super().add_features(block, h)
         self.rows[block.start] = np.column_stack([to_numpy(h).astype(np.float64), block.count])
 
     def merge(self, other: Self) -> None:
