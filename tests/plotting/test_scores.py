@@ -341,7 +341,7 @@ def test_names_and_scales_of_pairs():
     assert below[0].get_ylabel() == "Component 1"
     assert display.axes_[0, 0].get_xlim() == below[0].get_xlim()
     assert [t.get_text() for t in display.axes_[0, 0].texts] == ["1.7 %"]
-    assert display.axes_[0, 1] is None
+    assert not display.axes_[0, 1].get_visible()
     lay_out(display)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,16 +11,15 @@ import numpy as np
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Style, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Style, Values
 from mercer.plotting.scores import check_plot_scores
 
 # Places for the name of an arrow, best first: points from its tip, degrees from its direction.
 PLACES = [(r, t) for r in (4, 12, 24, 36) for t in (0, 30, -30, 60, -60, 90, -90, 135, -135)]
-FAR = 8
 
 
 @dataclass(eq=False, repr=False)
-class BiplotDisplay(Display):
+class BiplotDisplay(ComponentDisplay):
     r"""Biplot: standardized scores as points, loadings as arrows.
 
     With scores of unit variance, :math:`z = y/\sqrt\lambda`, and loadings
@@ -77,10 +76,6 @@ class BiplotDisplay(Display):
     scores: Any
     loadings: Any
     names: Sequence[str]
-    _: KW_ONLY
-    components: Any = (0, 1)
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -153,8 +148,7 @@ class BiplotDisplay(Display):
         tips = self.stretch_ * L[self.drawn_]
         self._open(ax)
         self._set_limits(tips)
-        drawing = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None, faint=True)
-        self.points_, self.key_ = drawing
+        self._draw_rows(Y, outside=ax is None, faint=True)
         self._draw_arrows(tips)
         return self
 
@@ -191,47 +185,35 @@ class BiplotDisplay(Display):
 def _name_tips(ax: Axes, tips: Values, names: list[str], taken: list[Any]) -> list[Any]:
     """Write names beside their tips, outside of the boxes taken; those without room are left out.
 
-    The first name has the first choice. A name that is not next to its tip has a line to it.
+    The first name has the first choice.
     """
     bbox, text = base.matplotlib("transforms").Bbox, base.matplotlib("text").Text
-    frame, pixels = ax.get_window_extent(), ax.figure.figure.dpi / 72
-    style: Style = {
-        "textcoords": "offset points",
-        "ha": "center",
-        "va": "center",
-        "fontsize": "small",
-    }
-    style |= {"color": base.INK, "zorder": 6, "parse_math": False}
+    frame, point = ax.get_window_extent(), ax.figure.figure.dpi / 72
+    style: Style = {"textcoords": "offset points", "ha": "center", "va": "center", "zorder": 6}
+    style |= {"color": base.INK, "fontsize": "small", "parse_math": False}
     style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}}
     style |= {"arrowprops": {"arrowstyle": "-", "linewidth": 0.5, "color": base.GRAY}}
     center, *ends = ax.transData.transform([(0, 0), *tips])
-    taken = [*taken, *(bbox([end - 3 * pixels, end + 3 * pixels]) for end in ends)]
     shafts = np.vstack([center, *(np.linspace(center, end, 50) for end in ends)])
-
-    def crosses(box: Any) -> bool:
-        return bool(((box.min < shafts) & (shafts < box.max)).all(axis=1).any())
-
+    taken = [*taken, *(bbox([end - 3 * point, end + 3 * point]) for end in ends)]
     notes = []
     for tip, end, name in zip(tips, ends, names, strict=True):
         note = ax.annotate(name, tip, xytext=(0, 0), **style)
         half, free = text.get_window_extent(note).size / 2, []
-        low, high = frame.min + half, frame.max - half
         for distance, turn in PLACES:
             angle = np.arctan2(*(end - center)[::-1]) + np.radians(turn)
             unit = np.array([np.cos(angle), np.sin(angle)])
             # The edge of the name nearest to the tip is about at this distance from it.
-            middle = end + distance * pixels * unit + np.clip([2.5, 1] * unit, -1, 1) * half
-            middle = np.clip(middle, low, high)
+            middle = end + distance * point * unit + np.clip([2.5, 1] * unit, -1, 1) * half
+            middle = np.clip(middle, frame.min + half, frame.max - half)
             box = bbox([middle - half, middle + half])
-            if (low <= high).all() and not box.count_overlaps(taken):
+            if (2 * half <= frame.size).all() and not box.count_overlaps(taken):
                 free.append(box)
         if not free:
             note.remove()
             continue
-        box = min(free, key=crosses)
-        note.xyann = ((box.min + box.max) / 2 - end) / pixels
-        gap = np.hypot(*(end - np.clip(end, box.min, box.max)))
-        note.arrow_patch.set_visible(gap > FAR * pixels)
+        box = min(free, key=lambda box: box.count_contains(shafts))
+        note.xyann = ((box.min + box.max) / 2 - end) / point
         taken.append(box)
         notes.append(note)
     return notes

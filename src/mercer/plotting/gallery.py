@@ -12,7 +12,6 @@ import numpy as np
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.estimators.validation import image_sides
-from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
 
@@ -97,8 +96,7 @@ class GalleryDisplay(Display):
             )
         V, ratio = to_numpy(pca.components_), inspection.explained_ratio(estimator)
         selected = inspection.select_components(components, len(V), DEFAULT)
-        shares = ["" if ratio is None else f" ({percent(ratio[j], 1)})" for j in selected]
-        captions = [f"{j + 1}{share}" for j, share in zip(selected, shares, strict=True)]
+        captions = base.component_titles(selected, ratio, "")
         images = _as_images(V[selected], _model_shape(estimator, image_shape))
         display = cls({"": images}, captions={"": captions}, limits="symmetric", across=across)
         return display.plot(**style)
@@ -135,10 +133,9 @@ class GalleryDisplay(Display):
                 f"or indices from 0 to {n - 1}."
             )
         reconstruct, shape = _reconstruction(estimator), _model_shape(estimator, image_shape)
-        originals = np.concatenate([inspection.host_rows(source.read(i, i + 1)) for i in at])
-        copies = np.concatenate(
-            [inspection.host_rows(reconstruct(source.read(i, i + 1))) for i in at]
-        )
+        images = [source.read(i, i + 1) for i in at]
+        originals = np.concatenate([inspection.host_rows(x) for x in images])
+        copies = np.concatenate([inspection.host_rows(reconstruct(x)) for x in images])
         k = getattr(inspection.unwrap(estimator)[1], "n_components_", None)
         title = f"{k} components" if k is not None and k != 1 else "reconstruction"
         return cls.from_images({"original": originals, title: copies}, shape, **style)
@@ -186,25 +183,24 @@ class GalleryDisplay(Display):
         ax.set(xlim=(-0.02 * width, most * across), ylim=(len(lines) * down, -0.02 * height))
         ax.set_aspect("equal")
         ax.set_axis_off()
-        self.images_, self.titles_, self.captions_ = [], [], []
-        style = {"color": base.INK, "parse_math": False}
-        for i, (title, images, _) in enumerate(lines):
-            corners = [(j * across, i * down) for j in range(len(images))]
-            tiles = zip(images, corners, strict=True)
-            self.images_.append([self._draw_tile(*tile, cmap) for tile in tiles])
-            if title:
-                place = (-0.08 * width, i * down + height / 2)
-                text = ax.text(*place, base.one_line(title), ha="right", va="center", **style)
-                self.titles_.append(text)
         base.lay_out(ax)
         points = ax.get_window_extent().width * 72 / ax.figure.figure.dpi / most
         # A letter is about 0.6 of its size wide.
         fontsize = np.clip(points / (0.6 * max(map(len, captions), default=1)), 2.5, 8.0)
-        style |= {"ha": "center", "va": "top", "fontsize": fontsize}
-        for i, (_, _, texts) in enumerate(lines):
+        style = {"color": base.INK, "parse_math": False}
+        below = {"ha": "center", "va": "top", "fontsize": fontsize, **style}
+        self.images_, self.titles_, self.captions_ = [], [], []
+        for i, (title, images, texts) in enumerate(lines):
+            y = i * down
+            if title:
+                place = (-0.08 * width, y + height / 2, base.one_line(title))
+                self.titles_.append(ax.text(*place, ha="right", va="center", **style))
+            self.images_.append(
+                [self._draw_tile(image, (j * across, y), cmap) for j, image in enumerate(images)]
+            )
             for j, text in enumerate(texts):
-                x, y = j * across + width / 2, i * down + 1.03 * height
-                self.captions_.append(ax.text(x, y, text, **style))
+                place = (j * across + width / 2, y + 1.03 * height, text)
+                self.captions_.append(ax.text(*place, **below))
         return self
 
     def _lines(self) -> list[tuple[str, list[Values], list[str]]]:
@@ -271,9 +267,8 @@ def _as_images(rows: Values, image_shape: Any) -> Values:
 
 def _model_shape(model: Any, image_shape: Any) -> Any:
     """Return the shape of images that was passed, or the model's own."""
-    while image_shape is None and hasattr(model, "steps"):
-        model = model.steps[-1][1]
-    return getattr(model, "image_shape", None) if image_shape is None else image_shape
+    own = getattr(inspection.parts(model)[1], "image_shape", None)
+    return own if image_shape is None else image_shape
 
 
 def _reconstruction(model: Any) -> Any:

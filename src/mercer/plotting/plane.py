@@ -13,13 +13,15 @@ import numpy as np
 from mercer.arrays import is_foreign, like, working_dtype
 from mercer.estimators.inspection import explained_ratio, host_rows, selected_scores, unwrap
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Display, Values
 
 # Pale, for the points to stand out: negative, zero, positive.
 SIGNED = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
 # From zero to the largest ever darker, and another hue for what exceeds it.
 LENGTHS, BEYOND = ("#fbfaf8", "#d5d0e8", "#a79dcd", "#7468ac"), "#e3c458"
 MARGIN = 0.12
+MAX_COLUMNS = 4
+MAX_PANELS = 2 * MAX_COLUMNS
 
 
 @dataclass(eq=False, repr=False)
@@ -32,19 +34,42 @@ class PlaneDisplay(Display):
     rows: Values
     names: Sequence[str] = ("x₁", "x₂")
 
-    def _finish(self, panel: Axes, title: str, shared: bool) -> None:
-        """Set limits and title; in a figure of our own, only the outer panels have axis labels."""
-        panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
-        base.set_texts(panel, title=title)
-        axes, across = list(self.axes_), base.row_length(len(self.axes_))
-        if not shared or panel in axes[-across:]:
-            base.set_texts(panel, xlabel=self.names[0])
-        if not shared or panel in axes[::across]:
-            base.set_texts(panel, ylabel=self.names[1])
+    def _open_panels(self, ax: Any, titles: Sequence[str], what: str) -> Any:
+        """Set and return Axes with titles: those passed, or a new figure with even rows."""
+        count = len(titles)
+        # At most four panels in a row, and rows as even as possible.
+        across = -(-count // -(-count // MAX_COLUMNS))
+        if ax is not None:
+            axes = base.check_axes(ax, count, what)
+        else:
+            down = -(-count // across)
+            figure = base.new_figure(2.5 * across + 0.4, 2.5 * down + 0.4)
+            axes = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+            for spare in axes[count:]:
+                spare.remove()
+            axes = axes[:count]
+        self.axes_, self.figure_ = axes, axes[0].figure
+        for i, (panel, title) in enumerate(zip(axes, titles, strict=True)):
+            panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
+            base.set_texts(panel, title=title)
+            if ax is not None or i >= count - across:
+                base.set_texts(panel, xlabel=self.names[0])
+                panel.xaxis.set_tick_params(labelbottom=True)  # hidden above a removed panel
+            if ax is not None or i % across == 0:
+                base.set_texts(panel, ylabel=self.names[1])
+        return axes
+
+    def _draw_levels(self, ax: Axes, Z: Values, levels: Any, widths: Any, **style: Any) -> Any:
+        """Draw values at each y and x as colors and lines; return the colors."""
+        filled = ax.contourf(self.x, self.y, Z, levels, **style)
+        if np.ptp(Z) > 0:  # a constant has no lines
+            lines = {"colors": base.INK, "linewidths": widths, "linestyles": "solid"}
+            ax.contour(self.x, self.y, Z, levels, **lines)
+        return filled
 
 
 @dataclass(eq=False, repr=False)
-class ContoursDisplay(PlaneDisplay):
+class ContoursDisplay(ComponentDisplay, PlaneDisplay):
     """Contours of each component's score over the plane, with the rows on top.
 
     A line joins the points x of equal score yⱼ(x): straight and orthogonal to the component in
@@ -91,10 +116,6 @@ class ContoursDisplay(PlaneDisplay):
     """
 
     scores: Values
-    _: KW_ONLY
-    components: Sequence[int]
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -126,7 +147,7 @@ class ContoursDisplay(PlaneDisplay):
         """
         rows, names = _plane(estimator, X)
         x, y, grid = _grid(rows, X, resolution)
-        scores, selected = selected_scores(estimator, grid, components, base.MAX_PANELS)
+        scores, selected = selected_scores(estimator, grid, components, MAX_PANELS)
         Z, ratio = scores.T.reshape(len(selected), len(y), len(x)), explained_ratio(estimator)
         about = {"components": selected, "ratio": ratio, "labels": labels}
         return cls(x, y, Z, rows=rows, names=names, **about).plot(**style)
@@ -143,31 +164,21 @@ class ContoursDisplay(PlaneDisplay):
         cmap : str, Colormap or None
             Colors from negative to positive.
         """
-        by = base.label_coloring(self.labels, len(self.rows))
-        axes = self._open_panels(ax, len(self.components))
+        by, colors = base.label_coloring(self.labels, len(self.rows)), base.matplotlib("colors")
+        cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
         titles = base.component_titles(self.components, self.ratio)
+        axes = self._open_panels(ax, titles, "components")
         self.contours_, self.key_ = [], None
-        for panel, title, Z in zip(axes, titles, self.scores, strict=True):
-            self.contours_.append(self._draw_contours(panel, Z, levels, cmap))
+        for panel, Z in zip(axes, self.scores, strict=True):
+            norm = colors.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
+            at = _level_values(levels, float(Z.min()), float(Z.max()))
+            widths = np.where(np.abs(at) <= 1e-9 * np.abs(at).max(), 1.0, 0.4)
+            filled = self._draw_levels(panel, Z, at, widths, norm=norm, cmap=cmap, extend="both")
+            self.contours_.append(filled)
             collections = base.draw_points(panel, self.rows, by)
-            self._finish(panel, title, shared=ax is None)
         if ax is None:
             self.key_ = base.draw_key(list(axes), by, collections, "outside lower center")
         return self
-
-    def _draw_contours(self, ax: Axes, Z: Values, levels: Any, cmap: Any) -> Any:
-        """Draw the contours of one component, with zero in the middle of the colors."""
-        colors = base.matplotlib("colors")
-        cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
-        norm = colors.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
-        if np.ptp(Z) == 0:  # a constant has no contours
-            return ax.pcolormesh(self.x, self.y, Z, norm=norm, cmap=cmap, shading="gouraud")
-        extend = "neither" if isinstance(levels, Integral) else "both"
-        filled = ax.contourf(self.x, self.y, Z, levels, norm=norm, cmap=cmap, extend=extend)
-        zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
-        lines = {"colors": base.INK, "linewidths": np.where(zero, 1.0, 0.4), "linestyles": "solid"}
-        ax.contour(self.x, self.y, Z, filled.levels, **lines)
-        return filled
 
 
 @dataclass(eq=False, repr=False)
@@ -262,23 +273,17 @@ class NormsDisplay(PlaneDisplay):
     def plot(self, ax: Any = None, *, levels: Any = 10, cmap: Any = None) -> Self:
         """Draw the norms, as `ContoursDisplay.plot` draws scores, and return the display."""
         largest = float(next(iter(self.norms.values())).max()) or 1.0
-        if isinstance(levels, Integral):
-            levels = base.matplotlib("ticker").MaxNLocator(int(levels)).tick_values(0.0, largest)
-        colors = base.matplotlib("colors")
+        levels, colors = _level_values(levels, 0.0, largest), base.matplotlib("colors")
         if cmap is None:
             cmap = colors.LinearSegmentedColormap.from_list("lengths", LENGTHS)
             cmap = cmap.with_extremes(over=BEYOND)
         style = {"norm": colors.Normalize(levels[0], levels[-1]), "cmap": cmap, "extend": "max"}
         self.contours_ = []
-        axes = self._open_panels(ax, len(self.norms), "models")
-        for panel, (title, Z) in zip(axes, self.norms.items(), strict=True):
-            self.contours_.append(panel.contourf(self.x, self.y, Z, levels, **style))
-            if np.ptp(Z) > 0:
-                lines = {"colors": base.INK, "linewidths": 0.5, "linestyles": "solid"}
-                panel.contour(self.x, self.y, Z, levels, **lines)
+        axes = self._open_panels(ax, list(self.norms), "models")
+        for panel, Z in zip(axes, self.norms.values(), strict=True):
+            self.contours_.append(self._draw_levels(panel, Z, levels, 0.5, **style))
             dots = {"s": 2.0, "color": base.INK, "alpha": 0.35, "linewidths": 0, "zorder": 3}
             panel.scatter(*self.rows.T, rasterized=len(self.rows) > 10_000, **dots)
-            self._finish(panel, title, shared=ax is None)
         if self.basis is not None:
             marks = {"s": 16, "color": base.VERMILION, "linewidths": 0.5, "edgecolors": "white"}
             self.axes_[0].scatter(*host_rows(self.basis).T, zorder=4, **marks)
@@ -287,6 +292,13 @@ class NormsDisplay(PlaneDisplay):
             self.colorbar_ = self.figure_.colorbar(self.contours_[0], ax=list(self.axes_))
             self.colorbar_.set_label("‖PΦ(x)‖")
         return self
+
+
+def _level_values(levels: Any, low: float, high: float) -> Values:
+    """Return about as many round values from low to high, or the values passed."""
+    if isinstance(levels, Integral):
+        levels = base.matplotlib("ticker").MaxNLocator(int(levels) + 1).tick_values(low, high)
+    return np.asarray(levels, np.float64)
 
 
 def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,19 +12,15 @@ from mercer.estimators import inspection
 from mercer.estimators.coloring import Coloring
 from mercer.messages import percent
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Values
 
 
 @dataclass(eq=False, repr=False)
-class ScoreDisplay(Display):
+class ScoreDisplay(ComponentDisplay):
     """Base of displays of scores."""
 
     default_components: ClassVar[int] = 2
     scores: Any
-    _: KW_ONLY
-    components: Any = (0, 1)
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -113,10 +109,8 @@ class ScoresDisplay(ScoreDisplay):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the scores on the Axes passed, or in a new figure, and return the display."""
-        Y, titles = (
-            check_plot_scores(self.scores),
-            base.component_titles(self.components, self.ratio),
-        )
+        Y = check_plot_scores(self.scores)
+        titles = base.component_titles(self.components, self.ratio)
         if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
             raise ValueError(
                 f"components={self.components!r}, but scores has shape {Y.shape}: pass the scores "
@@ -125,7 +119,7 @@ class ScoresDisplay(ScoreDisplay):
         if len(titles) == 1:
             Y, titles = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *titles]
         base.set_texts(self._open(ax), xlabel=titles[0], ylabel=titles[1])
-        self.points_, self.key_ = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None)
+        self._draw_rows(Y, outside=ax is None)
         return self
 
 
@@ -144,7 +138,7 @@ class PairsDisplay(ScoreDisplay):
     Attributes
     ----------
     axes_ : ndarray of shape (k, k)
-        The Axes; None above the diagonal of a new figure.
+        The Axes; those above the diagonal are invisible.
     figure_ : matplotlib Figure
     points_ : dict of (int, int) to list of PathCollection
         The points of each panel below the diagonal, by row and column.
@@ -171,7 +165,7 @@ class PairsDisplay(ScoreDisplay):
         Parameters
         ----------
         ax : array of k×k Axes or None
-            If None, a new figure is created. Axes above the diagonal are made invisible.
+            If None, a new figure is created.
         bins : int
             Number of bars in each histogram.
         """
@@ -188,7 +182,7 @@ class PairsDisplay(ScoreDisplay):
         margin = np.where(high > low, 0.06 * (high - low), 0.5 * np.maximum(np.abs(low), 1.0))
         limits = np.stack([low - margin, high + margin], axis=1)
         self.points_: Any = {}
-        self.histograms_ = []
+        self.histograms_, self.key_ = [], None
         for i in range(k):
             edges = np.linspace(limits[i, 0], limits[i, 1], bins + 1)
             self.histograms_.append(_draw_histogram(self.axes_[i, i], Y[:, i], by, edges))
@@ -196,7 +190,6 @@ class PairsDisplay(ScoreDisplay):
                 self.points_[i, j] = base.draw_points(self.axes_[i, j], Y[:, [j, i]], by)
                 self.axes_[i, j].set(xlim=limits[j], ylim=limits[i])
         self._write_texts()
-        self.key_ = None
         if self.points_ and by is not None and (ax is None or by.numbers is not None):
             lower, place = list(self.axes_[np.tril_indices(k)]), "outside right upper"
             self.key_ = base.draw_key(lower, by, self.points_[1, 0], place)
@@ -205,18 +198,12 @@ class PairsDisplay(ScoreDisplay):
     def _open_square(self, ax: Any, k: int) -> None:
         """Set k×k Axes, of which those above the diagonal are not drawn."""
         side = 1.75 * k + 0.6
-        if ax is not None:
-            self.axes_ = base.check_axes(ax, k * k, "panels").reshape(k, k)
-        else:
-            self.axes_ = base.new_figure(side + 0.6, side).subplots(k, k, squeeze=False)
+        axes = base.new_figure(side + 0.6, side).subplots(k, k) if ax is None else ax
+        self.axes_ = base.check_axes(axes, k * k, "panels").reshape(k, k)
         self.figure_ = self.axes_[0, 0].figure
         for i, j in np.ndindex(k, k):
-            if ax is None and j > i:
-                self.axes_[i, j].remove()
-                self.axes_[i, j] = None
-            elif j > i:
-                self.axes_[i, j].set_visible(False)
-            elif ax is None:
+            self.axes_[i, j].set_visible(i >= j)
+            if ax is None:
                 self.axes_[i, j].spines[["top", "right"]].set_visible(False)
 
     def _write_texts(self) -> None:
@@ -225,12 +212,11 @@ class PairsDisplay(ScoreDisplay):
         for i, j in zip(*np.tril_indices(last + 1), strict=True):  # one scale per row and column
             ticks = {"labelbottom": i == last, "labelleft": j == 0 and i > 0}
             axes[i, j].tick_params(labelsize="small", **ticks)
-        for k, component in enumerate(self.components):
-            base.set_texts(axes[last, k], xlabel=f"Component {component + 1}")
-            if k:
-                base.set_texts(axes[k, 0], ylabel=f"Component {component + 1}")
+        for k, title in enumerate(base.component_titles(self.components, None)):
+            base.set_texts(axes[last, k], xlabel=title)
+            base.set_texts(axes[k, 0], ylabel=title if k else "")
             if self.ratio is not None:
-                share = percent(to_numpy(self.ratio)[component], 1)
+                share = percent(to_numpy(self.ratio)[self.components[k]], 1)
                 style = {"ha": "right", "va": "top", "fontsize": "small"}
                 axes[k, k].text(0.97, 0.95, share, transform=axes[k, k].transAxes, **style)
 
