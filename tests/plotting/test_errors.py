@@ -154,7 +154,7 @@ def test_names_of_rows_and_given_axes(wine):
     ("options", "message"),
     [
         ({"quantile": 95}, "quantile=95"),
-        ({"ids": [1]}, "ids has 1 entries"),
+        ({"ids": [1]}, "ids has shape"),
         ({"bins": 0}, "bins=0"),
     ],
 )

@@ -184,9 +184,7 @@ def color_groups(by: Coloring) -> list[Group]:
     place = by.groups(LOOKS)
     group, names = np.append(place, own)[by.codes], dict(zip(place, by.classes, strict=True))
     looks = [(color, marker) for marker in MARKERS for color in COLORS]
-    groups = [
-        Group(one_line(names[g]) or "(empty)", group == g, *looks[g]) for g in range(own)
-    ]
+    groups = [Group(one_line(names[g]) or "(empty)", group == g, *looks[g]) for g in range(own)]
     rest = group == own if by.numbers is None else by.missing
     if rest.any():
         name = MISSING if k <= LOOKS else f"{k - own} others"

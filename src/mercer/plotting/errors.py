@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.estimators.coloring import row_values
 from mercer.estimators.inspection import parts, squared_errors
 from mercer.messages import counted
 from mercer.plotting import base
@@ -105,29 +106,19 @@ class ReconstructionErrorDisplay(Display):
         return cls(errors, threshold, rule=rule, ids=ids).plot(**style)
 
     def plot(self, ax: Axes | None = None, *, furthest: int = 5, bins: int = 40) -> Self:
-        """Draw the histogram and return the display.
+        """Draw a histogram with this number of bars, and name the furthest outliers.
 
-        Parameters
-        ----------
-        ax : Axes or None
-            If None, a new figure is created.
-        furthest : int
-            Number of outliers to name.
-        bins : int
-            Number of bars. Their axis is logarithmic where the furthest row is more than 50 times
-            as far as the median.
+        Its axis is logarithmic if the furthest row is more than 50 times as far as the median.
         """
         errors = np.asarray(self.errors, np.float64)
         if errors.ndim != 1 or not len(errors):
             raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
-        if not np.isfinite(errors).all():
-            bad = int(np.argmin(np.isfinite(errors)))
+        bad = int(np.argmin(np.isfinite(errors)))
+        if not np.isfinite(errors[bad]):
             raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
-        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
-        if len(ids) != len(errors):
-            raise ValueError(
-                f"ids has {len(ids)} entries: pass one for each of {len(errors)} rows."
-            )
+        ids = (
+            np.arange(len(errors)) if self.ids is None else row_values(self.ids, len(errors), "ids")
+        )
         if bins < 1:
             raise ValueError(f"bins={bins} must be at least 1.")
         ax = self._open(ax)
@@ -137,9 +128,8 @@ class ReconstructionErrorDisplay(Display):
         self.within_ = ax.stairs(within, edges, fill=True, linewidth=0, color=base.BLUE, alpha=0.75)
         self.beyond_ = ax.stairs(beyond, edges, fill=True, linewidth=0, color=base.VERMILION)
         ax.set_xscale("log" if log else "linear")
-        low, high = np.log(edges[[0, -1]]) if log else edges[[0, -1]]
-        limits = np.array([low, high]) + 0.03 * (high - low) * np.array([-1, 1])
-        ax.set_xlim(np.exp(limits) if log else limits)
+        ax.margins(x=0.03)
+        ax.autoscale(axis="x")
         base.set_texts(ax, xlabel="Squared distance from the components", ylabel="Rows")
         named = self.outliers[:furthest]
         texts = [
@@ -155,8 +145,6 @@ class ReconstructionErrorDisplay(Display):
         (self.threshold_, name), *self.furthest_ = flags
         self.threshold_.set_color(base.INK)
         name.set_color(base.INK)
-        for line, _ in self.furthest_:
-            line.set(linewidth=0.7, linestyle="-")
         return self
 
 
@@ -168,10 +156,10 @@ def _bin_edges(errors: Values, threshold: float, bins: int) -> tuple[Values, boo
     low, high = float(errors.min()), max(float(errors.max()), threshold)
     log = low > 0 and high > WIDE * float(np.median(errors))
     if log:
-        edges = np.geomspace(min(low, threshold if threshold > 0 else low), high, bins + 1)
+        edges = np.geomspace(min(low, threshold) if threshold > 0 else low, high, bins + 1)
     else:
-        low = 0.0 if low < 0.3 * high else low
-        edges = np.linspace(min(low, threshold), high if high > low else low + 1.0, bins + 1)
+        low = min(0.0 if low < 0.3 * high else low, threshold)
+        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
     if edges[0] < threshold < edges[-1]:
         edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1 if bins > 1 else 0] = threshold
     # Rounding in geomspace must leave no error outside.

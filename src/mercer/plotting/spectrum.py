@@ -23,7 +23,8 @@ MAX_BARS = 100
 class SpectrumDisplay(Display):
     """Scree plot: the share of each component in the variance, λⱼ / Σλ, their sum, and cutoffs.
 
-    Create it with `from_estimator`, or from eigenvalues.
+    Create it with `from_estimator`, or from eigenvalues. Source: R. B. Cattell (1966), The scree
+    test for the number of factors, Multivariate Behavioral Research 1, 245–276.
 
     Parameters
     ----------
@@ -38,19 +39,13 @@ class SpectrumDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    sum_ax_ : matplotlib Axes or None
-        The axis of the cumulative sum, on the right.
+    ax_, sum_ax_, figure_ : matplotlib Axes and Figure
+        `sum_ax_`, on the right, is None without a cumulative sum.
     bars_ : BarContainer, or StepPatch for more than 100 components
     line_ : Line2D or None
         The cumulative sum.
     cutoffs_ : dict of str to (Line2D, Annotation)
         Line and name of each rule.
-
-    References
-    ----------
-    R. B. Cattell (1966), The scree test for the number of factors, Multivariate Behavioral
-    Research 1, 245–276.
 
     Examples
     --------
@@ -120,15 +115,7 @@ class SpectrumDisplay(Display):
         return display.plot(**style)
 
     def plot(self, ax: Axes | None = None, *, cumulative: bool = True) -> Self:
-        """Draw the spectrum and return the display.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            If None, a new figure is created.
-        cumulative : bool
-            Whether to draw the cumulative sum, where the total variance is known.
-        """
+        """Draw the spectrum, with the cumulative sum where the total variance is known."""
         heights = np.asarray(self.eigenvalues, np.float64) if self.shares is None else self.shares
         k = len(heights) if heights.ndim == 1 else 0
         if not k:
@@ -143,10 +130,9 @@ class SpectrumDisplay(Display):
         ax.xaxis.set_major_locator(ticker.MaxNLocator("auto", integer=True, min_n_ticks=1))
         margin = 0.02 * k + 0.1
         ax.set_xlim(0.5 - margin, k + 0.5 + margin)
-        base.set_texts(ax, xlabel="Component", ylabel="Explained variance")
-        if self.shares is None:
-            base.set_texts(ax, ylabel="Eigenvalue")
-        else:
+        ylabel = "Eigenvalue" if self.shares is None else "Explained variance"
+        base.set_texts(ax, xlabel="Component", ylabel=ylabel)
+        if self.shares is not None:
             ax.yaxis.set_major_formatter(ticker.PercentFormatter(1, symbol=" %"))
         top = {ax: float(np.max(heights, initial=0.0)) or 1.0}
         self.sum_ax_, self.line_ = None, None
