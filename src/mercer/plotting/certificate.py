@@ -41,8 +41,6 @@ class CertificateDisplay(Display):
         The bounds, or estimates, on the optimum.
     texts_ : list of Text
         The figures in words, below each bar.
-    residuals_, errors_ : list of Line2D
-        With kind="components": residuals and eigenvalue errors of each model.
 
     Examples
     --------
@@ -61,24 +59,20 @@ class CertificateDisplay(Display):
     certificates: Mapping[str, Certificate]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, kind: str = "bar", ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
         """Draw the certificate of a fitted model and return the display.
 
         Parameters
         ----------
         estimator : fitted model
             Mercer's PCA or KernelPCA, a model built on one, or a pipeline that ends in one.
-        kind : {"bar", "components"}
-            Shares of the variance; or residual and eigenvalue error of each component.
         ax : Axes or None
             If None, a new figure is created.
         """
-        return cls.from_estimators({"": estimator}, kind=kind, ax=ax)
+        return cls.from_estimators({"": estimator}, ax=ax)
 
     @classmethod
-    def from_estimators(
-        cls, estimators: Mapping[str, Any], *, kind: str = "bar", ax: Axes | None = None
-    ) -> Self:
+    def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
         """Draw the certificates of fitted models by name; otherwise as `from_estimator`."""
         certificates = {}
         for name, estimator in estimators.items():
@@ -90,30 +84,14 @@ class CertificateDisplay(Display):
                     f"Mercer model. Pass a fitted mercer.PCA or mercer.KernelPCA."
                 )
             certificates[name] = certificate
-        return cls(certificates).plot(ax, kind=kind)
+        return cls(certificates).plot(ax)
 
-    def plot(self, ax: Axes | None = None, *, kind: str = "bar") -> Self:
-        """Draw the certificates; parameters as in `from_estimator`. Returns the display."""
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw the certificates on `ax`, or in a new figure."""
         if not self.certificates:
             raise ValueError("certificates is empty: pass at least one certificate by name.")
-        if kind == "bar":
-            self._open(ax, (6.4, 0.95 * len(self.certificates) + 0.55))
-            self._draw_bars(self.ax_)
-        elif kind == "components":
-            for name, certificate in self.certificates.items():
-                if np.all(np.isnan(certificate.residuals)):
-                    raise ValueError(
-                        f"The certificate{f' of {name!r}' if name else ''} has no residuals per "
-                        f'component: its method bounds their sum. Use kind="bar".'
-                    )
-            rows = 2 * len(self.certificates)
-            self._draw_components(self._open(ax, (5.2, 3.2 + 0.2 * rows)), outside=ax is None)
-        else:
-            raise ValueError(f'kind={kind!r} must be "bar" or "components".')
-        return self
-
-    def _draw_bars(self, ax: Axes) -> None:
         certificates = list(self.certificates.values())
+        ax = self._open(ax, (6.4, 0.95 * len(certificates) + 0.55))
         at = np.arange(len(certificates), dtype=np.float64)
         captured = np.array([float(one.captured) for one in certificates])
         upper = np.array([float(one.optimum_upper) for one in certificates])
@@ -138,55 +116,20 @@ class CertificateDisplay(Display):
         ax.spines["left"].set_visible(False)
         base.set_texts(ax, xlabel="Share of the variance")
         self._write_texts()
+        return self
 
     def _write_texts(self) -> None:
         """Write the figures of each bar in two lines below it, small enough for the frame."""
         base.lay_out(self.ax_)
-        room = self.ax_.get_window_extent().width
-        self.texts_ = [
-            self.ax_.text(0, y + 0.2, _words(one), va="top", fontsize="small", zorder=5)
-            for y, one in enumerate(self.certificates.values())
-        ]
+        room, self.texts_ = self.ax_.get_window_extent().width, []
+        style: Style = {"va": "top", "fontsize": "small", "zorder": 5, "parse_math": False}
+        for y, one in enumerate(self.certificates.values()):
+            style["color"] = base.INK if one.converged else base.VERMILION
+            self.texts_.append(self.ax_.text(0, y + 0.2, _words(one), **style))
         widest = max(text.get_window_extent().width for text in self.texts_)
-        for text, one in zip(self.texts_, self.certificates.values(), strict=True):
-            text.set(
-                color=base.INK if one.converged else base.VERMILION,
-                in_layout=False,
-                parse_math=False,
-            )
+        for text in self.texts_:
+            text.set_in_layout(False)
             text.set_fontsize(text.get_fontsize() * min(1.0, room / widest))
-
-    def _draw_components(self, ax: Axes, outside: bool) -> None:
-        """Draw the residual and the error of each eigenvalue, relative to it."""
-        self.residuals_, self.errors_ = [], []
-        for i, (name, one) in enumerate(self.certificates.items()):
-            number, prefix = np.arange(1, len(one.eigenvalues) + 1), f"{base.one_line(name, 18)}: "
-            # Components without variance have no relative error.
-            least = 1e-14 * np.max(one.eigenvalues)
-            values = np.where(one.eigenvalues > max(least, 0.0), one.eigenvalues, np.nan)
-            style: Style = {
-                "color": base.COLORS[i % len(base.COLORS)],
-                "linewidth": 0.8,
-                "markersize": 4,
-            }
-            text = f"{prefix if name else ''}residual (proven)"
-            self.residuals_ += ax.plot(
-                number, one.residuals / values, marker="o", label=text, **style
-            )
-            text = f"{prefix if name else ''}eigenvalue error (estimated)"
-            style |= {"marker": "s", "markerfacecolor": "white", "linestyle": ":"}
-            self.errors_ += ax.plot(number, one.eigenvalue_errors / values, label=text, **style)
-        ax.set_yscale("log", nonpositive="mask")
-        locator = base.matplotlib("ticker").MaxNLocator(integer=True, min_n_ticks=1)
-        ax.xaxis.set_major_locator(locator)
-        base.set_texts(ax, xlabel="Component", ylabel="Relative to the eigenvalue")
-        style = {"fontsize": "small", "edgecolor": "none", "framealpha": 0.8}
-        if outside:
-            key = ax.figure.legend(loc="outside lower center", **style)
-        else:
-            key = ax.legend(**style)
-        for text in key.get_texts():
-            text.set_parse_math(False)
 
 
 def _words(one: Certificate) -> str:
