@@ -10,7 +10,7 @@ from mercer import progress
 from mercer.arrays import Array, Matrix, cast, like, namespace, orthonormalize
 from mercer.data import ArraySource, Block, Source, StringSource, as_source, check_weights
 from mercer.linalg import Gram, Moments
-from mercer.metrics.operators import coefficients, kernel_product, n_columns, projection_of
+from mercer.metrics.operators import coefficients, kernel_product, projection_of, row_type
 from mercer.projection import KernelProjection, best_in_span, row_expansion
 from mercer.projection.fourier import FourierProjection
 
@@ -72,12 +72,8 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 
     Parameters
     ----------
-    model : PCA, KernelPCA or Projection
-        Fitted.
-    X : array-like, sparse matrix, DataFrame, list of str, path of a file or Source
-        Held-out rows.
-    sample_weight : array-like of shape (n,), optional
-        Counts: a weight of two is the row twice.
+    model, X, sample_weight
+        As in `empirical_error`; X are held-out rows.
 
     Returns
     -------
@@ -97,8 +93,8 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 
 
 def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
-    projection, source = projection_of(model), _check_rows(model, X)
-    source = source.weighted(check_weights(sample_weight, source, least=0.0))
+    projection = projection_of(model)
+    source = _rows(model, X, sample_weight)
     with progress.session():
         if isinstance(projection, KernelProjection):
             errors = _kernel_errors(projection, source)
@@ -110,15 +106,13 @@ def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
     return mean if kernel is not None and kernel.psd is not True else max(0.0, mean)
 
 
-def _check_rows(model: Any, X: Any) -> Source:
-    """Return rows as a source; raise if they do not match the model."""
-    source, columns = as_source(X), n_columns(projection_of(model))
+def _rows(model: Any, X: Any, sample_weight: Any, least: float = 0.0) -> Source:
+    """Return rows with their weights as a source; raise if they do not match the model."""
+    source, fitted = as_source(X), row_type(getattr(model, "projection_", model))
     strings = isinstance(source, StringSource)
-    if strings != (columns is None):
-        rows, fitted = ("strings", "numbers") if strings else ("numbers", "strings")
+    rows = "strings" if strings else f"rows of {source.shape[1]} columns"
+    if rows != fitted:
         raise ValueError(f"X contains {rows}, but the model was fitted to {fitted}.")
-    if not strings and source.shape[1] != columns:
-        raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted to {columns}.")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and source.names is not None and list(names) != list(source.names):
         raise ValueError(
@@ -126,7 +120,7 @@ def _check_rows(model: Any, X: Any) -> Source:
         )
     if source.shape[0] == 0:
         raise ValueError("X has no rows. Pass at least one.")
-    return source
+    return source.weighted(check_weights(sample_weight, source, least=least))
 
 
 def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
@@ -169,10 +163,8 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     ----------
     model : KernelPCA or FourierProjection
         Fitted with `mercer.methods.RandomFeatures`.
-    X : array-like, sparse matrix, DataFrame, path of a file or Source
-        The rows of the fit.
-    sample_weight : array-like of shape (n,), optional
-        Counts: a weight of two is the row twice.
+    X, sample_weight
+        The rows of the fit and their counts, as in `empirical_error`.
 
     Returns
     -------
@@ -200,10 +192,7 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
             f"Expected a KernelPCA fitted with RandomFeatures, or its projection_, but got "
             f"{type(model).__name__}. Other models already have components in feature space."
         )
-    source, d = as_source(X), len(fitted.map.frequencies.omega)
-    if len(source.shape) < 2 or source.shape[1] != d:
-        raise ValueError(f"X has shape {source.shape}, but the model was fitted to {d} columns.")
-    source = source.weighted(check_weights(sample_weight, source))
+    source = _rows(model, X, sample_weight, least=1.0)
     with progress.session():
         return _best_components(fitted, source)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse import csr_array, vstack
 
 from mercer import progress
@@ -14,6 +15,7 @@ from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, 
 from mercer.data import as_source
 from mercer.kernels.points import Points
 from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
+from mercer.params import same
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.projection.fourier import FourierProjection
 
@@ -143,9 +145,8 @@ def subspace_angles(model: Any, other: Any) -> Vector:
 
     Parameters
     ----------
-    model, other : PCA, KernelPCA or Projection
-        Fitted: both linear, or both with the same kernel. Linear components are compared in the
-        units of the columns as each model treats them.
+    model, other
+        As in `operator_distance`.
 
     Returns
     -------
@@ -207,8 +208,7 @@ def _eigh_of_cosines(G: Matrix) -> tuple[Vector, Vector, Matrix]:
     return np.where(lengths > 0, lengths, 1.0), values, vectors
 
 
-@dataclass(frozen=True)
-class JointComponents:
+class JointComponents(NamedTuple):
     """Components Σ U_jk Φ(z_j) of two models over common points z; the first model has k of them.
 
     `coefficients` are U and `products` KU, with K the kernel between the points.
@@ -247,9 +247,8 @@ def joint_components(model: Any, other: Any) -> JointComponents:
             f"The models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
             f"are in different spaces. Fit both with the same kernel."
         )
-    sizes = [n_columns(each) for each in both]
-    if sizes[0] != sizes[1]:
-        rows = ("strings" if size is None else f"rows of {size} columns" for size in sizes)
+    rows = [row_type(each) for each in both]
+    if rows[0] != rows[1]:
         raise ValueError(f"Models fitted to {' and to '.join(rows)} cannot be compared.")
     A, B = (coefficients(each) for each in both)
     if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
@@ -261,8 +260,7 @@ def joint_components(model: Any, other: Any) -> JointComponents:
         U = np.hstack([A, B])
         return JointComponents(U, U, A.shape[1])
     with progress.session():
-        first, second = _common_origin(p, q)
-        points, U = _merge(first, second, A, B)
+        points, U = _merge(*_common_origin(p, q), block_diag(A, B))
         return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
 
 
@@ -288,11 +286,17 @@ def coefficients(projection: LinearProjection | KernelProjection) -> Matrix:
     return np.asarray(to_numpy(projection.components), np.float64)
 
 
-def n_columns(projection: LinearProjection | KernelProjection) -> int | None:
-    """Return the number of columns of the rows; None for strings."""
-    if isinstance(projection, LinearProjection) or projection.kernel is None:
-        return len(projection.mean)
-    return None if isinstance(projection.basis, list) else int(projection.basis.shape[1])
+def row_type(projection: Any) -> str:
+    """Describe the rows that a projection takes."""
+    if isinstance(projection, FourierProjection):
+        d = len(projection.map.frequencies.omega)
+    elif isinstance(projection, LinearProjection) or projection.kernel is None:
+        d = len(projection.mean)
+    elif isinstance(projection.basis, list):
+        return "strings"
+    else:
+        d = int(projection.basis.shape[1])
+    return f"rows of {d} columns"
 
 
 def kernel_product(kernel: Any, points: Any, U: Matrix) -> Matrix:
@@ -310,7 +314,11 @@ def kernel_product(kernel: Any, points: Any, U: Matrix) -> Matrix:
 
 
 def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
-    """Return both bases minus the same shift; it must not change the components."""
+    """Return both bases minus the same shift; it must not change the components.
+
+    A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
+    that; and f is zero if k(x,x) does not change.
+    """
     both = [
         replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
         for each in (p, q)
@@ -319,7 +327,7 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
     shifts = [None] if sparse else sorted((p.shift, q.shift), key=lambda shift: shift is None)
     for shift in shifts:
         bases = [_moved_basis(each, shift) for each in both]
-        if all(map(_keeps_components, both, bases)):
+        if all(basis is not None for basis in bases):
             return bases
     raise ValueError(
         f"The models shifted their rows by different means, and the components of {p.kernel!r} "
@@ -328,36 +336,22 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
 
 
 def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
-    """Return the basis minus this shift instead of its own."""
-    own, rows = projection.shift, projection.basis
-    if own is shift or (own is not None and shift is not None and np.array_equal(own, shift)):
-        return rows
+    """Return the basis minus this shift instead of its own; None if that changes components."""
+    own, basis, A = projection.shift, projection.basis, coefficients(projection)
+    if same(own, shift):
+        return basis
     # First the original rows: those that two models share become equal again.
-    rows = cast(rows, np.float64)
+    before = rows = cast(basis, np.float64)
     rows = rows if own is None else rows + like(own, rows)
-    return rows if shift is None else rows - like(shift, rows)
-
-
-def _keeps_components(projection: KernelProjection, basis: Any) -> bool:
-    """Return whether components over the moved basis are the same.
-
-    A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
-    that; and f is zero if k(x,x) does not change.
-    """
-    if basis is projection.basis:
-        return True
-    A, kernel = coefficients(projection), projection.kernel
+    rows = rows if shift is None else rows - like(shift, rows)
     if np.all(np.abs(A.sum(axis=0)) <= _ZERO * np.abs(A).sum(axis=0)):
-        return True
-    assert kernel is not None
-    before, after = (
-        to_numpy(kernel.on_diagonal(Points(cast(rows, np.float64))))
-        for rows in (projection.basis, basis)
-    )
-    return bool(np.allclose(before, after, rtol=1e-13, atol=0.0))
+        return rows
+    assert projection.kernel is not None
+    diagonals = (to_numpy(projection.kernel.on_diagonal(Points(x))) for x in (before, rows))
+    return rows if np.allclose(*diagonals, rtol=1e-13, atol=0.0) else None
 
 
-def _merge(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
+def _merge(first: Any, second: Any, coef: Matrix) -> tuple[Any, Matrix]:
     """Return the distinct points of two bases, and the coefficients of all components over them."""
     sparse = hasattr(first, "tocsr") or hasattr(second, "tocsr")
     # Equal rows have equal keys: in one precision, and −0 as 0.
@@ -372,13 +366,9 @@ def _merge(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
     else:
         points = np.concatenate([to_numpy(first), to_numpy(second)])
         keys = [row.tobytes() for row in points.astype(np.float64) + 0.0]
-    place: dict[Any, int] = {}
-    index = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
-    distinct = np.unique(index, return_index=True)[1]  # the first row of each
-    m, k = A.shape
-    U = np.zeros((len(distinct), k + B.shape[1]))
-    np.add.at(U[:, :k], index[:m], A)
-    np.add.at(U[:, k:], index[m:], B)
+    _, at, place = np.unique(np.array(keys, object), return_index=True, return_inverse=True)
+    U = np.zeros((len(at), coef.shape[1]))
+    np.add.at(U, place, coef)
     if isinstance(points, list):
-        return [points[i] for i in distinct], U
-    return points[distinct] if sparse else like(points[distinct], first), U
+        return [points[i] for i in at], U
+    return points[at] if sparse else like(points[at], first), U
