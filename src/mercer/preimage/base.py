@@ -25,6 +25,7 @@ from mercer.data import Block, as_source, to_configured_device
 from mercer.kernels import Kernel
 from mercer.kernels.pair import DiagonalPair, TilePair
 from mercer.kernels.points import Points
+from mercer.metrics.operators import kernel_product
 from mercer.params import Params
 from mercer.projection import KernelProjection
 
@@ -39,10 +40,8 @@ class Preimages:
     ----------
     rows : ndarray of shape (q, d)
         The rows r, in the precision of the scores.
-    converged : ndarray of shape (q,)
-        Whether the method converged for each.
-    steps : ndarray of shape (q,)
-        Number of iterations for each; 0 for direct methods.
+    converged, steps : ndarray of shape (q,)
+        Whether the method converged for each, after how many iterations; 0 for direct methods.
     distance : ndarray of shape (q,)
         Squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
 
@@ -144,7 +143,7 @@ class Preimage(Params, ABC):
         d = int(components.basis.rows.shape[1])
 
         def seek(block: Block) -> Matrix:
-            target = components.target(block.rows)
+            target = Target(components, block.rows)
             estimate = self.seek(target, block.rows, state)
             return np.column_stack([*estimate, target.distance(estimate.rows)])
 
@@ -185,8 +184,8 @@ class FeatureComponents:
     """The components and the mean of a projection, as combinations Σ γⱼ Φ(yⱼ).
 
     The basis are the rows y in float64. The coefficients, (m, k + 1), times the scores and a 1
-    give γ: the last column is the mean. The products ⟨Φ(yⱼ), ·⟩, (m, k + 1), are K times the
-    coefficients. The reference is an array on the device where kernels are computed.
+    give γ: the last column is the mean. The products ⟨Φ(yⱼ), ·⟩ are K times the coefficients. The
+    reference is an array on the device where kernels are computed.
     """
 
     kernel: Kernel
@@ -202,11 +201,6 @@ class FeatureComponents:
         return self.basis if host else Points(like(self.basis.rows, self.reference))
 
     @cached_property
-    def diag(self) -> Vector:
-        """k(y, y) of every row of the basis."""
-        return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
-
-    @cached_property
     def scale(self) -> float:
         """Root mean square distance of the basis from its mean; never zero."""
         rows = self.basis.rows
@@ -214,16 +208,6 @@ class FeatureComponents:
         largest = float(np.abs(rows).max(initial=0.0))
         # The deviation of equal rows is rounding.
         return deviation if deviation > 1e-14 * largest else max(largest, 1.0)
-
-    def target(self, scores: Matrix) -> Target:
-        """Return the points with these scores."""
-        s = np.hstack([scores, np.ones((len(scores), 1))])
-        norm_sq = np.einsum("ij,ij->i", s @ (self.coefficients.T @ self.products), s)
-        gamma, dots = (
-            small_matrix(like(s, self.reference) @ like(x.T, self.reference))
-            for x in (self.coefficients, self.products)
-        )
-        return Target(self, gamma, dots, np.maximum(norm_sq, 0.0))
 
 
 class Slope(NamedTuple):
@@ -240,23 +224,27 @@ class Slope(NamedTuple):
     size: Matrix
 
 
-@dataclass(frozen=True)
 class Target:
     """Points PΦ(x) of feature space, one for every row of scores.
 
-    gamma, (q, m), are their coefficients, dots, (q, m), the products ⟨PΦ(x), Φ(yⱼ)⟩, and norm_sq,
-    (q,), the squared norms ‖PΦ(x)‖².
+    gamma, (q, m), are their coefficients, norm_sq, (q,), the squared norms ‖PΦ(x)‖², and
+    basis_distances, (q, m), the squared distances ‖PΦ(x) − Φ(yⱼ)‖².
     """
 
-    components: FeatureComponents
-    gamma: Matrix
-    dots: Matrix
-    norm_sq: Vector
+    def __init__(self, components: FeatureComponents, scores: Matrix) -> None:
+        self.components, reference = components, components.reference
+        s = np.hstack([scores, np.ones((len(scores), 1))])
+        gram = components.coefficients.T @ components.products
+        self.norm_sq: Vector = np.maximum(np.einsum("ij,ij->i", s @ gram, s), 0.0)
+        self.gamma, self._dots = (
+            small_matrix(like(s, reference) @ like(x.T, reference))
+            for x in (components.coefficients, components.products)
+        )
 
     @cached_property
     def basis_distances(self) -> Matrix:
-        """Squared distances ‖PΦ(x) − Φ(yⱼ)‖²."""
-        return np.maximum(self.norm_sq[:, None] - 2.0 * self.dots + self.components.diag, 0.0)
+        diag = np.asarray(self.components.kernel.on_diagonal(self.components.basis), np.float64)
+        return np.maximum(self.norm_sq[:, None] - 2.0 * self._dots + diag, 0.0)
 
     def nearest(self, count: int) -> Index:
         """Return the rows of the basis that are nearest in feature space, in order."""
@@ -330,13 +318,7 @@ def feature_components(
     coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])
     coef = coef.astype(np.float64, copy=False)
     if products is None:
-
-        def multiply(block: Block) -> Matrix:
-            pair = TilePair.between(Points(block.rows, block.start), y)
-            return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ coef)
-
-        source = as_source(y.rows).map(multiply, coef.shape[1], np.float64, 4 * 8 * len(y))
-        products = np.asarray(source.collect(label="components in feature space"))
+        products = kernel_product(kernel, y.rows, coef)
     if on_accelerator(basis):
         reference = empty((0,), basis, np.float64)
     else:

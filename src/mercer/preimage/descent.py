@@ -115,12 +115,8 @@ class Gradient(DescentPreimage):
 
     Parameters
     ----------
-    max_iter : int
-        Evaluations from each start, at most.
-    tol : float
-        Step at which a point has converged, relative to the scale of the basis.
-    restarts : int
-        Further starts if the first fails, as for `FixedPoint`.
+    max_iter, tol, restarts
+        As for `FixedPoint`.
     memory : int
         Number of steps from which the curvature is estimated.
 
