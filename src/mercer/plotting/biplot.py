@@ -33,10 +33,8 @@ class BiplotDisplay(ComponentDisplay):
 
     Parameters
     ----------
-    scores : array of shape (n, 2)
-        Standardized scores on the components drawn.
-    loadings : array of shape (d, 2)
-        Components times standard deviations.
+    scores, loadings : arrays of shape (n, 2) and (d, 2)
+        Standardized scores on the components drawn; components times standard deviations.
     names : sequence of d str
         Names of the columns.
     components, ratio, labels
@@ -45,7 +43,8 @@ class BiplotDisplay(ComponentDisplay):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-    points_ : list of PathCollection
+    points_, key_
+        As in `ScoresDisplay`.
     arrows_ : Quiver
         Longest first.
     names_ : list of Annotation
@@ -54,7 +53,6 @@ class BiplotDisplay(ComponentDisplay):
         Columns whose arrows are drawn.
     stretch_ : float
         Factor that the loadings are multiplied by.
-    key_ : Legend, Colorbar or None
 
     References
     ----------
@@ -94,10 +92,8 @@ class BiplotDisplay(ComponentDisplay):
         ----------
         estimator : fitted model
             PCA of Mercer or scikit-learn, or a pipeline that ends in one.
-        X, labels
+        X, labels, components
             As in `ScoresDisplay.from_estimator`.
-        components : two of int or None
-            Indices, horizontal first. None: the first two.
         names : sequence of str or None
             Names of the columns; None: those that the model was fitted with.
         **style
@@ -110,15 +106,6 @@ class BiplotDisplay(ComponentDisplay):
                 f"it, or draw its scores with mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(pca.components_).astype(np.float64)
-        if len(V) < 2:
-            raise ValueError(
-                f"A biplot needs two components, but the model has {len(V)}. Fit at least two."
-            )
-        if names is not None and len(names) != V.shape[1]:
-            raise ValueError(
-                f"names has {len(names)} entries, but there are {V.shape[1]} columns: pass one "
-                f"name per column."
-            )
         scores, selected = inspection.selected_scores(estimator, X, components, 2)
         deviation = np.sqrt(to_numpy(pca.explained_variance_).astype(np.float64))[selected]
         if not getattr(pca, "whiten", False):
@@ -134,9 +121,9 @@ class BiplotDisplay(ComponentDisplay):
         Y, L = check_plot_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
-                f"Inconsistent scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "
-                f"components={self.components!r}: a biplot needs two components, such as (0, 1), "
-                f"and one name per row of loadings."
+                f"components={self.components!r}, scores {Y.shape}, loadings {L.shape} and "
+                f"{len(self.names)} names: a biplot needs two components, such as (0, 1), and one "
+                f"name per column."
             )
         if top < 1:
             raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")

@@ -36,11 +36,9 @@ class CertificateDisplay(Display):
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     captured_, gaps_ : BarContainer
-        The variance explained, and the gap between it and the bound on the optimum.
-    optima_ : list of Line2D
-        The bounds, or estimates, on the optimum.
-    texts_ : list of Text
-        The figures in words, below each bar.
+        The blue and the hatched bars.
+    optima_, texts_ : lists of Line2D and Text
+        The lines at the ends of the gaps, and the figures in words.
 
     Examples
     --------
@@ -60,20 +58,12 @@ class CertificateDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the certificate of a fitted model and return the display.
-
-        Parameters
-        ----------
-        estimator : fitted model
-            Mercer's PCA or KernelPCA, a model built on one, or a pipeline that ends in one.
-        ax : Axes or None
-            If None, a new figure is created.
-        """
+        """Draw the certificate of a fitted PCA or KernelPCA, or a model or pipeline with one."""
         return cls.from_estimators({"": estimator}, ax=ax)
 
     @classmethod
     def from_estimators(cls, estimators: Mapping[str, Any], *, ax: Axes | None = None) -> Self:
-        """Draw the certificates of fitted models by name; otherwise as `from_estimator`."""
+        """Draw the certificates of fitted models by name."""
         certificates = {}
         for name, estimator in estimators.items():
             model = unwrap(estimator)[1]

@@ -27,10 +27,8 @@ class ReconstructionErrorDisplay(Display):
     ----------
     errors : array of shape (n,)
         Squared distance of each row from the components: `reconstruction_error`.
-    threshold : float
-        Rows beyond it are outliers.
-    rule : str
-        Name of the threshold.
+    threshold, rule : float and str
+        Rows beyond it are outliers; its name.
     ids : array of shape (n,) or None
         Names of the rows; None: their numbers, counted from 0.
 
@@ -39,9 +37,8 @@ class ReconstructionErrorDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
     within_, beyond_ : StepPatch
         The histograms of ordinary rows and of outliers.
-    threshold_ : Line2D
-    furthest_ : list of (Line2D, Annotation)
-        Lines and names of the furthest outliers, furthest first.
+    threshold_, furthest_ : Line2D and list of (Line2D, Annotation)
+        The threshold; lines and names of the furthest outliers, furthest first.
 
     Examples
     --------
@@ -89,10 +86,8 @@ class ReconstructionErrorDisplay(Display):
         quantile : float in [0, 1] or None
             The share of rows within the threshold. None: the threshold of a NoveltyDetector,
             0.99 of the rows for any other model.
-        ids : array of shape (n,) or None
-            Names of the rows.
-        **style
-            `ax`, `furthest` and `bins`, as in `plot`.
+        ids, **style
+            As in the class, and as in `plot`.
         """
         if quantile is not None and not 0 <= quantile <= 1:
             raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")

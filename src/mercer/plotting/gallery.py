@@ -35,13 +35,13 @@ class GalleryDisplay(Display):
         Values shown as black and white. "symmetric": ± the largest of each image. None: the
         smallest and the largest value of the first row.
     across : int or None
-        Images per line where there is only one title; None: at most ten.
+        Images per line; None: at most ten, in lines as even as possible.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     images_ : list of list of AxesImage
-        By row.
+        By line.
     titles_, captions_ : list of Text
 
     Examples
@@ -70,7 +70,6 @@ class GalleryDisplay(Display):
         image_shape: Sequence[int] | None = None,
         *,
         components: Any = None,
-        across: int | None = None,
         **style: Any,
     ) -> Self:
         """Draw the components of a fitted linear model as images: eigenfaces.
@@ -83,10 +82,8 @@ class GalleryDisplay(Display):
             None: the model's own, or else a square.
         components : int, iterable of int or None
             How many of the first, or indices. None: the first ten.
-        across : int or None
-            Images per line.
         **style
-            `ax` and `cmap`, as in `plot`.
+            `across`, `ax` and `cmap`, as in the class and in `plot`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_"):
@@ -97,9 +94,8 @@ class GalleryDisplay(Display):
         V, ratio = to_numpy(pca.components_), inspection.explained_ratio(estimator)
         selected = inspection.select_components(components, len(V), DEFAULT)
         captions = base.component_titles(selected, ratio, "")
-        images = _as_images(V[selected], _model_shape(estimator, image_shape))
-        display = cls({"": images}, captions={"": captions}, limits="symmetric", across=across)
-        return display.plot(**style)
+        options = {"captions": {"": captions}, "limits": "symmetric", **style}
+        return cls.from_images(V[selected], image_shape or _model_shape(estimator), **options)
 
     @classmethod
     def from_reconstructions(
@@ -132,7 +128,7 @@ class GalleryDisplay(Display):
                 f"rows={rows!r}, but there are {n} rows: pass the number of leading rows to draw, "
                 f"or indices from 0 to {n - 1}."
             )
-        reconstruct, shape = _reconstruction(estimator), _model_shape(estimator, image_shape)
+        reconstruct, shape = _reconstruction(estimator), image_shape or _model_shape(estimator)
         images = [source.read(i, i + 1) for i in at]
         originals = np.concatenate([inspection.host_rows(x) for x in images])
         copies = np.concatenate([inspection.host_rows(reconstruct(x)) for x in images])
@@ -146,10 +142,9 @@ class GalleryDisplay(Display):
         images: Mapping[str, Any] | Any,
         image_shape: Sequence[int] | None = None,
         *,
-        captions: Mapping[str, Sequence[str]] | None = None,
-        limits: Any = None,
-        across: int | None = None,
-        **style: Any,
+        ax: Axes | None = None,
+        cmap: Any = "gray",
+        **options: Any,
     ) -> Self:
         """Draw images by the titles of their rows: original, noisy, denoised.
 
@@ -159,16 +154,12 @@ class GalleryDisplay(Display):
             Images, (m, height, width) or (m, height, width, 3), or rows of numbers.
         image_shape : (height, width), (height, width, 3) or None
             Shape of images that are rows of numbers; None: a square.
-        captions, limits, across
-            As in the class.
-        **style
-            `ax` and `cmap`, as in `plot`.
+        ax, cmap, **options
+            As in `plot`; and `captions`, `limits` and `across`, as in the class.
         """
         images = images if isinstance(images, Mapping) else {"": images}
-        shaped = {
-            name: _as_images(inspection.host_rows(x), image_shape) for name, x in images.items()
-        }
-        return cls(shaped, captions=captions, limits=limits, across=across).plot(**style)
+        shaped = {title: _as_images(x, image_shape) for title, x in images.items()}
+        return cls(shaped, **options).plot(ax, cmap=cmap)
 
     def plot(self, ax: Axes | None = None, *, cmap: Any = "gray") -> Self:
         """Draw the images on `ax`, or in a new figure; `cmap` colors the gray ones."""
@@ -205,34 +196,30 @@ class GalleryDisplay(Display):
 
     def _lines(self) -> list[tuple[str, list[Values], list[str]]]:
         """Return title, images and captions of each line of the gallery."""
-        rows = {title: list(np.asarray(x)) for title, x in self.images.items()}
-        shapes = {image.shape for images in rows.values() for image in images}
-        if not shapes or not all(rows.values()):
+        shapes = {title: np.shape(x) for title, x in self.images.items()}
+        if not shapes or 0 in [shape[0] for shape in shapes.values()]:
             raise ValueError("images is empty: pass at least one image for every title.")
-        if len(shapes) > 1:
-            raise ValueError(f"images have different shapes, {sorted(shapes)}: pass one shape.")
-        (shape,) = shapes
+        shape, *others = {shape[1:] for shape in shapes.values()}
+        if others:
+            raise ValueError(f"images have different shapes, {shapes}: pass one shape.")
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
             raise ValueError(
                 f"images have shape {shape}: pass (height, width), or (height, width, 3) for color."
             )
-        captions = {title: list((self.captions or {}).get(title, ())) for title in rows}
-        for title, texts in captions.items():
-            if texts and len(texts) != len(rows[title]):
+        lines = []
+        for title, images in self.images.items():
+            m, texts = len(images), list((self.captions or {}).get(title, ()))
+            if len(texts) not in (0, m):
                 raise ValueError(
-                    f"{title!r} has {len(rows[title])} images and {len(texts)} captions: pass one "
-                    f"caption per image."
+                    f"{title!r} has {m} images and {len(texts)} captions: pass one caption per "
+                    f"image."
                 )
-        if len(rows) > 1:
-            return [(title, images, captions[title]) for title, images in rows.items()]
-        ((title, images),) = rows.items()
-        # Lines as even as possible.
-        across = self.across or -(-len(images) // -(-len(images) // DEFAULT))
-        parts = [slice(start, start + across) for start in range(0, len(images), across)]
-        return [
-            (title if part.start == 0 else "", images[part], captions[title][part])
-            for part in parts
-        ]
+            across = self.across or -(-m // -(-m // DEFAULT))
+            for start in range(0, m, across):
+                part = slice(start, start + across)
+                name = title if start == 0 else ""
+                lines.append((name, list(np.asarray(images)[part]), texts[part]))
+        return lines
 
     def _draw_tile(self, image: Values, corner: tuple[float, float], cmap: Any) -> Any:
         """Draw one image at its place."""
@@ -256,8 +243,9 @@ class GalleryDisplay(Display):
         return (float(low), float(high)) if high > low else (low - 0.5, low + 0.5)
 
 
-def _as_images(rows: Values, image_shape: Any) -> Values:
+def _as_images(rows: Any, image_shape: Any) -> Values:
     """Return rows of numbers as images; images as they are."""
+    rows = inspection.host_rows(rows)
     if rows.ndim in (3, 4):
         return rows
     if rows.ndim != 2:
@@ -265,10 +253,9 @@ def _as_images(rows: Values, image_shape: Any) -> Values:
     return rows.reshape(len(rows), *image_sides(image_shape, rows.shape[1]))
 
 
-def _model_shape(model: Any, image_shape: Any) -> Any:
-    """Return the shape of images that was passed, or the model's own."""
-    own = getattr(inspection.parts(model)[1], "image_shape", None)
-    return own if image_shape is None else image_shape
+def _model_shape(model: Any) -> Any:
+    """Return the shape of images that the model was fitted with."""
+    return getattr(inspection.parts(model)[1], "image_shape", None)
 
 
 def _reconstruction(model: Any) -> Any:

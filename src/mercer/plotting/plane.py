@@ -76,7 +76,8 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
     linear PCA, curved along the data in kernel PCA. Zero, the score of the mean, is the heavier
     line. Each panel has its own color scale, symmetric about zero.
 
-    Create it with `from_estimator`.
+    Create it with `from_estimator`. Source: Schölkopf, Smola & Müller (1998), Nonlinear component
+    analysis as a kernel eigenvalue problem, Neural Computation 10, 1299–1319.
 
     Parameters
     ----------
@@ -84,25 +85,17 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
         Coordinates of the grid.
     scores : array of shape (k, r, r)
         Scores on each component drawn, at each y and x.
-    rows : array of shape (n, 2)
-        Rows to draw.
-    names : two of str
-        Names of the columns.
+    rows, names : array of shape (n, 2) and two of str
+        Rows to draw, and names of the columns.
     components, ratio, labels
         As in `ScoresDisplay`.
 
     Attributes
     ----------
-    axes_ : ndarray of Axes, one per component
-    figure_ : matplotlib Figure
+    axes_, figure_ : ndarray of Axes, one per component, and Figure
     contours_ : list of QuadContourSet
         The colors of each panel.
     key_ : Legend, Colorbar or None
-
-    References
-    ----------
-    B. Schölkopf, A. Smola, K.-R. Müller (1998), Nonlinear component analysis as a kernel
-    eigenvalue problem, Neural Computation 10, 1299–1319, where kernel PCA is shown this way.
 
     Examples
     --------
@@ -190,7 +183,8 @@ class NormsDisplay(PlaneDisplay):
     k(x, x) = 1 it is close to one near rows that the components represent well. Models that
     approximate the first one should look like it.
 
-    Create it with `from_estimators`, or `from_estimator` for one.
+    Create it with `from_estimators`, or `from_estimator` for one. Source: Washizawa (2012), Subset
+    basis approximation of kernel principal component analysis, Figs. 1 and 2.
 
     Parameters
     ----------
@@ -204,17 +198,10 @@ class NormsDisplay(PlaneDisplay):
 
     Attributes
     ----------
-    axes_ : ndarray of Axes, one per model
-    figure_ : matplotlib Figure
-    contours_ : list of QuadContourSet
-        The colors of each panel.
+    axes_, figure_, contours_
+        As in `ContoursDisplay`, one panel per model.
     colorbar_ : Colorbar or None
         None where Axes were passed.
-
-    References
-    ----------
-    Y. Washizawa, Subset basis approximation of kernel principal component analysis (2012),
-    Figs. 1 and 2.
 
     Examples
     --------
@@ -250,12 +237,8 @@ class NormsDisplay(PlaneDisplay):
         ----------
         estimators : mapping of str to fitted models of two columns
             Panels by their titles.
-        X, resolution
-            As in `ContoursDisplay.from_estimator`.
-        basis : array of shape (m, 2) or None
-            Points to mark in the first panel.
-        **style
-            `ax`, `levels` and `cmap`, as in `ContoursDisplay.plot`, with one Axes per model.
+        X, basis, resolution, **style
+            As in the class, and in `ContoursDisplay.from_estimator`.
         """
         if not estimators:
             raise ValueError("estimators is empty: pass at least one model by name.")
