@@ -107,14 +107,10 @@ def measured_size(
     ----------
     sketch : Gaussian, Hashing, SparseSign or Hadamard
         The map; the search starts from its q.
-    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
-        Rows, not centered: see `dot_product_error`.
     error : float
         Largest mean of `dot_product_error`, above 0.
-    pairs : int
-        Number of pairs to sample.
-    random_state : int
-        Seed of the sample.
+    X, pairs, random_state
+        As in `dot_product_error`.
 
     Returns
     -------
@@ -160,11 +156,9 @@ def measured_size(
 def _groups(source: Source, pairs: int, rng: np.random.Generator) -> Iterator[Any]:
     """Yield groups of rows with enough pairs: all rows, or random samples of a few."""
     n, d = source.shape
-    fitting = max(2, get_config().budget // 8 // (8 * d))
-    every = n <= fitting and n * (n - 1) // 2 <= pairs
-    few = n if every else min(n, fitting, _GROUP)
-    draws = 1 if every else -(-pairs // (few * (few - 1) // 2))
-    for _ in range(draws):
+    every = n * (n - 1) // 2 <= pairs and 8 * n * d <= get_config().budget // 8
+    few = n if every else min(n, _GROUP)
+    for _ in range(1 if every else -(-pairs // (few * (few - 1) // 2))):
         chosen = np.arange(n) if every else np.sort(rng.choice(n, few, replace=False))
         rows = source.take(chosen)
         search = ArraySource(rows, source.names).fold(NonFiniteSearch())

@@ -47,8 +47,7 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 
     Notes
     -----
-    Computed in float64, a block of rows at a time, with the kernel between all points of the
-    basis. It is a difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding.
+    A difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding.
 
     Examples
     --------

@@ -91,8 +91,7 @@ def operator_distance(model: Any, other: Any) -> float:
 
     washizawa (47), for operators :math:`P = \sum_k u_ku_k^T` of components
     :math:`u_k = \sum_j A_{jk}\Phi(b_j)`, which need not be orthonormal. The means of the models
-    are not compared. Projectors on orthogonal spans of r components have D² = 2r. Washizawa's
-    Table 1 and Fig. 3 seem to print D²/r.
+    are not compared. Projectors on orthogonal spans of r components have D² = 2r.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.certificate import Certificate, Figure
+from mercer.certificate import Certificate
 from mercer.estimators.inspection import unwrap
 from mercer.messages import percent
 from mercer.plotting import base
@@ -125,20 +125,17 @@ class CertificateDisplay(Display):
 def _words(one: Certificate) -> str:
     """Return the figures of a certificate in two lines; bounds are rounded up."""
     likely = "" if one.likely is None else f",  probably {_gap_text(one.gap_estimate)} ▾"
+    optimum, gap = (
+        "about" if value.kind == "estimate" else "≤" for value in (one.optimum_upper, one.gap)
+    )
     return (
-        f"explained {percent(one.captured)} ({one.captured.label}),  optimum "
-        f"{_sign(one.optimum_upper)} {percent(one.optimum_upper, up=True)} "
-        f"({one.optimum_upper.label})\n"
-        f"gap {_sign(one.gap)} {_gap_text(one.gap)} ({one.gap.label}){likely},  "
+        f"explained {percent(one.captured)} ({one.captured.label}),  optimum {optimum} "
+        f"{percent(one.optimum_upper, up=True)} ({one.optimum_upper.label})\n"
+        f"gap {gap} {_gap_text(one.gap)} ({one.gap.label}){likely},  "
         f"{'converged' if one.converged else 'not converged'}"
     )
 
 
-def _sign(value: Figure) -> str:
-    return "about" if value.kind == "estimate" else "≤"
-
-
 def _gap_text(gap: float) -> str:
     """Write a gap, rounded up; a tiny one keeps a digit."""
-    tiny = 0 < abs(gap) < 1e-4
-    return percent(max(gap, 1e-6), 4, up=True) if tiny else percent(gap, up=True)
+    return percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2, up=True)

@@ -35,15 +35,7 @@ PREIMAGES: dict[str, type[Preimage]] = {
 
 
 def suited_to(kernel: Kernel | None) -> str:
-    """Return the name of the method that suits a kernel; None means a precomputed kernel.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Laplacian
-    >>> from mercer.preimage import suited_to
-    >>> suited_to(RBF(0.1)), suited_to(Laplacian(0.1, norm="l1"))
-    ('fixed_point', 'ridge')
-    """
+    """Return the name of the method that suits a kernel; None means a precomputed kernel."""
     if isinstance(kernel, (RBF, Linear)):
         return "fixed_point"
     if kernel is None:
@@ -56,14 +48,7 @@ def suited_to(kernel: Kernel | None) -> str:
 
 
 def as_preimage(method: Any) -> Preimage:
-    """Return the method with this name; a method itself.
-
-    Examples
-    --------
-    >>> from mercer.preimage import as_preimage
-    >>> as_preimage("ridge")
-    Ridge()
-    """
+    """Return the method with this name; a method itself."""
     if isinstance(method, Preimage):
         return method
     if isinstance(method, str) and method in PREIMAGES:
