@@ -40,14 +40,10 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.
 
-    Returns
-    -------
-    float
-        It may be negative if the kernel is not positive semi-definite.
-
     Notes
     -----
-    A difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding.
+    A difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding. It may be
+    negative if the kernel is not positive semi-definite.
 
     Examples
     --------
@@ -73,10 +69,6 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     ----------
     model, X, sample_weight
         As in `empirical_error`; X are held-out rows.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -164,10 +156,6 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
         Fitted with `mercer.methods.RandomFeatures`.
     X, sample_weight
         The rows of the fit and their counts, as in `empirical_error`.
-
-    Returns
-    -------
-    KernelProjection
 
     Notes
     -----

@@ -35,10 +35,6 @@ def similarity(V: Any, W: Any) -> Any:
     V, W : array-like of shape (k, d), or (d,)
         Components as rows, such as `components_`; row i of V is compared with row i of W.
 
-    Returns
-    -------
-    ndarray of shape (k,), or float
-
     Examples
     --------
     >>> from mercer.metrics import similarity
@@ -63,12 +59,7 @@ def eigenvalue_difference(exact: Any, found: Any) -> Any:
     Parameters
     ----------
     exact, found : array-like of shape (k,), or float
-        Eigenvalues λ and their approximations λ′.
-
-    Returns
-    -------
-    ndarray of shape (k,), or float
-        Infinite if λ is zero and λ′ is not.
+        Eigenvalues λ and their approximations λ′. If only λ is zero, the result is infinite.
 
     Examples
     --------
@@ -98,10 +89,6 @@ def operator_distance(model: Any, other: Any) -> float:
     model, other : PCA, KernelPCA or Projection
         Fitted: both linear, or both with the same kernel. Linear components are compared in the
         units of the columns as each model treats them.
-
-    Returns
-    -------
-    float
 
     Notes
     -----

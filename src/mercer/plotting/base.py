@@ -70,7 +70,7 @@ class ComponentDisplay(Display):
         by = label_coloring(self.labels, len(rows))
         self.points_ = draw_points(self.ax_, rows, by, faint)
         # The search for the emptiest corner is slow with many points.
-        inside = "best" if len(rows) < 5000 else "upper right"
+        inside = "lower left" if faint else "best" if len(rows) < 5000 else "upper right"
         place = "outside right upper" if outside else inside
         self.key_ = draw_key([self.ax_], by, self.points_, place)
 

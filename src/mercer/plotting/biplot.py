@@ -45,12 +45,10 @@ class BiplotDisplay(ComponentDisplay):
     ax_, figure_ : matplotlib Axes and Figure
     points_, key_
         As in `ScoresDisplay`.
-    arrows_ : Quiver
-        Longest first.
+    arrows_, drawn_ : Quiver and ndarray of int
+        The arrows, longest first, and their columns.
     names_ : list of Annotation
         Names of the arrows, as far as there is room for them.
-    drawn_ : ndarray of int
-        Columns whose arrows are drawn.
     stretch_ : float
         Factor that the loadings are multiplied by.
 
@@ -158,10 +156,6 @@ class BiplotDisplay(ComponentDisplay):
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=base.INK, zorder=5, **shape)
         names = [base.one_line(self.names[j], 20) for j in self.drawn_]
         key = ax.get_legend()
-        if key is not None:  # "best" would move it once the names are drawn
-            corner = ax.transAxes.inverted().transform(key.get_window_extent().get_points()[0])
-            key.set_loc(tuple(corner))
-            key.borderaxespad = 0
         self.names_ = _name_tips(ax, tips, names, [] if key is None else [key.get_window_extent()])
         drawn, d = len(tips), len(self.names)
         note = "standardized scores" + (f", {drawn} of {d} loadings" if drawn < d else "")

@@ -38,7 +38,7 @@ class ReconstructionErrorDisplay(Display):
     within_, beyond_ : StepPatch
         The histograms of ordinary rows and of outliers.
     threshold_, furthest_ : Line2D and list of (Line2D, Annotation)
-        The threshold; lines and names of the furthest outliers, furthest first.
+        The threshold; the furthest outliers, furthest first.
 
     Examples
     --------

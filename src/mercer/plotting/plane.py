@@ -81,10 +81,8 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
 
     Parameters
     ----------
-    x, y : arrays of shape (r,)
-        Coordinates of the grid.
-    scores : array of shape (k, r, r)
-        Scores on each component drawn, at each y and x.
+    x, y, scores : arrays of shape (r,), (r,) and (k, r, r)
+        Coordinates of the grid, and scores on each component drawn, at each y and x.
     rows, names : array of shape (n, 2) and two of str
         Rows to draw, and names of the columns.
     components, ratio, labels
@@ -93,9 +91,7 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
     Attributes
     ----------
     axes_, figure_ : ndarray of Axes, one per component, and Figure
-    contours_ : list of QuadContourSet
-        The colors of each panel.
-    key_ : Legend, Colorbar or None
+    contours_, key_ : list of QuadContourSet, one per component; Legend, Colorbar or None
 
     Examples
     --------
@@ -129,10 +125,8 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
             Anything with `transform`, or a pipeline that ends in it.
         X : array or DataFrame of shape (n, 2)
             Rows to draw; the grid covers them. The column names of a DataFrame label the axes.
-        labels : array of shape (n,) or None
-            As in `ScoresDisplay.from_estimator`.
-        components : int, iterable of int or None
-            How many of the first, or indices. None: all, at most eight.
+        labels, components
+            As in `ScoresDisplay.from_estimator`; None: all components, at most eight.
         resolution : int
             Points of the grid along each side.
         **style
@@ -146,16 +140,10 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
         return cls(x, y, Z, rows=rows, names=names, **about).plot(**style)
 
     def plot(self, ax: Any = None, *, levels: Any = 12, cmap: Any = None) -> Self:
-        """Draw the contours and return the display.
+        """Draw the contours on one Axes per component, or in a new figure.
 
-        Parameters
-        ----------
-        ax : Axes, sequence of Axes or None
-            One per component. If None, a new figure is created, with a key if there are labels.
-        levels : int or increasing sequence
-            Approximate number of levels, at round numbers; or the scores at which to draw lines.
-        cmap : str, Colormap or None
-            Colors from negative to positive.
+        `levels` is the approximate number of levels, at round scores, or the scores themselves;
+        `cmap` has the colors from negative to positive.
         """
         by, colors = base.label_coloring(self.labels, len(self.rows)), base.matplotlib("colors")
         cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
@@ -198,10 +186,8 @@ class NormsDisplay(PlaneDisplay):
 
     Attributes
     ----------
-    axes_, figure_, contours_
-        As in `ContoursDisplay`, one panel per model.
-    colorbar_ : Colorbar or None
-        None where Axes were passed.
+    axes_, figure_, contours_, colorbar_
+        As in `ContoursDisplay`, one panel per model; None for a color bar where Axes were passed.
 
     Examples
     --------
@@ -231,14 +217,9 @@ class NormsDisplay(PlaneDisplay):
         resolution: int = 120,
         **style: Any,
     ) -> Self:
-        """Draw the norms of fitted models, side by side.
+        """Draw the norms of fitted models of two columns by their titles, side by side.
 
-        Parameters
-        ----------
-        estimators : mapping of str to fitted models of two columns
-            Panels by their titles.
-        X, basis, resolution, **style
-            As in the class, and in `ContoursDisplay.from_estimator`.
+        `X`, `resolution` and the style are those of `ContoursDisplay.from_estimator`.
         """
         if not estimators:
             raise ValueError("estimators is empty: pass at least one model by name.")

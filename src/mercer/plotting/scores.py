@@ -132,12 +132,9 @@ class PairsDisplay(ScoreDisplay):
     Attributes
     ----------
     axes_, figure_ : ndarray of k×k Axes, and Figure
-        Axes above the diagonal are invisible.
-    points_ : dict of (int, int) to list of PathCollection
-        The points of each panel below the diagonal, by row and column.
-    histograms_ : list of list of StepPatch
-        Those on the diagonal, one per class.
-    key_ : Legend, Colorbar or None
+    points_, histograms_, key_
+        As in `ScoresDisplay`, for each panel (i, j) below the diagonal; one list of StepPatch for
+        each panel on it.
 
     Examples
     --------

@@ -32,20 +32,14 @@ class SpectrumDisplay(Display):
         Variances of the components, largest first.
     total_variance : float or None
         Sum of all eigenvalues. None if it is unknown; then the bars are eigenvalues, not shares.
-    cutoffs : mapping of str to int
-        How many components each rule keeps, by its name.
-    undecided : sequence of str
-        Rules that need more eigenvalues than these.
+    cutoffs, undecided : mapping of str to int, and sequence of str
+        How many components each rule keeps, and rules that need more eigenvalues.
 
     Attributes
     ----------
     ax_, sum_ax_, figure_ : matplotlib Axes and Figure
-        `sum_ax_`, on the right, is None without a cumulative sum.
-    bars_ : BarContainer, or StepPatch for more than 100 components
-    line_ : Line2D or None
-        The cumulative sum.
-    cutoffs_ : dict of str to (Line2D, Annotation)
-        Line and name of each rule.
+    bars_, line_, cutoffs_
+        The eigenvalues, their cumulative sum, and a pair (Line2D, Annotation) for each rule.
 
     Examples
     --------
