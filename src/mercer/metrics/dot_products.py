@@ -29,10 +29,8 @@ class DotProductError:
     ----------
     mean : float
         Mean of |f(x)ᵀf(y) − xᵀy| / |xᵀy|; NaN if all dot products are zero.
-    pairs : int
-        Number of pairs in the mean.
-    zeros : int
-        Number of pairs left out because their dot product is zero.
+    pairs, zeros : int
+        Number of pairs in the mean, and of those left out because their dot product is zero.
     """
 
     mean: float
@@ -102,6 +100,8 @@ def measured_size(
     `mercer.sketches.suggested_size` returns a q for any rows; this one tries maps on X, with the
     seed of `sketch`, and is usually far smaller. The error falls as :math:`1/\sqrt q`, which
     predicts the next q to try; the result is at most 5 % above a q that failed on the same pairs.
+    If it is the number of columns, no smaller sketch suffices: keep the rows as they are with
+    ``identity=True``.
 
     Parameters
     ----------
@@ -111,12 +111,6 @@ def measured_size(
         Largest mean of `dot_product_error`, above 0.
     X, pairs, random_state
         As in `dot_product_error`.
-
-    Returns
-    -------
-    int
-        At most the number of columns d. If d itself, no smaller sketch suffices: keep the rows as
-        they are with ``identity=True``.
 
     Examples
     --------

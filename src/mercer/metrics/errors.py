@@ -147,8 +147,8 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     Random features approximate the kernel but do not lie in its feature space. The combinations
     :math:`\sum_i Q_i\tilde\Phi(x_i)` of rows do, with Q the orthonormalized scores; the result are
     the best orthonormal components in their span, with their variances. This makes the model
-    comparable with others by `empirical_error`, `validation_error`, `operator_distance` and
-    `subspace_angles`.
+    comparable with others by the metrics of this module. It computes the kernel between all rows
+    twice, a block at a time.
 
     Parameters
     ----------
@@ -156,10 +156,6 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
         Fitted with `mercer.methods.RandomFeatures`.
     X, sample_weight
         The rows of the fit and their counts, as in `empirical_error`.
-
-    Notes
-    -----
-    Computes the kernel between all rows twice, a block at a time, and keeps the rows.
 
     Examples
     --------

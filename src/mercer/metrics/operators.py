@@ -134,16 +134,11 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     model, other
         As in `operator_distance`.
 
-    Returns
-    -------
-    ndarray of shape (min(k, l),)
-        The largest first, as in `scipy.linalg.subspace_angles`; fewer if the components are
-        linearly dependent.
-
     Notes
     -----
-    Angles below 1e-8 in feature space are accurate only if one basis contains the other: kernel
-    values between different points are rounded, and the angle is the root of their difference.
+    The result, largest first, has fewer angles if the components are linearly dependent. Angles
+    below 1e-8 in feature space are accurate only if one basis contains the other: kernel values
+    between different points are rounded, and the angle is the root of their difference.
 
     Examples
     --------

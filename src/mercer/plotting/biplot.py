@@ -84,18 +84,11 @@ class BiplotDisplay(ComponentDisplay):
         names: Sequence[str] | None = None,
         **style: Any,
     ) -> Self:
-        """Draw rows and loadings of a fitted linear model and return the display.
+        """Draw rows and loadings of a fitted PCA, or of a pipeline that ends in one.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA of Mercer or scikit-learn, or a pipeline that ends in one.
-        X, labels, components
-            As in `ScoresDisplay.from_estimator`.
-        names : sequence of str or None
-            Names of the columns; None: those that the model was fitted with.
-        **style
-            `ax` and `top`, as in `plot`.
+        `X`, `labels` and `components` are as in `ScoresDisplay.from_estimator`; `names`, those of
+        the columns, are by default the ones that the model was fitted with; `ax` and `top` are
+        those of `plot`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_") or not hasattr(pca, "explained_variance_"):

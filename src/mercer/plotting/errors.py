@@ -75,19 +75,11 @@ class ReconstructionErrorDisplay(Display):
         ids: Any = None,
         **style: Any,
     ) -> Self:
-        """Draw the reconstruction errors of rows under a fitted model and return the display.
+        """Draw the reconstruction errors of rows under a fitted model or pipeline.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA, KernelPCA, NoveltyDetector, or a pipeline that ends in one.
-        X : array, sparse matrix, DataFrame, path or Source
-            Rows, read block by block; only their errors are kept in memory.
-        quantile : float in [0, 1] or None
-            The share of rows within the threshold. None: the threshold of a NoveltyDetector,
-            0.99 of the rows for any other model.
-        ids, **style
-            As in the class, and as in `plot`.
+        Rows are read block by block; only their errors are kept. `quantile` is the share of the
+        rows within the threshold; None: the threshold of a NoveltyDetector, 0.99 of the rows for
+        any other model. `ids` are those of the class; `ax`, `furthest` and `bins` those of `plot`.
         """
         if quantile is not None and not 0 <= quantile <= 1:
             raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")
@@ -111,9 +103,8 @@ class ReconstructionErrorDisplay(Display):
         bad = int(np.argmin(np.isfinite(errors)))
         if not np.isfinite(errors[bad]):
             raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
-        ids = (
-            np.arange(len(errors)) if self.ids is None else row_values(self.ids, len(errors), "ids")
-        )
+        n = len(errors)
+        ids = row_values(np.arange(n) if self.ids is None else self.ids, n, "ids")
         if bins < 1:
             raise ValueError(f"bins={bins} must be at least 1.")
         ax = self._open(ax)

@@ -72,18 +72,11 @@ class GalleryDisplay(Display):
         components: Any = None,
         **style: Any,
     ) -> Self:
-        """Draw the components of a fitted linear model as images: eigenfaces.
+        """Draw the components of a fitted PCA, or a model or pipeline with one: eigenfaces.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA of Mercer or scikit-learn, a model built on one, or a pipeline that ends in one.
-        image_shape : (height, width), (height, width, 3) or None
-            None: the model's own, or else a square.
-        components : int, iterable of int or None
-            How many of the first, or indices. None: the first ten.
-        **style
-            `across`, `ax` and `cmap`, as in the class and in `plot`.
+        `image_shape` is (height, width), (height, width, 3), or None: the model's own, or else a
+        square. `components` is a number of leading components, by default ten, or their indices.
+        The style is that of `from_images`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_"):
@@ -109,16 +102,9 @@ class GalleryDisplay(Display):
     ) -> Self:
         """Draw images, and below them their reconstructions by a fitted model.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            With `reconstruct`, or `transform` and `inverse_transform`; or a pipeline of these.
-        X : array, sparse matrix, DataFrame, path or Source
-            Images as rows.
-        rows : int or sequence of int
-            How many of the first, or indices.
-        image_shape, **style
-            As in `from_estimator`.
+        The model has `reconstruct`, or `transform` and `inverse_transform`, or is a pipeline. `X`
+        has images as rows, of which `rows` selects a number of leading ones, or indices.
+        `image_shape` and the style are those of `from_estimator`.
         """
         source = inspection.SlicedRows(X)
         n = source.shape[0]
@@ -148,14 +134,9 @@ class GalleryDisplay(Display):
     ) -> Self:
         """Draw images by the titles of their rows: original, noisy, denoised.
 
-        Parameters
-        ----------
-        images : mapping of str to array, or array
-            Images, (m, height, width) or (m, height, width, 3), or rows of numbers.
-        image_shape : (height, width), (height, width, 3) or None
-            Shape of images that are rows of numbers; None: a square.
-        ax, cmap, **options
-            As in `plot`; and `captions`, `limits` and `across`, as in the class.
+        `images` is an array, or a mapping of titles to arrays: images, (m, height, width) or
+        (m, height, width, 3), or rows of numbers with the shape `image_shape`, by default a
+        square. `captions`, `limits` and `across` are those of the class.
         """
         images = images if isinstance(images, Mapping) else {"": images}
         shaped = {title: _as_images(x, image_shape) for title, x in images.items()}

@@ -117,20 +117,12 @@ class ContoursDisplay(ComponentDisplay, PlaneDisplay):
         resolution: int = 120,
         **style: Any,
     ) -> Self:
-        """Draw the contours of a fitted model.
+        """Draw the contours of a fitted model, or a pipeline, of two columns over a grid.
 
-        Parameters
-        ----------
-        estimator : fitted model of two columns
-            Anything with `transform`, or a pipeline that ends in it.
-        X : array or DataFrame of shape (n, 2)
-            Rows to draw; the grid covers them. The column names of a DataFrame label the axes.
-        labels, components
-            As in `ScoresDisplay.from_estimator`; None: all components, at most eight.
-        resolution : int
-            Points of the grid along each side.
-        **style
-            `ax`, `levels` and `cmap`, as in `plot`.
+        `X` are rows to draw, `resolution` is the number of points along each side of the grid,
+        which covers them, and the column names of a DataFrame label the axes. `labels` and
+        `components` are as in `ScoresDisplay.from_estimator`; by default all components are
+        drawn, at most eight. `ax`, `levels` and `cmap` are those of `plot`.
         """
         rows, names = _plane(estimator, X)
         x, y, grid = _grid(rows, X, resolution)

@@ -210,11 +210,9 @@ class PairsDisplay(ScoreDisplay):
 
 def check_plot_scores(scores: Any) -> Values:
     """Return scores as an array of finite numbers, or raise an error."""
-    Y = inspection.host_rows(scores)
+    Y = np.asarray(inspection.host_rows(scores), np.float64)
     if Y.ndim != 2 or 0 in Y.shape:
         raise ValueError(f"scores has shape {Y.shape}: pass at least one row and one column.")
-    if Y.dtype.kind not in "iufb":
-        raise ValueError(f"scores has dtype {Y.dtype}: pass numbers, as transform returns them.")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
@@ -32,8 +32,8 @@ class SpectrumDisplay(Display):
         Variances of the components, largest first.
     total_variance : float or None
         Sum of all eigenvalues. None if it is unknown; then the bars are eigenvalues, not shares.
-    cutoffs, undecided : mapping of str to int, and sequence of str
-        How many components each rule keeps, and rules that need more eigenvalues.
+    cutoffs : mapping of str to int
+        How many components each rule keeps; without the rules that need more eigenvalues.
 
     Attributes
     ----------
@@ -59,7 +59,6 @@ class SpectrumDisplay(Display):
     total_variance: float | None = None
     _: KW_ONLY
     cutoffs: Mapping[str, int] = field(default_factory=dict)
-    undecided: Sequence[str] = ()
 
     @property
     def shares(self) -> Values | None:
@@ -74,18 +73,12 @@ class SpectrumDisplay(Display):
         rules: Iterable[Any] | Mapping[str, Any] | None = None,
         **style: Any,
     ) -> Self:
-        """Draw the spectrum of a fitted model and return the display.
+        """Draw the spectrum of a PCA or KernelPCA, or of a model or pipeline with one.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA, KernelPCA, a model built on one, or a pipeline that ends in one.
-        rules : iterable or mapping of names to rules, or None
-            Values that `n_components` takes: rules of `mercer.rules`, shares, "mle". None: 90 %
-            of the variance, Kaiser and broken stick; for linear models also parallel analysis,
-            Gavish–Donoho and Minka, as far as the known eigenvalues decide them.
-        **style
-            `ax` and `cumulative`, as in `plot`.
+        `rules` are values that `n_components` takes, or a mapping of names to them: rules of
+        `mercer.rules`, shares, "mle". None: 90 % of the variance, Kaiser and broken stick; for
+        linear models also parallel analysis, Gavish–Donoho and Minka, as far as the known
+        eigenvalues decide them. `ax` and `cumulative` are those of `plot`.
         """
         spectrum = FittedSpectrum(estimator)
         if rules is None:
@@ -93,20 +86,17 @@ class SpectrumDisplay(Display):
             named = {rule_name(rule): rule for rule in usual}
         else:
             named = spectrum.named_rules(rules)
-        cutoffs: dict[str, int | None] = {}
+        cutoffs = {}
         for name, rule in named.items():
             try:
-                cutoffs[name] = spectrum.cut(rule)
+                k = spectrum.cut(rule)
             except ValueError:  # Minka's rule needs as many rows as columns
                 if rules is not None:
                     raise
-        display = cls(
-            spectrum.values,
-            spectrum.total,
-            cutoffs={name: k for name, k in cutoffs.items() if k is not None},
-            undecided=tuple(name for name, k in cutoffs.items() if k is None),
-        )
-        return display.plot(**style)
+                continue
+            if k is not None:
+                cutoffs[name] = k
+        return cls(spectrum.values, spectrum.total, cutoffs=cutoffs).plot(**style)
 
     def plot(self, ax: Axes | None = None, *, cumulative: bool = True) -> Self:
         """Draw the spectrum, with the cumulative sum where the total variance is known."""

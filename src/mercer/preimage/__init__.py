@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mercer.kernels import RBF, Kernel, Linear
@@ -21,7 +19,6 @@ __all__ = [
     "Preimage",
     "Preimages",
     "Ridge",
-    "as_preimage",
     "suited_to",
 ]
 
@@ -45,15 +42,3 @@ def suited_to(kernel: Kernel | None) -> str:
     except ValueError:
         return "ridge"
     return "gradient"
-
-
-def as_preimage(method: Any) -> Preimage:
-    """Return the method with this name; a method itself."""
-    if isinstance(method, Preimage):
-        return method
-    if isinstance(method, str) and method in PREIMAGES:
-        return PREIMAGES[method]()
-    names = ", ".join(f'"{name}"' for name in PREIMAGES)
-    raise ValueError(
-        f"preimage={method!r} is not one of {names}, nor a method such as Ridge(alpha=0.1)."
-    )

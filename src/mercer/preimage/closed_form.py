@@ -106,8 +106,8 @@ class Ridge(Preimage):
                 f"{self!r}: the matrix of {kernel!r} is not positive definite with alpha="
                 f"{self.alpha!r}. Increase alpha, or use a positive definite kernel."
             ) from None
-        shift = 0.0 if projection.shift is None else projection.shift
-        return RidgeState(products, kernel, S, dual, mean - shift)
+        mean = mean if projection.shift is None else mean - projection.shift
+        return RidgeState(products, kernel, S, dual, mean)
 
     def seek(self, target: Target, scores: Matrix, state: RidgeState) -> Estimate:
         rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
