@@ -126,7 +126,6 @@ def test_errors(wine):
     for model, options, message in (
         (PCA(1), {}, "a biplot needs two components"),
         (PCA(2), {"names": ["a", "b"]}, r"loadings \(13, 2\) and 2 names"),
-        (PCA(2), {"top": 0}, "top=0"),
         (PCA(3), {"components": [0]}, "a biplot needs two components"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -155,7 +155,6 @@ def test_names_of_rows_and_given_axes(wine):
     [
         ({"quantile": 95}, "quantile=95"),
         ({"ids": [1]}, "ids has shape"),
-        ({"bins": 0}, "bins=0"),
     ],
 )
 def test_errors_of_arguments(wine, options, message):

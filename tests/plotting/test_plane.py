@@ -173,8 +173,6 @@ def test_errors_of_contours(X, rng):
         contours(PCA().fit(X), np.column_stack([X, X[:, 0]]))
     with pytest.raises(ValueError, match="X contains NaN or infinity"):
         contours(PCA().fit(X), np.where(X > 10, np.nan, X))
-    with pytest.raises(ValueError, match="resolution=1"):
-        contours(PCA().fit(X), X, resolution=1)
 
 
 def test_what_it_holds_is_what_is_drawn(X):

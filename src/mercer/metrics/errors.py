@@ -63,12 +63,8 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     r"""Return the mean squared error of rows that were not in the fit, E_val.
 
-    `empirical_error` of other rows, washizawa §6.1: it shows whether the components generalize.
-
-    Parameters
-    ----------
-    model, X, sample_weight
-        As in `empirical_error`; X are held-out rows.
+    `empirical_error` of other rows, with the same parameters, washizawa §6.1: it shows whether the
+    components generalize.
 
     Examples
     --------

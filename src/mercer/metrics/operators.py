@@ -28,12 +28,8 @@ _ZERO = 1e-9
 def similarity(V: Any, W: Any) -> Any:
     r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of components: 1 if parallel, 0 if orthogonal.
 
+    Row i of V is compared with row i of W, of shape (k, d), such as `components_`; or two vectors.
     Marukatat (2022), (66).
-
-    Parameters
-    ----------
-    V, W : array-like of shape (k, d), or (d,)
-        Components as rows, such as `components_`; row i of V is compared with row i of W.
 
     Examples
     --------
@@ -56,10 +52,7 @@ def similarity(V: Any, W: Any) -> Any:
 def eigenvalue_difference(exact: Any, found: Any) -> Any:
     r"""Return Diff :math:`= |\lambda - \lambda'|/\lambda` of eigenvalues; Marukatat (2022), (67).
 
-    Parameters
-    ----------
-    exact, found : array-like of shape (k,), or float
-        Eigenvalues λ and their approximations λ′. If only λ is zero, the result is infinite.
+    Of arrays of shape (k,), or numbers. If only λ is zero, the result is infinite.
 
     Examples
     --------

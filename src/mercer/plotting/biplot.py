@@ -29,7 +29,8 @@ class BiplotDisplay(ComponentDisplay):
     correlation of their columns, the better the more variance the components explain. All arrows
     are stretched by one factor, `stretch_`, to the size of the base.
 
-    Create it with `from_estimator`.
+    Create it with `from_estimator`. Source: K. R. Gabriel (1971), The biplot graphic display of
+    matrices with application to principal component analysis, Biometrika 58, 453–467.
 
     Parameters
     ----------
@@ -51,11 +52,6 @@ class BiplotDisplay(ComponentDisplay):
         Names of the arrows, as far as there is room for them.
     stretch_ : float
         Factor that the loadings are multiplied by.
-
-    References
-    ----------
-    K. R. Gabriel (1971), The biplot graphic display of matrices with application to principal
-    component analysis, Biometrika 58, 453–467.
 
     Examples
     --------
@@ -116,8 +112,6 @@ class BiplotDisplay(ComponentDisplay):
                 f"{len(self.names)} names: a biplot needs two components, such as (0, 1), and one "
                 f"name per column."
             )
-        if top < 1:
-            raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")
         lengths = np.hypot(*L.T)
         longest = np.argsort(-lengths, kind="stable")[:top]
         self.drawn_ = longest[lengths[longest] > 0]

@@ -105,8 +105,6 @@ class ReconstructionErrorDisplay(Display):
             raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
         n = len(errors)
         ids = row_values(np.arange(n) if self.ids is None else self.ids, n, "ids")
-        if bins < 1:
-            raise ValueError(f"bins={bins} must be at least 1.")
         ax = self._open(ax)
         edges, log = _bin_edges(errors, self.threshold, bins)
         outlier = errors > self.threshold
@@ -147,7 +145,7 @@ def _bin_edges(errors: Values, threshold: float, bins: int) -> tuple[Values, boo
         low = min(0.0 if low < 0.3 * high else low, threshold)
         edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
     if edges[0] < threshold < edges[-1]:
-        edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1 if bins > 1 else 0] = threshold
+        edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1] = threshold
     # Rounding in geomspace must leave no error outside.
     edges[0], edges[-1] = min(edges[0], float(errors.min())), max(edges[-1], float(errors.max()))
     return edges, log

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -97,23 +96,18 @@ class GalleryDisplay(Display):
         X: Any,
         image_shape: Sequence[int] | None = None,
         *,
-        rows: Any = DEFAULT,
+        rows: Any = None,
         **style: Any,
     ) -> Self:
         """Draw images, and below them their reconstructions by a fitted model.
 
         The model has `reconstruct`, or `transform` and `inverse_transform`, or is a pipeline. `X`
-        has images as rows, of which `rows` selects a number of leading ones, or indices.
+        has images as rows, of which `rows` selects a number of leading ones, by default ten, or
+        indices.
         `image_shape` and the style are those of `from_estimator`.
         """
         source = inspection.SlicedRows(X)
-        n = source.shape[0]
-        at = range(min(int(rows), n)) if isinstance(rows, Integral) else [int(i) for i in rows]
-        if not at or not all(0 <= i < n for i in at):
-            raise ValueError(
-                f"rows={rows!r}, but there are {n} rows: pass the number of leading rows to draw, "
-                f"or indices from 0 to {n - 1}."
-            )
+        at = inspection.select_components(rows, source.shape[0], DEFAULT, "rows")
         reconstruct, shape = _reconstruction(estimator), image_shape or _model_shape(estimator)
         images = [source.read(i, i + 1) for i in at]
         originals = np.concatenate([inspection.host_rows(x) for x in images])
@@ -181,11 +175,10 @@ class GalleryDisplay(Display):
         if not shapes or 0 in [shape[0] for shape in shapes.values()]:
             raise ValueError("images is empty: pass at least one image for every title.")
         shape, *others = {shape[1:] for shape in shapes.values()}
-        if others:
-            raise ValueError(f"images have different shapes, {shapes}: pass one shape.")
-        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
+        if others or len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
             raise ValueError(
-                f"images have shape {shape}: pass (height, width), or (height, width, 3) for color."
+                f"images have shapes {shapes}: pass images of one shape, (height, width), or "
+                f"(height, width, 3) for color."
             )
         lines = []
         for title, images in self.images.items():

@@ -275,8 +275,6 @@ def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
 
 def _grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
     """Return the coordinates of a grid around the rows, and its points as the type of X."""
-    if resolution < 2:
-        raise ValueError(f"resolution={resolution} must be at least 2 points per side.")
     low, high = (np.asarray(end, np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
     margin = MARGIN * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T

@@ -16,9 +16,40 @@ from mercer.plotting.base import Axes, ComponentDisplay, Values
 
 
 @dataclass(eq=False, repr=False)
-class ScoreDisplay(ComponentDisplay):
-    """Base of displays of scores."""
+class ScoresDisplay(ComponentDisplay):
+    """Scores of two components against each other, colored by label.
 
+    Create it with `from_estimator` or `from_scores`.
+
+    Parameters
+    ----------
+    scores : array of shape (n, 2) or (n, 1)
+        Scores on the components drawn; of one component, they are drawn row by row.
+    components : sequence of int
+        Indices of these components, horizontal first.
+    ratio, labels
+        As in `from_scores`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    points_ : list of PathCollection
+        One per class, in the order of the legend; rows without a label are gray. More than 3000
+        rows are mixed, one collection per marker, and no class covers the others.
+    key_ : Legend, Colorbar or None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import PCA
+    >>> from mercer.plotting import ScoresDisplay
+    >>> X, species = load_iris(return_X_y=True)
+    >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
+    """
+
+    figsize = (5.4, 3.9)
     default_components: ClassVar[int] = 2
     scores: Any
 
@@ -65,42 +96,6 @@ class ScoreDisplay(ComponentDisplay):
         selected = inspection.select_components(components, Y.shape[1], cls.default_components)
         return cls(Y[:, selected], components=selected, ratio=ratio, labels=labels).plot(ax)
 
-
-class ScoresDisplay(ScoreDisplay):
-    """Scores of two components against each other, colored by label.
-
-    Create it with `from_estimator` or `from_scores`.
-
-    Parameters
-    ----------
-    scores : array of shape (n, 2) or (n, 1)
-        Scores on the components drawn; of one component, they are drawn row by row.
-    components : sequence of int
-        Indices of these components, horizontal first.
-    ratio, labels
-        As in `from_scores`.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    points_ : list of PathCollection
-        One per class, in the order of the legend; rows without a label are gray. More than 3000
-        rows are mixed, one collection per marker, and no class covers the others.
-    key_ : Legend, Colorbar or None
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from mercer import PCA
-    >>> from mercer.plotting import ScoresDisplay
-    >>> X, species = load_iris(return_X_y=True)
-    >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
-    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
-    """
-
-    figsize = (5.4, 3.9)
-
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the scores on the Axes passed, or in a new figure, and return the display."""
         Y = check_plot_scores(self.scores)
@@ -117,7 +112,7 @@ class ScoresDisplay(ScoreDisplay):
         return self
 
 
-class PairsDisplay(ScoreDisplay):
+class PairsDisplay(ScoresDisplay):
     """Pairs of components: scores against each other, histograms on the diagonal.
 
     Create it with `from_estimator` or `from_scores`.
