@@ -22,14 +22,11 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
               P\Phi(x) = c + \sum_{jk} y_k(x) A_{jk} \Phi(b_j)
 
     with the model's own operator P and mean c: washizawa (46). P need not be a projector: with
-    :math:`G = A^TK_bA` the error of a row is :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, the
-    squared distance from the span of the components if they are orthonormal. For exact kernel PCA
-    and its own rows it is (n−1)/n times the variance that the components do not explain, and no
-    operator of as many components has less.
-
-    For random features the components are those of `kernel_axes`. For linear PCA it is the mean
-    squared distance between a row and its reconstruction; with `scale`, in standard deviations of
-    the columns.
+    :math:`G = A^TK_bA` the error of a row is :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`. For
+    exact kernel PCA and its own rows it is (n−1)/n times the variance that the components do not
+    explain, and no operator of as many components has less. For random features the components
+    are those of `kernel_axes`; for linear PCA it is the mean squared distance of rows from their
+    reconstructions, with `scale` in standard deviations of the columns.
 
     Parameters
     ----------
@@ -171,22 +168,18 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
             f"Expected a KernelPCA fitted with RandomFeatures, or its projection_, but got "
             f"{type(model).__name__}. Other models already have components in feature space."
         )
-    source = _rows(model, X, sample_weight, least=1.0)
+    source, shift = _rows(model, X, sample_weight, least=1.0), fitted.shift
     with progress.session():
-        return _best_components(fitted, source)
-
-
-def _best_components(fitted: FourierProjection, source: Source) -> KernelProjection:
-    Q, _ = scores_over(fitted, source)
-    rows, shift = source.load(), fitted.shift
-    if shift is not None and not source.sparse:
-        source = ArraySource(cast(rows, np.float64) - like(shift, rows)).weighted(source.weights)
-    else:
-        shift = None
-    gram = Gram(fitted.kernel, source, center=fitted.centred)
-    Q = gram.project(Q)
-    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.noise_floor)
-    return row_expansion(gram, values, vectors, shift)
+        Q, _ = scores_over(fitted, source)
+        if shift is None or source.sparse:
+            shift = None
+        else:
+            rows = cast(source.load(), np.float64)
+            source = ArraySource(rows - like(shift, rows)).weighted(source.weights)
+        gram = Gram(fitted.kernel, source, center=fitted.centred)
+        Q = gram.project(Q)
+        values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.noise_floor)
+        return row_expansion(gram, values, vectors, shift)
 
 
 def scores_over(fitted: FourierProjection, source: Source) -> tuple[Array, Matrix]:

@@ -248,10 +248,9 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
             "Random features have no components in the kernel's feature space. Instead of the "
             "model, pass mercer.metrics.kernel_axes(model, X) with the training rows X."
         )
-    reason = "is not fitted: call fit first" if hasattr(model, "fit") else "is not one"
     raise TypeError(
-        f"Expected a fitted mercer.PCA or mercer.KernelPCA, or its projection_, but "
-        f"{type(model).__name__} {reason}."
+        f"Expected a fitted mercer.PCA or mercer.KernelPCA, or its projection_, but this "
+        f"{type(model).__name__} is not one, or not fitted: call fit first."
     )
 
 

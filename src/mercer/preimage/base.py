@@ -197,8 +197,7 @@ class FeatureComponents:
     @cached_property
     def device_basis(self) -> Points:
         """The basis on that device."""
-        host = isinstance(self.reference, np.ndarray)
-        return self.basis if host else Points(like(self.basis.rows, self.reference))
+        return Points(like(self.basis.rows, self.reference))
 
     @cached_property
     def scale(self) -> float:

@@ -50,10 +50,7 @@ class DescentPreimage(Preimage):
             ) from None
 
     def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
-        """Descend from the nearest row; if that fails, from means of the nearest 2, 4, 8, ….
-
-        The first start ensures that no result is farther than the nearest row of the basis.
-        """
+        # The first start ensures that no result is farther than the nearest row of the basis.
         nearest, y = target.nearest(2**self.restarts), target.components.basis.rows
         first = Descent(target, self, y[nearest[:, 0]], np.arange(len(target.gamma))).run()
         rows, converged, steps, value = first.rows, first.converged, first.steps, first.value
@@ -83,9 +80,8 @@ class FixedPoint(DescentPreimage):
     dot product their form :math:`\sum\gamma_j a_j y_j / a_r`, for the linear kernel PCA's
     reconstruction in one step. A step that would increase ρ is halved.
 
-    Starts from the row of the basis that is nearest in feature space. Points whose denominator
-    vanishes, or that do not converge, start again from the mean of the 2, 4, 8, … nearest rows and
-    keep the best result.
+    Starts from the row of the basis that is nearest in feature space. Points that do not converge
+    start again from the mean of the 2, 4, 8, … nearest rows and keep the best result.
 
     Parameters
     ----------
