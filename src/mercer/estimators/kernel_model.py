@@ -241,8 +241,8 @@ class KernelModel(ProjectionEstimator):
         scores = self._training_scores(source).load()
         if preimage is not None:
             exact = isinstance(self.plan_.method, Exact)
-            named = isinstance(preimage, str)
-            self.preimage_ = PREIMAGES[preimage]() if named else clone(preimage)
+            method = PREIMAGES[preimage]() if isinstance(preimage, str) else preimage
+            self.preimage_ = clone(method)
             self._way = self.preimage_.begin(
                 self.projection_,
                 source.load(),

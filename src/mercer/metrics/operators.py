@@ -234,7 +234,7 @@ def joint_components(model: Any, other: Any) -> JointComponents:
         U = np.hstack([A, B])
         return JointComponents(U, U, A.shape[1])
     with progress.session():
-        points, U = _merge(*_common_origin(p, q), block_diag(A, B))
+        points, U = _merge(_common_origin(p, q), block_diag(A, B))
         return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
 
 
@@ -320,12 +320,13 @@ def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
     if np.all(np.abs(A.sum(axis=0)) <= _ZERO * np.abs(A).sum(axis=0)):
         return rows
     assert projection.kernel is not None
-    diagonals = (to_numpy(projection.kernel.on_diagonal(Points(x))) for x in (before, rows))
-    return rows if np.allclose(*diagonals, rtol=1e-13, atol=0.0) else None
+    old, new = (to_numpy(projection.kernel.on_diagonal(Points(x))) for x in (before, rows))
+    return rows if np.allclose(old, new, rtol=1e-13, atol=0.0) else None
 
 
-def _merge(first: Any, second: Any, coef: Matrix) -> tuple[Any, Matrix]:
+def _merge(bases: list[Any], coef: Matrix) -> tuple[Any, Matrix]:
     """Return the distinct points of two bases, and the coefficients of all components over them."""
+    first, second = bases
     sparse = hasattr(first, "tocsr") or hasattr(second, "tocsr")
     # Equal rows have equal keys: in one precision, and −0 as 0.
     if isinstance(first, list):

@@ -110,6 +110,15 @@ def lay_out(ax: Axes) -> None:
     ax.apply_aspect()
 
 
+def fitting_size(ax: Axes, texts: Sequence[str], share: float = 1.0) -> float:
+    """Return a font size with which each text fits a share of the width of the Axes."""
+    lay_out(ax)
+    width = ax.get_window_extent().width * 72 / ax.figure.figure.dpi
+    longest = max((len(line) for text in texts for line in text.splitlines()), default=1)
+    # A letter is about 0.6 of its size wide.
+    return float(np.clip(share * width / (0.6 * longest), 2.5, 8.3))
+
+
 def component_titles(components: Any, ratio: Any, prefix: str = "Component ") -> list[str]:
     """Return titles of components, counted from 1, with their shares of the variance."""
     shares = ["" if ratio is None else f" ({percent(to_numpy(ratio)[j], 1)})" for j in components]

@@ -43,7 +43,6 @@ class BiplotDisplay(ComponentDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     points_, key_
         As in `ScoresDisplay`.
     arrows_, drawn_ : Quiver and ndarray of int

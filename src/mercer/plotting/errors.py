@@ -34,7 +34,6 @@ class ReconstructionErrorDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     within_, beyond_ : StepPatch
         The histograms of ordinary rows and of outliers.
     threshold_, furthest_ : Line2D and list of (Line2D, Annotation)

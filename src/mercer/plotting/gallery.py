@@ -38,7 +38,6 @@ class GalleryDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     images_ : list of list of AxesImage
         By line.
     titles_, captions_ : list of Text
@@ -144,17 +143,14 @@ class GalleryDisplay(Display):
         captions = [text for _, _, texts in lines for text in texts]
         down, across = height * (1 + GAP + CAPTION * bool(captions)), width * (1 + GAP)
         inches, titled = min(1.0, 9.0 / most), any(title for title, _, _ in lines)
-        size = (inches * most + 0.2 + 0.9 * titled, inches * down / across * len(lines) + 0.1)
-        ax = self._open(ax, size)
+        figsize = (inches * most + 0.2 + 0.9 * titled, inches * down / across * len(lines) + 0.1)
+        ax = self._open(ax, figsize)
         ax.set(xlim=(-0.02 * width, most * across), ylim=(len(lines) * down, -0.02 * height))
         ax.set_aspect("equal")
         ax.set_axis_off()
-        base.lay_out(ax)
-        points = ax.get_window_extent().width * 72 / ax.figure.figure.dpi / most
-        # A letter is about 0.6 of its size wide.
-        fontsize = np.clip(points / (0.6 * max(map(len, captions), default=1)), 2.5, 8.0)
         style = {"color": base.INK, "parse_math": False}
-        below = {"ha": "center", "va": "top", "fontsize": fontsize, **style}
+        size = base.fitting_size(ax, captions, 1 / most)
+        below = {"ha": "center", "va": "top", "fontsize": size, **style}
         self.images_, self.titles_, self.captions_ = [], [], []
         for i, (title, images, texts) in enumerate(lines):
             y = i * down
@@ -210,21 +206,22 @@ class GalleryDisplay(Display):
     def _limits(self, image: Values) -> tuple[float, float]:
         """Return the values of black and white."""
         if isinstance(self.limits, str) and self.limits == "symmetric":
-            largest = float(np.nanmax(np.abs(image))) or 1.0
-            return -largest, largest
-        first = np.asarray(next(iter(self.images.values())))
-        low, high = self.limits or (float(np.nanmin(first)), float(np.nanmax(first)))
-        return (float(low), float(high)) if high > low else (low - 0.5, low + 0.5)
+            high = float(np.nanmax(np.abs(image)))
+            low = -high
+        else:
+            first = next(iter(self.images.values()))
+            low, high = self.limits or (float(np.nanmin(first)), float(np.nanmax(first)))
+        return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def _as_images(rows: Any, image_shape: Any) -> Values:
     """Return rows of numbers as images; images as they are."""
-    rows = inspection.host_rows(rows)
-    if rows.ndim in (3, 4):
-        return rows
-    if rows.ndim != 2:
-        raise ValueError(f"images have shape {rows.shape}: pass rows of numbers, or images.")
-    return rows.reshape(len(rows), *image_sides(image_shape, rows.shape[1]))
+    values: Values = inspection.host_rows(rows)
+    if values.ndim in (3, 4):
+        return values
+    if values.ndim != 2:
+        raise ValueError(f"images have shape {values.shape}: pass rows of numbers, or images.")
+    return values.reshape(len(values), *image_sides(image_shape, values.shape[1]))
 
 
 def _model_shape(model: Any) -> Any:

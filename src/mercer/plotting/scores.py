@@ -32,7 +32,6 @@ class ScoresDisplay(ComponentDisplay):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     points_ : list of PathCollection
         One per class, in the order of the legend; rows without a label are gray. More than 3000
         rows are mixed, one collection per marker, and no class covers the others.
@@ -83,18 +82,17 @@ class ScoresDisplay(ComponentDisplay):
         scores: Any,
         *,
         components: Any = None,
-        ratio: Any = None,
-        labels: Any = None,
         ax: Any = None,
+        **about: Any,
     ) -> Self:
         """Draw scores that `transform` returned on all components, and return the display.
 
-        `ratio` is the model's `explained_variance_ratio_`, for the axis labels; otherwise as
-        `from_estimator`.
+        `components` and `labels` are as in `from_estimator`; `ratio` is the model's
+        `explained_variance_ratio_`, for the axis labels.
         """
         Y = check_plot_scores(scores)
         selected = inspection.select_components(components, Y.shape[1], cls.default_components)
-        return cls(Y[:, selected], components=selected, ratio=ratio, labels=labels).plot(ax)
+        return cls(Y[:, selected], components=selected, **about).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the scores on the Axes passed, or in a new figure, and return the display."""
