@@ -146,9 +146,9 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     Parameters
     ----------
     model : KernelPCA or FourierProjection
-        Fitted with `mercer.methods.RandomFeatures`.
+        Fitted with `mercer.methods.RandomFeatures` to the rows X.
     X, sample_weight
-        The rows of the fit and their counts, as in `empirical_error`.
+        As in `empirical_error`.
 
     Examples
     --------

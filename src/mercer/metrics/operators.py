@@ -122,16 +122,10 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     orthonormal bases of the spans, and sines those of :math:`W - UU^TW`; each angle follows from
     both. Björck & Golub (1973), Knyazev & Argentati (2002).
 
-    Parameters
-    ----------
-    model, other
-        As in `operator_distance`.
-
-    Notes
-    -----
-    The result, largest first, has fewer angles if the components are linearly dependent. Angles
-    below 1e-8 in feature space are accurate only if one basis contains the other: kernel values
-    between different points are rounded, and the angle is the root of their difference.
+    The models are as in `operator_distance`. The result, largest first, has fewer angles if the
+    components are linearly dependent. Angles below 1e-8 in feature space are accurate only if one
+    basis contains the other: kernel values between different points are rounded, and the angle is
+    the root of their difference.
 
     Examples
     --------

@@ -197,7 +197,7 @@ class GalleryDisplay(Display):
         values, (x, y), (height, width) = image.astype(np.float64), corner, image.shape[:2]
         style = {"extent": (x, x + width, y + height, y), "interpolation": "nearest"}
         if image.shape[2:] == (3,):
-            return self.ax_.imshow(np.clip((values - low) / ((high - low) or 1.0), 0, 1), **style)
+            return self.ax_.imshow(np.clip((values - low) / (high - low), 0, 1), **style)
         frame = {"fill": False, "edgecolor": "#cccccc", "linewidth": 0.5}
         self.ax_.add_patch(base.matplotlib("patches").Rectangle(corner, width, height, **frame))
         values = values.reshape(height, width)

@@ -183,15 +183,14 @@ class PairsDisplay(ScoresDisplay):
     ) -> list[Any]:
         """Draw the distribution of scores, class by class as long as each has its own color."""
         edges = np.histogram_bin_edges(column, bins)
+        groups = [(slice(None), base.BLUE if by is None else base.GRAY)]
         if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
-            patches = []
-            for group in base.color_groups(by):
-                counts = np.histogram(column[group.rows], edges)[0]
-                ax.stairs(counts, edges, fill=True, color=group.color, alpha=0.25)
-                patches.append(ax.stairs(counts, edges, color=group.color, linewidth=0.9))
-        else:
-            color = base.BLUE if by is None else base.GRAY
-            patches = [ax.stairs(np.histogram(column, edges)[0], edges, fill=True, color=color)]
+            groups = [(group.rows, group.color) for group in base.color_groups(by)]
+        patches = []
+        for rows, color in groups:
+            counts, alpha = np.histogram(column[rows], edges)[0], 0.25 if len(groups) > 1 else 1.0
+            ax.stairs(counts, edges, fill=True, color=color, alpha=alpha)
+            patches.append(ax.stairs(counts, edges, color=color, linewidth=0.9))
         ax.set(ylim=(0, 1.2 * ax.get_ylim()[1]), yticks=[])
         ax.spines["left"].set_visible(False)
         if self.ratio is not None:

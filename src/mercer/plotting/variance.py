@@ -176,7 +176,7 @@ class CertificateDisplay(Display):
     >>> from mercer import PCA
     >>> from mercer.plotting import CertificateDisplay
     >>> display = CertificateDisplay.from_estimator(PCA(5).fit(load_digits().data))
-    >>> round(display.captured_[0].get_width(), 3)
+    >>> print(display.captured_[0].get_width().round(3))
     0.545
     """
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.kernels import RBF, Kernel, Linear
-from mercer.kernels.pair import DiagonalPair
-from mercer.kernels.points import Points
 from mercer.preimage.base import Preimage, Preimages
 from mercer.preimage.closed_form import Distances, Ridge
 from mercer.preimage.descent import FixedPoint, Gradient
@@ -38,7 +36,7 @@ def suited_to(kernel: Kernel | None) -> str:
     if kernel is None:
         return "ridge"
     try:
-        kernel.slopes(DiagonalPair(Points(np.ones((1, 1)))))
+        Gradient().probe(kernel, np.ones((1, 1)))
     except ValueError:
         return "ridge"
     return "gradient"

@@ -36,14 +36,9 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 class Preimages:
     """Pre-images: rows whose images are near points of feature space. Print it for a summary.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (q, d)
-        The rows r, in the precision of the scores.
-    converged, steps : ndarray of shape (q,)
-        Whether the method converged for each, after how many iterations; 0 for direct methods.
-    distance : ndarray of shape (q,)
-        Squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
+    `rows`, of shape (q, d), are in the precision of the scores. `converged` tells whether the
+    method converged for each, `steps` after how many iterations, 0 for direct methods, and
+    `distance` is the squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
 
     Examples
     --------
@@ -87,17 +82,11 @@ class Preimage(Params, ABC):
 
     Examples
     --------
-    Rows on a line, with a kernel whose only component is that line:
-
     >>> from mercer import KernelPCA
-    >>> from mercer.preimage import FixedPoint
-    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
-    >>> kpca, method = KernelPCA(1, kernel="linear").fit(X), FixedPoint()
-    >>> scores, projection = kpca.transform(X), kpca.projection_
-    >>> method.find(projection, method.begin(projection, X, scores), scores).rows.round(6) + 0.0
-    array([[0., 0.],
-           [1., 2.],
-           [3., 6.]])
+    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]  # on a line, the only component of the kernel
+    >>> kpca = KernelPCA(1, kernel="linear", preimage="fixed_point").fit(X)
+    >>> kpca.reconstruct(X).round(6).tolist()
+    [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
     """
 
     work_bytes = 64
@@ -119,26 +108,20 @@ class Preimage(Params, ABC):
         products: Matrix | None = None,
         weights: Vector | None = None,
     ) -> Any:
-        """Return the state that `find` needs: ⟨Φ(yⱼ), ·⟩ of the components and of the mean.
+        """Return what `find` needs: ⟨Φ(yⱼ), ·⟩ of components and mean, or `products` if known.
 
-        X are the training rows, `weights` their counts, and `products` the result if it is known.
+        X are the training rows, and `weights` their counts.
         """
         self.check()
-        components = feature_components(self, projection, products)
-        self.require(components)
-        return components.products
+        return feature_components(self, projection, products).products
 
-    def require(self, components: FeatureComponents) -> None:
-        """Raise if the method does not support the kernel."""
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        """Evaluate what the method needs of the kernel, which raises ValueError without it."""
 
     def find(self, projection: KernelProjection, state: Any, scores: Any) -> Preimages:
-        """Return the pre-images of points with these scores, of shape (q, k).
-
-        `state` is the result of `begin`; None computes it again, if the method can.
-        """
+        """Return pre-images of scores, given the result of `begin`, or None to compute it again."""
         self.check()
         components = feature_components(self, projection, self.products(state))
-        self.require(components)
         S = check_scores(self, scores, components.coefficients.shape[1] - 1)
         d = int(components.basis.rows.shape[1])
 
@@ -297,9 +280,9 @@ class Target:
 
 
 def feature_components(
-    owner: Any, projection: KernelProjection, products: Matrix | None = None
+    owner: Preimage, projection: KernelProjection, products: Matrix | None = None
 ) -> FeatureComponents:
-    """Return the components of a projection; raise unless it has dense rows."""
+    """Return the components of a projection; raise unless the method supports kernel and rows."""
     kernel, basis = projection.kernel, projection.basis
     if kernel is None:
         raise ValueError(
@@ -314,6 +297,11 @@ def feature_components(
             f"training strings by score instead."
         )
     y = Points(np.asarray(to_numpy(basis), np.float64))
+    try:
+        owner.probe(kernel, y.rows[:1])
+    except ValueError as error:
+        remedy = 'Use "ridge", which works with any kernel.'
+        raise ValueError(f"{owner!r} does not support this kernel. {error} {remedy}") from None
     coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])
     coef = coef.astype(np.float64, copy=False)
     if products is None:

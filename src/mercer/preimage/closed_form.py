@@ -13,7 +13,6 @@ from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.messages import format_parameter
 from mercer.preimage.base import (
     Estimate,
-    FeatureComponents,
     Preimage,
     Target,
     check_scores,
@@ -49,11 +48,9 @@ class Ridge(Preimage):
     ----------
     alpha : float
         The penalty α; a larger one shrinks rows to the mean.
-    gamma : float or None
-        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores. For
-        linear kernel PCA κ is linear, unless gamma or kernel is set.
-    kernel : Kernel, str or None
-        Another κ instead of the RBF.
+    gamma, kernel : float or None, and Kernel, str or None
+        The scale of an RBF κ, or another κ. By default 1/(2σ²) with σ the median distance of the
+        scores; for linear kernel PCA κ is linear.
 
     Examples
     --------
@@ -93,8 +90,7 @@ class Ridge(Preimage):
         rows = np.asarray(to_numpy(X), np.float64)
         if rows.ndim != 2 or len(rows) != len(S):
             raise ValueError(
-                f"{self!r}: X has shape {rows.shape}, but there are scores for {len(S)} rows. Pass "
-                f"the training rows and their scores."
+                f"{self!r}: X has shape {rows.shape}, but there are scores for {len(S)} rows."
             )
         mean = np.average(rows, axis=0, weights=weights)
         require_gram_fits(repr(self), len(S))
@@ -194,15 +190,8 @@ class Distances(Preimage):
     def check(self) -> None:
         check_integer(self, "neighbors")
 
-    def require(self, components: FeatureComponents) -> None:
-        try:
-            components.kernel.input_sqdist(np.zeros(1))
-        except ValueError as error:
-            raise ValueError(
-                f"{self!r} needs a kernel that determines distances between rows. {error} Use "
-                f'"fixed_point" or "gradient" for kernels with a gradient, or "ridge", which '
-                f"works with any."
-            ) from None
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        kernel.input_sqdist(np.zeros(1))
 
     def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
         components, nearest = target.components, target.nearest(int(self.neighbors))

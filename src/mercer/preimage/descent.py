@@ -12,9 +12,10 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_integer, check_positive, require
+from mercer.kernels import Kernel
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
-from mercer.preimage.base import Estimate, FeatureComponents, Index, Preimage, Slope, Target
+from mercer.preimage.base import Estimate, Index, Preimage, Slope, Target
 
 # A denominator below this share of its terms is rounding, or has the wrong sign.
 _VANISHED = 1e-10
@@ -40,14 +41,8 @@ class DescentPreimage(Preimage):
         check_positive(self, "tol")
         require(self, "restarts", self.restarts in range(11), "an integer from 0 to 10")
 
-    def require(self, components: FeatureComponents) -> None:
-        try:
-            components.kernel.slopes(DiagonalPair(Points(components.basis.rows[:1])))
-        except ValueError as error:
-            raise ValueError(
-                f'{self!r} follows the gradient of the kernel. {error} Use "ridge", which works '
-                f"with any kernel."
-            ) from None
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        kernel.slopes(DiagonalPair(Points(rows)))
 
     def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
         # The first start ensures that no result is farther than the nearest row of the basis.
