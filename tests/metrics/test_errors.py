@@ -184,7 +184,9 @@ def test_what_it_refuses(X):
         empirical_error(KernelPCA(2), X)
     with pytest.raises(TypeError, match="this ndarray is not one"):
         empirical_error(X, X)
-    with pytest.raises(ValueError, match="rows of 3 columns, but the model was fitted to rows of 4"):
+    with pytest.raises(
+        ValueError, match="rows of 3 columns, but the model was fitted to rows of 4"
+    ):
         empirical_error(model, X[:, :3])
     with pytest.raises(ValueError, match="no rows"):
         empirical_error(model, X[:0])

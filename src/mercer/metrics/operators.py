@@ -197,39 +197,33 @@ class JointComponents(NamedTuple):
 
 def joint_components(model: Any, other: Any) -> JointComponents:
     """Return the components of two models over common points."""
-    both: list[Any] = [projection_of(model), projection_of(other)]
-    p, q = both
-    if isinstance(p, KernelProjection) != isinstance(q, KernelProjection):
+    p, q = (projection_of(each) for each in (model, other))
+    spaces, kernels = zip(*map(_space, (p, q)), strict=True)
+    if spaces[0] != spaces[1] or kernels[0] != kernels[1]:
         raise ValueError(
-            "One model is linear, the other uses a kernel: their components are in different "
-            "spaces. Use KernelPCA(kernel='linear') for the linear model."
+            f"The components of the models are in different spaces, of {' and of '.join(spaces)}. "
+            f"Fit both to the same columns, with the same kernel and the same scale."
         )
-    linear = isinstance(p, LinearProjection)
-    if not linear and (p.kernel is None or q.kernel is None):
+    A, B = coefficients(p), coefficients(q)
+    if isinstance(p, LinearProjection) or isinstance(q, LinearProjection):
+        U = np.hstack([A, B])
+        return JointComponents(U, U, A.shape[1])
+    if p.kernel is None:
         raise ValueError(
             "kernel='precomputed' does not provide the kernel between rows of two fits. Fit with "
             "the kernel itself, or to row indices with kernels.Precomputed(matrix)."
         )
-    if not linear and p.kernel != q.kernel:
-        raise ValueError(
-            f"The models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
-            f"are in different spaces. Fit both with the same kernel."
-        )
-    rows = [row_type(each) for each in both]
-    if rows[0] != rows[1]:
-        raise ValueError(f"Models fitted to {' and to '.join(rows)} cannot be compared.")
-    A, B = (coefficients(each) for each in both)
-    if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
-        raise ValueError(
-            "one model scales the columns and the other does not: their components have different "
-            "units. Fit both with the same scale."
-        )
-    if linear:
-        U = np.hstack([A, B])
-        return JointComponents(U, U, A.shape[1])
     with progress.session():
         points, U = _merge(_common_origin(p, q), block_diag(A, B))
         return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
+
+
+def _space(projection: LinearProjection | KernelProjection) -> tuple[str, Any]:
+    """Describe the space of the components, and return the kernel."""
+    rows = row_type(projection)
+    if isinstance(projection, LinearProjection):
+        return f"{'scaled ' * bool(np.any(projection.deviation != 1.0))}{rows}", None
+    return f"{rows} under {projection.kernel!r}", projection.kernel
 
 
 def projection_of(model: Any) -> LinearProjection | KernelProjection:

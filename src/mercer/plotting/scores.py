@@ -183,7 +183,7 @@ class PairsDisplay(ScoresDisplay):
     ) -> list[Any]:
         """Draw the distribution of scores, class by class as long as each has its own color."""
         edges = np.histogram_bin_edges(column, bins)
-        groups = [(slice(None), base.BLUE if by is None else base.GRAY)]
+        groups: list[tuple[Any, str]] = [(slice(None), base.BLUE if by is None else base.GRAY)]
         if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
             groups = [(group.rows, group.color) for group in base.color_groups(by)]
         patches = []
