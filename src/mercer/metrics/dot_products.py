@@ -108,9 +108,7 @@ def measured_size(
     sketch : Gaussian, Hashing, SparseSign or Hadamard
         The map; the search starts from its q.
     error : float
-        Largest mean of `dot_product_error`, above 0.
-    X, pairs, random_state
-        As in `dot_product_error`.
+        Largest mean of `dot_product_error`, above 0, which the other parameters are for.
 
     Examples
     --------

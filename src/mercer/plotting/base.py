@@ -259,19 +259,13 @@ def draw_key(axes: list[Axes], by: Coloring | None, collections: list[Any], plac
     # Several columns of long names would leave no room for the points.
     room = MAX_LETTERS if below or columns == 1 else MAX_LETTERS // columns
     dot: Style = {"linestyle": "", "markersize": 5, "markeredgewidth": 0}
+    style: Style = {"title": by.name or None, "loc": place, "ncols": columns, "edgecolor": "none"}
+    style |= {"handletextpad": 0.2, "columnspacing": 1.0}
+    style |= {"fontsize": "small", "title_fontsize": "small"}
     line = matplotlib("lines").Line2D
-    key = (figure if place.startswith("outside") else axes[0]).legend(
-        [line([], [], color=group.color, marker=group.marker, **dot) for group in groups],
-        [one_line(group.name, room) for group in groups],
-        title=by.name or None,
-        loc=place,
-        ncols=columns,
-        edgecolor="none",
-        handletextpad=0.2,
-        columnspacing=1.0,
-        fontsize="small",
-        title_fontsize="small",
-    )
+    dots = [line([], [], color=group.color, marker=group.marker, **dot) for group in groups]
+    host = figure if place.startswith("outside") else axes[0]
+    key = host.legend(dots, [one_line(group.name, room) for group in groups], **style)
     for text in (*key.get_texts(), key.get_title()):
         text.set_parse_math(False)
     return key

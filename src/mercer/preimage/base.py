@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -66,12 +66,8 @@ class Preimages:
         )
 
 
-class Estimate(NamedTuple):
-    """Pre-images of some points: rows without the shift, whether each converged, iterations."""
-
-    rows: Matrix
-    converged: np.ndarray[Any, np.dtype[np.bool_]]
-    steps: np.ndarray[Any, Any]
+Estimate: TypeAlias = tuple[Matrix, np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Pre-images of some points: rows without the shift, whether each converged, iterations."""
 
 
 class Preimage(Params, ABC):
@@ -127,8 +123,8 @@ class Preimage(Params, ABC):
 
         def seek(block: Block) -> Matrix:
             target = Target(components, block.rows)
-            estimate = self.seek(target, block.rows, state)
-            return np.column_stack([*estimate, target.distance(estimate.rows)])
+            rows, converged, steps = self.seek(target, block.rows, state)
+            return np.column_stack([rows, converged, steps, target.distance(rows)])
 
         extra = self.work_bytes * (len(components.basis) + d)
         table = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")

@@ -107,7 +107,7 @@ class Ridge(Preimage):
 
     def seek(self, target: Target, scores: Matrix, state: RidgeState) -> Estimate:
         rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
-        return Estimate(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
+        return rows, np.ones(len(rows), bool), np.zeros(len(rows))
 
     def products(self, state: Any) -> Matrix:
         if not isinstance(state, RidgeState):
@@ -212,4 +212,4 @@ class Distances(Preimage):
         rows = np.asarray(mean + 0.5 * np.einsum("qdp,qp->qd", inverse, change))
         # A point far from every row stays at the nearest.
         rows[~converged] = neighbors[~converged, 0]
-        return Estimate(rows, converged, np.zeros(len(rows)))
+        return rows, converged, np.zeros(len(rows))

@@ -60,7 +60,7 @@ class DescentPreimage(Preimage):
             at = points[better]
             rows[at], value[at] = other.rows[better], other.value[better]
             converged[at] = other.converged[better]
-        return Estimate(rows, converged, steps)
+        return rows, converged, steps
 
 
 class FixedPoint(DescentPreimage):
