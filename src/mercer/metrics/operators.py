@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -280,14 +279,10 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
     A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
     that; and f is zero if k(x,x) does not change.
     """
-    both = [
-        replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
-        for each in (p, q)
-    ]
-    sparse = any(hasattr(each.basis, "tocsr") for each in both)
+    sparse = any(hasattr(each.basis, "tocsr") for each in (p, q))
     shifts = [None] if sparse else sorted((p.shift, q.shift), key=lambda shift: shift is None)
     for shift in shifts:
-        bases = [_moved_basis(each, shift) for each in both]
+        bases = [_moved_basis(each, shift) for each in (p, q)]
         if all(basis is not None for basis in bases):
             return bases
     raise ValueError(
@@ -298,7 +293,8 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
 
 def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
     """Return the basis minus this shift instead of its own; None if that changes components."""
-    own, basis, A = projection.shift, projection.basis, coefficients(projection)
+    own, A = projection.shift, coefficients(projection)
+    basis = to_numpy(projection.basis) if is_dask(projection.basis) else projection.basis
     if same(own, shift):
         return basis
     # First the original rows: those that two models share become equal again.

@@ -36,8 +36,8 @@ class ReconstructionErrorDisplay(Display):
     ----------
     within_, beyond_ : StepPatch
         The histograms of ordinary rows and of outliers.
-    threshold_, furthest_ : Line2D and list of (Line2D, Annotation)
-        The threshold; the furthest outliers, furthest first.
+    threshold_, furthest_
+        The threshold, and the furthest outliers: a pair (Line2D, Annotation) for each.
 
     Examples
     --------
