@@ -217,9 +217,9 @@ def test_what_they_refuse(X):
     for measure in (operator_distance, subspace_angles):
         with pytest.raises(ValueError, match=r"RBF\(0\.1\) and of .* Linear\(\)"):
             measure(model, KernelPCA(2, kernel=Linear()).fit(X))
-        with pytest.raises(ValueError, match="4 columns.* and of rows of 3"):
+        with pytest.raises(ValueError, match=r"4 columns.* and of rows of 3"):
             measure(model, KernelPCA(2, kernel=RBF(0.1)).fit(X[:, :3]))
-        with pytest.raises(ValueError, match="4 columns.* and of rows of 3"):
+        with pytest.raises(ValueError, match=r"4 columns.* and of rows of 3"):
             measure(PCA(2).fit(X), PCA(2).fit(X[:, :3]))
         with pytest.raises(ValueError, match="precomputed"):
             measure(matrix, matrix)
