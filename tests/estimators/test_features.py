@@ -129,7 +129,7 @@ def test_metrics_that_need_rows_say_so():
             measure()
     with pytest.raises(TypeError, match="RandomFeatures"):
         metrics.kernel_axes(exact, X)
-    with pytest.raises(ValueError, match="fitted to 3 columns"):
+    with pytest.raises(ValueError, match="fitted to rows of 3 columns"):
         metrics.kernel_axes(found, X[:, :2])
 
 

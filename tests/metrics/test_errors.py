@@ -182,9 +182,11 @@ def test_what_it_refuses(X):
     model = PCA(2).fit(X)
     with pytest.raises(TypeError, match="not fitted"):
         empirical_error(KernelPCA(2), X)
-    with pytest.raises(TypeError, match="ndarray is not one"):
+    with pytest.raises(TypeError, match="this ndarray is not one"):
         empirical_error(X, X)
-    with pytest.raises(ValueError, match="X has 3 columns, but the model was fitted to 4"):
+    with pytest.raises(
+        ValueError, match="rows of 3 columns, but the model was fitted to rows of 4"
+    ):
         empirical_error(model, X[:, :3])
     with pytest.raises(ValueError, match="no rows"):
         empirical_error(model, X[:0])

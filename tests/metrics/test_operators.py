@@ -215,17 +215,17 @@ def test_what_they_refuse(X):
     K = RBF(0.1)(X)
     matrix = KernelPCA(2, kernel="precomputed").fit(K)
     for measure in (operator_distance, subspace_angles):
-        with pytest.raises(ValueError, match=r"RBF\(0\.1\) and Linear\(\)"):
+        with pytest.raises(ValueError, match=r"RBF\(0\.1\) and of .* Linear\(\)"):
             measure(model, KernelPCA(2, kernel=Linear()).fit(X))
-        with pytest.raises(ValueError, match="4 columns and to rows of 3"):
+        with pytest.raises(ValueError, match=r"4 columns.* and of rows of 3"):
             measure(model, KernelPCA(2, kernel=RBF(0.1)).fit(X[:, :3]))
-        with pytest.raises(ValueError, match="4 columns and to rows of 3"):
+        with pytest.raises(ValueError, match=r"4 columns.* and of rows of 3"):
             measure(PCA(2).fit(X), PCA(2).fit(X[:, :3]))
         with pytest.raises(ValueError, match="precomputed"):
             measure(matrix, matrix)
-        with pytest.raises(ValueError, match="One model is linear"):
+        with pytest.raises(ValueError, match="different spaces"):
             measure(PCA(2).fit(X), model)
-        with pytest.raises(ValueError, match="scales"):
+        with pytest.raises(ValueError, match="and of scaled rows"):
             measure(PCA(2).fit(X), PCA(2, scale=True).fit(X))
         with pytest.raises(TypeError, match="not fitted"):
             measure(model, PCA(2))

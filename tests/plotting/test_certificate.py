@@ -103,30 +103,9 @@ def test_there_is_no_blank_band_below_the_last_text(subset, count):
     assert 0 <= last - axis <= 2.5 * display.texts_[-1].get_fontsize() * display.figure_.dpi / 72
 
 
-def test_each_component(digits):
-    pca = PCA(6).fit(digits)
-    known = pca.certificate_
-    display = CertificateDisplay.from_estimators({"first": pca, "$_": pca}, kind="components")
-    np.testing.assert_allclose(
-        display.residuals_[0].get_ydata(), known.residuals / known.eigenvalues
-    )
-    np.testing.assert_allclose(
-        display.errors_[1].get_ydata(), known.eigenvalue_errors / known.eigenvalues
-    )
-    assert list(display.residuals_[0].get_xdata()) == [1, 2, 3, 4, 5, 6]
-    assert display.ax_.get_yscale() == "log"
-    assert display.ax_.get_ylabel() == "Relative to the eigenvalue"
-    lay_out(display)
-
-
 @pytest.mark.filterwarnings("ignore:X has no variance")
-def test_components_without_variance(digits):
-    X = np.c_[digits[:, 10:13], np.zeros(len(digits))]
-    display = CertificateDisplay.from_estimator(PCA(4).fit(X), kind="components")
-    assert np.isnan(display.residuals_[0].get_ydata()[3])
-    constant = PCA(2).fit(np.ones((5, 3)))
-    lay_out(CertificateDisplay.from_estimator(constant))
-    lay_out(CertificateDisplay.from_estimator(constant, kind="components"))
+def test_no_variance():
+    lay_out(CertificateDisplay.from_estimator(PCA(2).fit(np.ones((5, 3)))))
 
 
 def test_models_around_models(digits):
@@ -150,9 +129,3 @@ def test_errors(digits):
         CertificateDisplay.from_estimator(PCA())
     with pytest.raises(ValueError, match="certificates is empty"):
         CertificateDisplay.from_estimators({})
-    with pytest.raises(ValueError, match='must be "bar" or "components"'):
-        CertificateDisplay.from_estimator(PCA(2).fit(digits), kind="pie")
-    unknown = certificate(Figure(0.5), Figure(0.6))
-    object.__setattr__(unknown, "residuals", np.full(2, np.nan))
-    with pytest.raises(ValueError, match="'basis' has no residuals per component"):
-        CertificateDisplay({"basis": unknown}).plot(kind="components")

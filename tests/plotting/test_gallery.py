@@ -153,7 +153,7 @@ def test_errors(digits):
         (lambda: GalleryDisplay.from_images(digits[:2], captions={"": ["one"]}), "1 captions"),
         (
             lambda: GalleryDisplay.from_images({"a": np.ones((1, 4)), "b": np.ones((1, 9))}),
-            "different shapes",
+            "of one shape",
         ),
     ]
     for call, message in calls:

@@ -105,7 +105,7 @@ def test_constant_score_and_constant_column(X):
 
     zero = ContoursDisplay.from_estimator(Zero(), X, resolution=10)
     lay_out(zero)
-    assert not contour_sets(zero.axes_[0])
+    assert len(contour_sets(zero.axes_[0])) == 1  # a color, no lines
 
 
 def test_shares_in_the_titles(X):
@@ -173,8 +173,6 @@ def test_errors_of_contours(X, rng):
         contours(PCA().fit(X), np.column_stack([X, X[:, 0]]))
     with pytest.raises(ValueError, match="X contains NaN or infinity"):
         contours(PCA().fit(X), np.where(X > 10, np.nan, X))
-    with pytest.raises(ValueError, match="resolution=1"):
-        contours(PCA().fit(X), X, resolution=1)
 
 
 def test_what_it_holds_is_what_is_drawn(X):

@@ -59,7 +59,6 @@ def test_shares_and_their_sum(rng):
 def test_cutoffs_are_those_of_a_fit_with_the_rule(wine, whole, scale):
     display = whole if scale else draw(PCA().fit(wine))
     assert set(display.cutoffs) == set(RULES)
-    assert display.undecided == ()
     for name, rule in RULES.items():
         k = PCA(rule, scale=scale).fit(wine).n_components_
         assert display.cutoffs[name] == k
@@ -84,7 +83,6 @@ def test_part_of_a_spectrum_leaves_rules_undecided(wine, whole):
     part = draw(PCA(4, scale=True).fit(wine))
     assert part.cutoffs == {n: whole.cutoffs[n] for n in part.cutoffs}
     assert set(part.cutoffs) == {"Kaiser", "broken stick", "parallel analysis"}
-    assert set(part.undecided) == {"90 % of the variance", "Gavish–Donoho", "Minka"}
 
 
 def test_rules_of_ones_own(wine):
@@ -106,7 +104,7 @@ def test_rules_of_ones_own(wine):
 def test_more_columns_than_rows_has_no_minka(wine):
     pca = PCA().fit(wine[:8])
     display = draw(pca)
-    assert "Minka" not in {*display.cutoffs, *display.undecided}
+    assert "Minka" not in display.cutoffs
     assert len(display.bars_) == 8
     with pytest.raises(ValueError, match="n_samples >= n_features"):
         draw(pca, rules=["mle"])

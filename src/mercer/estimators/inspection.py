@@ -112,8 +112,10 @@ def fitted_feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def select_components(components: Any, count: int, most: int) -> list[int]:
-    """Return the indices of the components to show, of `count` that exist.
+def select_components(
+    components: Any, count: int, most: int, what: str = "components"
+) -> list[int]:
+    """Return the indices of the components, or rows, to show, of `count` that exist.
 
     `components` is a number of leading ones, an iterable of indices, or None for the first `most`.
     """
@@ -125,8 +127,8 @@ def select_components(components: Any, count: int, most: int) -> list[int]:
     selected = [int(j) for j in first]
     if not selected or not all(0 <= j < count for j in selected):
         raise ValueError(
-            f"components={components!r}, but there are {count} components: pass the number of "
-            f"leading components to draw, or indices from 0 to {count - 1}."
+            f"{what}={components!r}, but there are {count} {what}: pass the number of leading "
+            f"{what} to draw, or indices from 0 to {count - 1}."
         )
     return selected
 

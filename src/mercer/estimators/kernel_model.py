@@ -19,7 +19,7 @@ from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
-from mercer.preimage import Preimage, Preimages, as_preimage, suited_to
+from mercer.preimage import PREIMAGES, Preimage, Preimages, suited_to
 from mercer.preimage.closed_form import require_gram_fits, solve_ridge
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
@@ -241,7 +241,8 @@ class KernelModel(ProjectionEstimator):
         scores = self._training_scores(source).load()
         if preimage is not None:
             exact = isinstance(self.plan_.method, Exact)
-            self.preimage_ = clone(as_preimage(preimage))
+            method = PREIMAGES[preimage]() if isinstance(preimage, str) else preimage
+            self.preimage_ = clone(method)
             self._way = self.preimage_.begin(
                 self.projection_,
                 source.load(),

@@ -29,10 +29,8 @@ class DotProductError:
     ----------
     mean : float
         Mean of |f(x)ᵀf(y) − xᵀy| / |xᵀy|; NaN if all dot products are zero.
-    pairs : int
-        Number of pairs in the mean.
-    zeros : int
-        Number of pairs left out because their dot product is zero.
+    pairs, zeros : int
+        Number of pairs in the mean, and of those left out because their dot product is zero.
     """
 
     mean: float
@@ -102,25 +100,15 @@ def measured_size(
     `mercer.sketches.suggested_size` returns a q for any rows; this one tries maps on X, with the
     seed of `sketch`, and is usually far smaller. The error falls as :math:`1/\sqrt q`, which
     predicts the next q to try; the result is at most 5 % above a q that failed on the same pairs.
+    If it is the number of columns, no smaller sketch suffices: keep the rows as they are with
+    ``identity=True``.
 
     Parameters
     ----------
     sketch : Gaussian, Hashing, SparseSign or Hadamard
         The map; the search starts from its q.
-    X : array-like, sparse matrix, DataFrame, array of another library, path or Source
-        Rows, not centered: see `dot_product_error`.
     error : float
-        Largest mean of `dot_product_error`, above 0.
-    pairs : int
-        Number of pairs to sample.
-    random_state : int
-        Seed of the sample.
-
-    Returns
-    -------
-    int
-        At most the number of columns d. If d itself, no smaller sketch suffices: keep the rows as
-        they are with ``identity=True``.
+        Largest mean of `dot_product_error`, above 0, which the other parameters are for.
 
     Examples
     --------
@@ -160,11 +148,9 @@ def measured_size(
 def _groups(source: Source, pairs: int, rng: np.random.Generator) -> Iterator[Any]:
     """Yield groups of rows with enough pairs: all rows, or random samples of a few."""
     n, d = source.shape
-    fitting = max(2, get_config().budget // 8 // (8 * d))
-    every = n <= fitting and n * (n - 1) // 2 <= pairs
-    few = n if every else min(n, fitting, _GROUP)
-    draws = 1 if every else -(-pairs // (few * (few - 1) // 2))
-    for _ in range(draws):
+    every = n * (n - 1) // 2 <= pairs and 8 * n * d <= get_config().budget // 8
+    few = n if every else min(n, _GROUP)
+    for _ in range(1 if every else -(-pairs // (few * (few - 1) // 2))):
         chosen = np.arange(n) if every else np.sort(rng.choice(n, few, replace=False))
         rows = source.take(chosen)
         search = ArraySource(rows, source.names).fold(NonFiniteSearch())

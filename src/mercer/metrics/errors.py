@@ -10,7 +10,7 @@ from mercer import progress
 from mercer.arrays import Array, Matrix, cast, like, namespace, orthonormalize
 from mercer.data import ArraySource, Block, Source, StringSource, as_source, check_weights
 from mercer.linalg import Gram, Moments
-from mercer.metrics.operators import coefficients, kernel_product, n_columns, projection_of
+from mercer.metrics.operators import coefficients, kernel_product, projection_of, row_type
 from mercer.projection import KernelProjection, best_in_span, row_expansion
 from mercer.projection.fourier import FourierProjection
 
@@ -22,14 +22,11 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
               P\Phi(x) = c + \sum_{jk} y_k(x) A_{jk} \Phi(b_j)
 
     with the model's own operator P and mean c: washizawa (46). P need not be a projector: with
-    :math:`G = A^TK_bA` the error of a row is :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`, the
-    squared distance from the span of the components if they are orthonormal. For exact kernel PCA
-    and its own rows it is (n−1)/n times the variance that the components do not explain, and no
-    operator of as many components has less.
-
-    For random features the components are those of `kernel_axes`. For linear PCA it is the mean
-    squared distance between a row and its reconstruction; with `scale`, in standard deviations of
-    the columns.
+    :math:`G = A^TK_bA` the error of a row is :math:`\|\Phi(x) - c\|^2 - 2\|y\|^2 + y^TGy`. For
+    exact kernel PCA and its own rows it is (n−1)/n times the variance that the components do not
+    explain, and no operator of as many components has less. For random features the components
+    are those of `kernel_axes`; for linear PCA it is the mean squared distance of rows from their
+    reconstructions, with `scale` in standard deviations of the columns.
 
     Parameters
     ----------
@@ -40,15 +37,10 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     sample_weight : array-like of shape (n,), optional
         Counts: a weight of two is the row twice.
 
-    Returns
-    -------
-    float
-        It may be negative if the kernel is not positive semi-definite.
-
     Notes
     -----
-    Computed in float64, a block of rows at a time, with the kernel between all points of the
-    basis. It is a difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding.
+    A difference of squares: an error below 1e-15 of the mean of k(x,x) is rounding. It may be
+    negative if the kernel is not positive semi-definite.
 
     Examples
     --------
@@ -68,20 +60,8 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     r"""Return the mean squared error of rows that were not in the fit, E_val.
 
-    `empirical_error` of other rows, washizawa §6.1: it shows whether the components generalize.
-
-    Parameters
-    ----------
-    model : PCA, KernelPCA or Projection
-        Fitted.
-    X : array-like, sparse matrix, DataFrame, list of str, path of a file or Source
-        Held-out rows.
-    sample_weight : array-like of shape (n,), optional
-        Counts: a weight of two is the row twice.
-
-    Returns
-    -------
-    float
+    `empirical_error` of other rows, with the same parameters, washizawa §6.1: it shows whether the
+    components generalize.
 
     Examples
     --------
@@ -97,8 +77,8 @@ def validation_error(model: Any, X: Any, sample_weight: Any = None) -> float:
 
 
 def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
-    projection, source = projection_of(model), _check_rows(model, X)
-    source = source.weighted(check_weights(sample_weight, source, least=0.0))
+    projection = projection_of(model)
+    source = _rows(model, X, sample_weight)
     with progress.session():
         if isinstance(projection, KernelProjection):
             errors = _kernel_errors(projection, source)
@@ -110,15 +90,13 @@ def _mean_error(model: Any, X: Any, sample_weight: Any) -> float:
     return mean if kernel is not None and kernel.psd is not True else max(0.0, mean)
 
 
-def _check_rows(model: Any, X: Any) -> Source:
-    """Return rows as a source; raise if they do not match the model."""
-    source, columns = as_source(X), n_columns(projection_of(model))
+def _rows(model: Any, X: Any, sample_weight: Any, least: float = 0.0) -> Source:
+    """Return rows with their weights as a source; raise if they do not match the model."""
+    source, fitted = as_source(X), row_type(getattr(model, "projection_", model))
     strings = isinstance(source, StringSource)
-    if strings != (columns is None):
-        rows, fitted = ("strings", "numbers") if strings else ("numbers", "strings")
+    rows = "strings" if strings else f"rows of {source.shape[1]} columns"
+    if rows != fitted:
         raise ValueError(f"X contains {rows}, but the model was fitted to {fitted}.")
-    if not strings and source.shape[1] != columns:
-        raise ValueError(f"X has {source.shape[1]} columns, but the model was fitted to {columns}.")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and source.names is not None and list(names) != list(source.names):
         raise ValueError(
@@ -126,7 +104,7 @@ def _check_rows(model: Any, X: Any) -> Source:
         )
     if source.shape[0] == 0:
         raise ValueError("X has no rows. Pass at least one.")
-    return source
+    return source.weighted(check_weights(sample_weight, source, least=least))
 
 
 def _kernel_errors(projection: KernelProjection, source: Source) -> Source:
@@ -162,25 +140,15 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
     Random features approximate the kernel but do not lie in its feature space. The combinations
     :math:`\sum_i Q_i\tilde\Phi(x_i)` of rows do, with Q the orthonormalized scores; the result are
     the best orthonormal components in their span, with their variances. This makes the model
-    comparable with others by `empirical_error`, `validation_error`, `operator_distance` and
-    `subspace_angles`.
+    comparable with others by the metrics of this module. It computes the kernel between all rows
+    twice, a block at a time.
 
     Parameters
     ----------
     model : KernelPCA or FourierProjection
-        Fitted with `mercer.methods.RandomFeatures`.
-    X : array-like, sparse matrix, DataFrame, path of a file or Source
-        The rows of the fit.
-    sample_weight : array-like of shape (n,), optional
-        Counts: a weight of two is the row twice.
-
-    Returns
-    -------
-    KernelProjection
-
-    Notes
-    -----
-    Computes the kernel between all rows twice, a block at a time, and keeps the rows.
+        Fitted with `mercer.methods.RandomFeatures` to the rows X.
+    X, sample_weight
+        As in `empirical_error`.
 
     Examples
     --------
@@ -200,25 +168,18 @@ def kernel_axes(model: Any, X: Any, sample_weight: Any = None) -> KernelProjecti
             f"Expected a KernelPCA fitted with RandomFeatures, or its projection_, but got "
             f"{type(model).__name__}. Other models already have components in feature space."
         )
-    source, d = as_source(X), len(fitted.map.frequencies.omega)
-    if len(source.shape) < 2 or source.shape[1] != d:
-        raise ValueError(f"X has shape {source.shape}, but the model was fitted to {d} columns.")
-    source = source.weighted(check_weights(sample_weight, source))
+    source, shift = _rows(model, X, sample_weight, least=1.0), fitted.shift
     with progress.session():
-        return _best_components(fitted, source)
-
-
-def _best_components(fitted: FourierProjection, source: Source) -> KernelProjection:
-    Q, _ = scores_over(fitted, source)
-    rows, shift = source.load(), fitted.shift
-    if shift is not None and not source.sparse:
-        source = ArraySource(cast(rows, np.float64) - like(shift, rows)).weighted(source.weights)
-    else:
-        shift = None
-    gram = Gram(fitted.kernel, source, center=fitted.centred)
-    Q = gram.project(Q)
-    values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.noise_floor)
-    return row_expansion(gram, values, vectors, shift)
+        Q, _ = scores_over(fitted, source)
+        if shift is None or source.sparse:
+            shift = None
+        else:
+            rows = cast(source.load(), np.float64)
+            source = ArraySource(rows - like(shift, rows)).weighted(source.weights)
+        gram = Gram(fitted.kernel, source, center=fitted.centred)
+        Q = gram.project(Q)
+        values, vectors, _ = best_in_span(Q, gram.matmat(Q), gram.noise_floor)
+        return row_expansion(gram, values, vectors, shift)
 
 
 def scores_over(fitted: FourierProjection, source: Source) -> tuple[Array, Matrix]:

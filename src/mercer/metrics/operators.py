@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.sparse import csr_array, vstack
 
 from mercer import progress
@@ -14,6 +14,7 @@ from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, 
 from mercer.data import as_source
 from mercer.kernels.points import Points
 from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
+from mercer.params import same
 from mercer.projection import KernelProjection, LinearProjection
 from mercer.projection.fourier import FourierProjection
 
@@ -26,16 +27,8 @@ _ZERO = 1e-9
 def similarity(V: Any, W: Any) -> Any:
     r"""Return Sim :math:`= |v^Tw|/(\|v\|\|w\|)` of components: 1 if parallel, 0 if orthogonal.
 
+    Row i of V is compared with row i of W, of shape (k, d), such as `components_`; or two vectors.
     Marukatat (2022), (66).
-
-    Parameters
-    ----------
-    V, W : array-like of shape (k, d), or (d,)
-        Components as rows, such as `components_`; row i of V is compared with row i of W.
-
-    Returns
-    -------
-    ndarray of shape (k,), or float
 
     Examples
     --------
@@ -58,15 +51,7 @@ def similarity(V: Any, W: Any) -> Any:
 def eigenvalue_difference(exact: Any, found: Any) -> Any:
     r"""Return Diff :math:`= |\lambda - \lambda'|/\lambda` of eigenvalues; Marukatat (2022), (67).
 
-    Parameters
-    ----------
-    exact, found : array-like of shape (k,), or float
-        Eigenvalues λ and their approximations λ′.
-
-    Returns
-    -------
-    ndarray of shape (k,), or float
-        Infinite if λ is zero and λ′ is not.
+    Of arrays of shape (k,), or numbers. If only λ is zero, the result is infinite.
 
     Examples
     --------
@@ -89,18 +74,13 @@ def operator_distance(model: Any, other: Any) -> float:
 
     washizawa (47), for operators :math:`P = \sum_k u_ku_k^T` of components
     :math:`u_k = \sum_j A_{jk}\Phi(b_j)`, which need not be orthonormal. The means of the models
-    are not compared. Projectors on orthogonal spans of r components have D² = 2r. Washizawa's
-    Table 1 and Fig. 3 seem to print D²/r.
+    are not compared. Projectors on orthogonal spans of r components have D² = 2r.
 
     Parameters
     ----------
     model, other : PCA, KernelPCA or Projection
         Fitted: both linear, or both with the same kernel. Linear components are compared in the
         units of the columns as each model treats them.
-
-    Returns
-    -------
-    float
 
     Notes
     -----
@@ -141,22 +121,10 @@ def subspace_angles(model: Any, other: Any) -> Vector:
     orthonormal bases of the spans, and sines those of :math:`W - UU^TW`; each angle follows from
     both. Björck & Golub (1973), Knyazev & Argentati (2002).
 
-    Parameters
-    ----------
-    model, other : PCA, KernelPCA or Projection
-        Fitted: both linear, or both with the same kernel. Linear components are compared in the
-        units of the columns as each model treats them.
-
-    Returns
-    -------
-    ndarray of shape (min(k, l),)
-        The largest first, as in `scipy.linalg.subspace_angles`; fewer if the components are
-        linearly dependent.
-
-    Notes
-    -----
-    Angles below 1e-8 in feature space are accurate only if one basis contains the other: kernel
-    values between different points are rounded, and the angle is the root of their difference.
+    The models are as in `operator_distance`. The result, largest first, has fewer angles if the
+    components are linearly dependent. Angles below 1e-8 in feature space are accurate only if one
+    basis contains the other: kernel values between different points are rounded, and the angle is
+    the root of their difference.
 
     Examples
     --------
@@ -207,8 +175,7 @@ def _eigh_of_cosines(G: Matrix) -> tuple[Vector, Vector, Matrix]:
     return np.where(lengths > 0, lengths, 1.0), values, vectors
 
 
-@dataclass(frozen=True)
-class JointComponents:
+class JointComponents(NamedTuple):
     """Components Σ U_jk Φ(z_j) of two models over common points z; the first model has k of them.
 
     `coefficients` are U and `products` KU, with K the kernel between the points.
@@ -229,41 +196,33 @@ class JointComponents:
 
 def joint_components(model: Any, other: Any) -> JointComponents:
     """Return the components of two models over common points."""
-    both: list[Any] = [projection_of(model), projection_of(other)]
-    p, q = both
-    if isinstance(p, KernelProjection) != isinstance(q, KernelProjection):
+    p, q = (projection_of(each) for each in (model, other))
+    spaces, kernels = zip(*map(_space, (p, q)), strict=True)
+    if spaces[0] != spaces[1] or kernels[0] != kernels[1]:
         raise ValueError(
-            "One model is linear, the other uses a kernel: their components are in different "
-            "spaces. Use KernelPCA(kernel='linear') for the linear model."
+            f"The components of the models are in different spaces, of {' and of '.join(spaces)}. "
+            f"Fit both to the same columns, with the same kernel and the same scale."
         )
-    linear = isinstance(p, LinearProjection)
-    if not linear and (p.kernel is None or q.kernel is None):
+    A, B = coefficients(p), coefficients(q)
+    if isinstance(p, LinearProjection) or isinstance(q, LinearProjection):
+        U = np.hstack([A, B])
+        return JointComponents(U, U, A.shape[1])
+    if p.kernel is None:
         raise ValueError(
             "kernel='precomputed' does not provide the kernel between rows of two fits. Fit with "
             "the kernel itself, or to row indices with kernels.Precomputed(matrix)."
         )
-    if not linear and p.kernel != q.kernel:
-        raise ValueError(
-            f"The models have different kernels, {p.kernel!r} and {q.kernel!r}: their components "
-            f"are in different spaces. Fit both with the same kernel."
-        )
-    sizes = [n_columns(each) for each in both]
-    if sizes[0] != sizes[1]:
-        rows = ("strings" if size is None else f"rows of {size} columns" for size in sizes)
-        raise ValueError(f"Models fitted to {' and to '.join(rows)} cannot be compared.")
-    A, B = (coefficients(each) for each in both)
-    if linear and np.all(p.deviation == 1.0) != np.all(q.deviation == 1.0):
-        raise ValueError(
-            "one model scales the columns and the other does not: their components have different "
-            "units. Fit both with the same scale."
-        )
-    if linear:
-        U = np.hstack([A, B])
-        return JointComponents(U, U, A.shape[1])
     with progress.session():
-        first, second = _common_origin(p, q)
-        points, U = _merge(first, second, A, B)
+        points, U = _merge(_common_origin(p, q), block_diag(A, B))
         return JointComponents(U, kernel_product(p.kernel, points, U), A.shape[1])
+
+
+def _space(projection: LinearProjection | KernelProjection) -> tuple[str, Any]:
+    """Describe the space of the components, and return the kernel."""
+    rows = row_type(projection)
+    if isinstance(projection, LinearProjection):
+        return f"{'scaled ' * bool(np.any(projection.deviation != 1.0))}{rows}", None
+    return f"{rows} under {projection.kernel!r}", projection.kernel
 
 
 def projection_of(model: Any) -> LinearProjection | KernelProjection:
@@ -276,10 +235,9 @@ def projection_of(model: Any) -> LinearProjection | KernelProjection:
             "Random features have no components in the kernel's feature space. Instead of the "
             "model, pass mercer.metrics.kernel_axes(model, X) with the training rows X."
         )
-    reason = "is not fitted: call fit first" if hasattr(model, "fit") else "is not one"
     raise TypeError(
-        f"Expected a fitted mercer.PCA or mercer.KernelPCA, or its projection_, but "
-        f"{type(model).__name__} {reason}."
+        f"Expected a fitted mercer.PCA or mercer.KernelPCA, or its projection_, but this "
+        f"{type(model).__name__} is not one, or not fitted: call fit first."
     )
 
 
@@ -288,11 +246,17 @@ def coefficients(projection: LinearProjection | KernelProjection) -> Matrix:
     return np.asarray(to_numpy(projection.components), np.float64)
 
 
-def n_columns(projection: LinearProjection | KernelProjection) -> int | None:
-    """Return the number of columns of the rows; None for strings."""
-    if isinstance(projection, LinearProjection) or projection.kernel is None:
-        return len(projection.mean)
-    return None if isinstance(projection.basis, list) else int(projection.basis.shape[1])
+def row_type(projection: Any) -> str:
+    """Describe the rows that a projection takes."""
+    if isinstance(projection, FourierProjection):
+        d = len(projection.map.frequencies.omega)
+    elif isinstance(projection, LinearProjection) or projection.kernel is None:
+        d = len(projection.mean)
+    elif isinstance(projection.basis, list):
+        return "strings"
+    else:
+        d = int(projection.basis.shape[1])
+    return f"rows of {d} columns"
 
 
 def kernel_product(kernel: Any, points: Any, U: Matrix) -> Matrix:
@@ -310,16 +274,16 @@ def kernel_product(kernel: Any, points: Any, U: Matrix) -> Matrix:
 
 
 def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
-    """Return both bases minus the same shift; it must not change the components."""
-    both = [
-        replace(each, basis=to_numpy(each.basis)) if is_dask(each.basis) else each
-        for each in (p, q)
-    ]
-    sparse = any(hasattr(each.basis, "tocsr") for each in both)
+    """Return both bases minus the same shift; it must not change the components.
+
+    A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
+    that; and f is zero if k(x,x) does not change.
+    """
+    sparse = any(hasattr(each.basis, "tocsr") for each in (p, q))
     shifts = [None] if sparse else sorted((p.shift, q.shift), key=lambda shift: shift is None)
     for shift in shifts:
-        bases = [_moved_basis(each, shift) for each in both]
-        if all(map(_keeps_components, both, bases)):
+        bases = [_moved_basis(each, shift) for each in (p, q)]
+        if all(basis is not None for basis in bases):
             return bases
     raise ValueError(
         f"The models shifted their rows by different means, and the components of {p.kernel!r} "
@@ -328,37 +292,25 @@ def _common_origin(p: KernelProjection, q: KernelProjection) -> list[Any]:
 
 
 def _moved_basis(projection: KernelProjection, shift: Vector | None) -> Any:
-    """Return the basis minus this shift instead of its own."""
-    own, rows = projection.shift, projection.basis
-    if own is shift or (own is not None and shift is not None and np.array_equal(own, shift)):
-        return rows
+    """Return the basis minus this shift instead of its own; None if that changes components."""
+    own, A = projection.shift, coefficients(projection)
+    basis = to_numpy(projection.basis) if is_dask(projection.basis) else projection.basis
+    if same(own, shift):
+        return basis
     # First the original rows: those that two models share become equal again.
-    rows = cast(rows, np.float64)
+    before = rows = cast(basis, np.float64)
     rows = rows if own is None else rows + like(own, rows)
-    return rows if shift is None else rows - like(shift, rows)
-
-
-def _keeps_components(projection: KernelProjection, basis: Any) -> bool:
-    """Return whether components over the moved basis are the same.
-
-    A shift changes the kernel by f(x) + f(y), if at all. Coefficients that sum to zero cancel
-    that; and f is zero if k(x,x) does not change.
-    """
-    if basis is projection.basis:
-        return True
-    A, kernel = coefficients(projection), projection.kernel
+    rows = rows if shift is None else rows - like(shift, rows)
     if np.all(np.abs(A.sum(axis=0)) <= _ZERO * np.abs(A).sum(axis=0)):
-        return True
-    assert kernel is not None
-    before, after = (
-        to_numpy(kernel.on_diagonal(Points(cast(rows, np.float64))))
-        for rows in (projection.basis, basis)
-    )
-    return bool(np.allclose(before, after, rtol=1e-13, atol=0.0))
+        return rows
+    assert projection.kernel is not None
+    old, new = (to_numpy(projection.kernel.on_diagonal(Points(x))) for x in (before, rows))
+    return rows if np.allclose(old, new, rtol=1e-13, atol=0.0) else None
 
 
-def _merge(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
+def _merge(bases: list[Any], coef: Matrix) -> tuple[Any, Matrix]:
     """Return the distinct points of two bases, and the coefficients of all components over them."""
+    first, second = bases
     sparse = hasattr(first, "tocsr") or hasattr(second, "tocsr")
     # Equal rows have equal keys: in one precision, and −0 as 0.
     if isinstance(first, list):
@@ -372,13 +324,9 @@ def _merge(first: Any, second: Any, A: Matrix, B: Matrix) -> tuple[Any, Matrix]:
     else:
         points = np.concatenate([to_numpy(first), to_numpy(second)])
         keys = [row.tobytes() for row in points.astype(np.float64) + 0.0]
-    place: dict[Any, int] = {}
-    index = np.array([place.setdefault(key, len(place)) for key in keys], np.int64)
-    distinct = np.unique(index, return_index=True)[1]  # the first row of each
-    m, k = A.shape
-    U = np.zeros((len(distinct), k + B.shape[1]))
-    np.add.at(U[:, :k], index[:m], A)
-    np.add.at(U[:, k:], index[m:], B)
+    _, at, place = np.unique(np.array(keys, object), return_index=True, return_inverse=True)
+    U = np.zeros((len(at), coef.shape[1]))
+    np.add.at(U, place, coef)
     if isinstance(points, list):
-        return [points[i] for i in distinct], U
-    return points[distinct] if sparse else like(points[distinct], first), U
+        return [points[i] for i in at], U
+    return points[at] if sparse else like(points[at], first), U

@@ -7,12 +7,11 @@ in a new figure, which a notebook displays and ``display.figure_.savefig("a.png"
 """
 
 from mercer.plotting.biplot import BiplotDisplay
-from mercer.plotting.certificate import CertificateDisplay
 from mercer.plotting.errors import ReconstructionErrorDisplay
 from mercer.plotting.gallery import GalleryDisplay
 from mercer.plotting.plane import ContoursDisplay, NormsDisplay
 from mercer.plotting.scores import PairsDisplay, ScoresDisplay
-from mercer.plotting.spectrum import SpectrumDisplay
+from mercer.plotting.variance import CertificateDisplay, SpectrumDisplay
 
 __all__ = [
     "BiplotDisplay",

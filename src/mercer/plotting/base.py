@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -28,8 +29,6 @@ ORANGE, SKY, BLACK, YELLOW = "#E69F00", "#56B4E9", "#000000", "#F0E442"
 WINE, INDIGO = "#882255", "#332288"
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW, WINE, INDIGO)
 INK, GRAY, LIGHT_GRAY = "#262626", "#8c8c8c", "#bdbdbd"
-MAX_COLUMNS = 4
-MAX_PANELS = 2 * MAX_COLUMNS
 MAX_LETTERS = 28
 MARKERS = "os^Dv*"
 LOOKS = len(COLORS) * len(MARKERS)
@@ -38,15 +37,10 @@ MAX_APART = 3000
 
 
 class Display(ABC):
-    """Base of the displays: the constructor stores what was computed, `plot` draws it.
-
-    `plot` sets `figure_`, and `ax_` or, for several panels, `axes_`. What it draws are attributes
-    that end in an underscore, too.
-    """
+    """Base of the displays: the constructor stores what was computed, `plot` draws it."""
 
     figsize: ClassVar[tuple[float, float]] = (5.6, 3.6)
     ax_: Axes
-    axes_: Any
     figure_: Any
 
     @abstractmethod
@@ -61,22 +55,24 @@ class Display(ABC):
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
-    def _open_panels(self, ax: Any, count: int, what: str = "components") -> Any:
-        """Set and return as many Axes: those passed, or a new figure with rows of equal length."""
-        if ax is not None:
-            self.axes_ = check_axes(ax, count, what)
-        else:
-            across = row_length(count)
-            down = -(-count // across)
-            figure = new_figure(2.5 * across + 0.4, 2.5 * down + 0.4)
-            axes = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
-            for spare in axes[count:]:
-                spare.remove()
-            self.axes_ = axes[:count]
-            for panel in self.axes_[-across:]:  # matplotlib hides the ticks above a removed panel
-                panel.xaxis.set_tick_params(labelbottom=True)
-        self.figure_ = self.axes_[0].figure
-        return self.axes_
+
+@dataclass(eq=False, repr=False)
+class ComponentDisplay(Display):
+    """Base of displays of some components: their indices, shares of the variance, row labels."""
+
+    _: KW_ONLY
+    components: Any = (0, 1)
+    ratio: Any = None
+    labels: Any = None
+
+    def _draw_rows(self, rows: Values, outside: bool, faint: bool = False) -> None:
+        """Draw rows with a key, outside or inside of the Axes."""
+        by = label_coloring(self.labels, len(rows))
+        self.points_ = draw_points(self.ax_, rows, by, faint)
+        # The search for the emptiest corner is slow with many points.
+        inside = "lower left" if faint else "best" if len(rows) < 5000 else "upper right"
+        place = "outside right upper" if outside else inside
+        self.key_ = draw_key([self.ax_], by, self.points_, place)
 
 
 def matplotlib(module: str) -> Any:
@@ -105,11 +101,6 @@ def check_axes(ax: Any, count: int, what: str) -> Values:
     return axes
 
 
-def row_length(count: int) -> int:
-    """Return how many panels a row has: at most four, and rows as even as possible."""
-    return -(-count // -(-count // MAX_COLUMNS))
-
-
 def lay_out(ax: Axes) -> None:
     """Place the Axes of a figure as they will be drawn, to measure texts."""
     root = ax.figure.figure  # of a subfigure, the outer figure
@@ -119,10 +110,19 @@ def lay_out(ax: Axes) -> None:
     ax.apply_aspect()
 
 
-def component_titles(components: Sequence[int], ratio: Any) -> list[str]:
+def fitting_size(ax: Axes, texts: Sequence[str], share: float = 1.0) -> float:
+    """Return a font size with which each text fits a share of the width of the Axes."""
+    lay_out(ax)
+    width = ax.get_window_extent().width * 72 / ax.figure.figure.dpi
+    longest = max((len(line) for text in texts for line in text.splitlines()), default=1)
+    # A letter is about 0.6 of its size wide.
+    return float(np.clip(share * width / (0.6 * longest), 2.5, 8.3))
+
+
+def component_titles(components: Any, ratio: Any, prefix: str = "Component ") -> list[str]:
     """Return titles of components, counted from 1, with their shares of the variance."""
     shares = ["" if ratio is None else f" ({percent(to_numpy(ratio)[j], 1)})" for j in components]
-    return [f"Component {j + 1}{share}" for j, share in zip(components, shares, strict=True)]
+    return [f"{prefix}{j + 1}{share}" for j, share in zip(components, shares, strict=True)]
 
 
 def one_line(text: Any, most: int = MAX_LETTERS) -> str:
@@ -147,17 +147,16 @@ def draw_flags(
     """
     ax, count = list(heights)[-1], max(len(places), 1)
     lay_out(ax)
-    frame, pixels = ax.get_window_extent(), ax.figure.figure.dpi / 72
-    size = matplotlib("font_manager").FontProperties(size="small").get_size_in_points()
-    step = min(1.5 * size * pixels / max(frame.height, 1.0), 0.6 / count)
+    frame, point = ax.get_window_extent(), ax.figure.figure.dpi / 72
+    step = min(12.5 * point / max(frame.height, 1.0), 0.6 / count)
     for panel, height in heights.items():
         panel.set_ylim(0, 1.05 * height / (1 - len(places) * step))
         panel.set_yticks([tick for tick in panel.get_yticks() if 0 <= tick <= 1.05 * height])
     both = ax.get_xaxis_transform()
     dashed: Style = {"color": color, "linewidth": 0.9, "linestyle": (0, (4, 2)), "zorder": 4}
-    style: Style = {"fontsize": min(size, step * frame.height / pixels / 1.2), "color": color}
+    style: Style = {"fontsize": step * frame.height / point / 1.5, "color": color, "va": "center"}
     style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}}
-    style |= {"xycoords": both, "textcoords": "offset points", "va": "center", "parse_math": False}
+    style |= {"xycoords": both, "textcoords": "offset points", "parse_math": False}
     flags = []
     for i, (x, text) in enumerate(zip(places, texts, strict=True)):
         y = 1 - (i + 0.6) * step
@@ -166,29 +165,18 @@ def draw_flags(
         name.set_in_layout(False)  # it is inside the frame
         box = name.get_window_extent()
         if box.x1 > frame.x1:  # no room on the right of the line
-            name.xyann = (4 - min(box.width / pixels + 8, (box.x0 - frame.x0) / pixels), 0)
+            name.xyann = (4 - min(box.width / point + 8, (box.x0 - frame.x0) / point), 0)
         flags.append((line, name))
     return flags
 
 
 class Group(NamedTuple):
-    """Rows with a common look; `rest` are small classes that share one, or missing values."""
+    """Rows with a common look."""
 
     name: str
     rows: Values
     color: str
     marker: str
-    rest: bool
-
-
-def draw_labeled(ax: Axes, rows: Values, labels: Any, outside: bool, **style: Any) -> Any:
-    """Draw rows with a key, outside or inside of the Axes; return the collections and the key."""
-    by = label_coloring(labels, len(rows))
-    collections = draw_points(ax, rows, by, **style)
-    # The search for the emptiest corner is slow with many points.
-    inside = "best" if len(rows) < 5000 else "upper right"
-    place = "outside right upper" if outside else inside
-    return collections, draw_key([ax], by, collections, place)
 
 
 def label_coloring(labels: Any, n: int) -> Coloring | None:
@@ -199,29 +187,21 @@ def label_coloring(labels: Any, n: int) -> Coloring | None:
 
 
 def color_groups(by: Coloring) -> list[Group]:
-    """Return the rows of each class, and those without a color of their own last."""
+    """Return the rows of each class, and last, in gray, small classes or missing values."""
     k = len(by.classes)
     own = k if k <= LOOKS else LOOKS - 1
-    group = np.append(by.groups(LOOKS), own)[by.codes]
-    names = dict(zip(by.groups(LOOKS).tolist(), by.classes, strict=True))
-    groups = [
-        Group(
-            one_line(names[g]) or "(empty)",
-            group == g,
-            COLORS[g % len(COLORS)],
-            MARKERS[g // len(COLORS)],
-            rest=False,
-        )
-        for g in range(own)
-    ]
+    place = by.groups(LOOKS)
+    group, names = np.append(place, own)[by.codes], dict(zip(place, by.classes, strict=True))
+    looks = [(color, marker) for marker in MARKERS for color in COLORS]
+    groups = [Group(one_line(names[g]) or "(empty)", group == g, *looks[g]) for g in range(own)]
     rest = group == own if by.numbers is None else by.missing
     if rest.any():
         name = MISSING if k <= LOOKS else f"{k - own} others"
-        groups.append(Group(name, rest, LIGHT_GRAY, "o", rest=True))
+        groups.append(Group(name, rest, LIGHT_GRAY, "o"))
     return groups
 
 
-def draw_points(ax: Axes, rows: Values, by: Coloring | None, *, faint: bool = False) -> list[Any]:
+def draw_points(ax: Axes, rows: Values, by: Coloring | None, faint: bool = False) -> list[Any]:
     """Draw rows of two numbers; return the collections: a scale first, then one per group.
 
     More than 3000 rows of several classes are mixed, and none covers the others.
@@ -229,7 +209,7 @@ def draw_points(ax: Axes, rows: Values, by: Coloring | None, *, faint: bool = Fa
     n = len(rows)
     style: Style = {"s": max(18 * min(1.0, (200 / max(n, 1)) ** 0.4), 1.5), "zorder": 3}
     # Edges separate few points and hide many; a vector file with a million points is too large.
-    style |= {"linewidths": 0.3, "edgecolors": "white"} if n <= 1000 else {"linewidths": 0}
+    style |= {"linewidths": 0.3 if n <= 1000 else 0, "edgecolors": "white"}
     style |= {"rasterized": n > 10_000, "alpha": 0.45 if faint else 0.7 if n > 1000 else None}
     if by is None:
         return [ax.scatter(*rows.T, color=GRAY if faint else BLUE, **style)]
@@ -241,28 +221,21 @@ def draw_points(ax: Axes, rows: Values, by: Coloring | None, *, faint: bool = Fa
         at = rows[~by.missing]
         collections.append(ax.scatter(*at.T, c=numbers, cmap="viridis", **ends, **style))
     elif n > MAX_APART:
-        return _draw_mixed(ax, rows, groups, style)
+        order = np.random.default_rng(0).permutation(n)
+        which = np.argmax([group.rows for group in groups], axis=0)[order]
+        colors, markers = (np.array([group[i] for group in groups])[which] for i in (2, 3))
+        for marker in np.unique(markers).tolist():
+            at = markers == marker
+            points = ax.scatter(*rows[order[at]].T, c=colors[at], marker=marker, **style)
+            collections.append(points)
+        return collections
     sizes = np.array([group.rows.sum() for group in groups])
     for group, size in zip(groups, sizes, strict=True):
-        # Small classes lie over large ones, and rows without a class under all.
-        style["zorder"] = 2.9 if group.rest else 3 + 0.09 * (sizes > size).mean()
+        # Small classes lie over large ones, and gray points under all.
+        style["zorder"] = 2.9 if group.color == LIGHT_GRAY else 3 + 0.09 * (sizes > size).mean()
         look = {"label": group.name, "color": group.color, "marker": group.marker}
         collections.append(ax.scatter(*rows[group.rows].T, **style, **look))
     return collections
-
-
-def _draw_mixed(ax: Axes, rows: Values, groups: list[Group], style: Style) -> list[Any]:
-    """Draw rows of all groups in random order, one collection per marker."""
-    which = np.argmax([group.rows for group in groups], axis=0)
-    order = np.random.default_rng(0).permutation(len(rows))
-    under = np.array([group.rest for group in groups])[which[order]]
-    order = order[np.argsort(~under, kind="stable")]
-    colors, markers = (np.array([g[i] for g in groups])[which[order]] for i in (2, 3))
-    return [
-        ax.scatter(*rows[order[at]].T, c=colors[at], marker=marker, **style)
-        for marker in dict.fromkeys(markers.tolist())
-        for at in [markers == marker]
-    ]
 
 
 def draw_key(axes: list[Axes], by: Coloring | None, collections: list[Any], place: str) -> Any:
@@ -281,23 +254,18 @@ def draw_key(axes: list[Axes], by: Coloring | None, collections: list[Any], plac
         if bar.solids is not None:
             bar.solids.set_alpha(1)
         return bar
-    groups = color_groups(by)
-    outside, below = place.startswith("outside"), place == "outside lower center"
+    groups, below = color_groups(by), place == "outside lower center"
     columns = min(len(groups), 8) if below else 1 + (len(groups) - 1) // 20
-    style: Style = {"ncols": columns, "frameon": not outside, "framealpha": 0.8}
-    style |= {"edgecolor": "none", "handletextpad": 0.2, "columnspacing": 1.0}
-    style |= {"fontsize": "small", "title_fontsize": "small"}
-    line, dot = (
-        matplotlib("lines").Line2D,
-        {"linestyle": "", "markersize": 5, "markeredgewidth": 0},
-    )
-    dots = [line([], [], color=group.color, marker=group.marker, **dot) for group in groups]
-    # Numbers at first: a legend drops a name that begins with an underscore.
-    host, numbers = figure if outside else axes[0], [str(g) for g in range(len(groups))]
-    key = host.legend(dots, numbers, title=by.name or None, loc=place, **style)
     # Several columns of long names would leave no room for the points.
     room = MAX_LETTERS if below or columns == 1 else MAX_LETTERS // columns
-    for text, group in zip(key.get_texts(), groups, strict=True):
-        text.set(text=one_line(group.name, room), parse_math=False)
-    key.get_title().set_parse_math(False)
+    dot: Style = {"linestyle": "", "markersize": 5, "markeredgewidth": 0}
+    style: Style = {"title": by.name or None, "loc": place, "ncols": columns, "edgecolor": "none"}
+    style |= {"handletextpad": 0.2, "columnspacing": 1.0}
+    style |= {"fontsize": "small", "title_fontsize": "small"}
+    line = matplotlib("lines").Line2D
+    dots = [line([], [], color=group.color, marker=group.marker, **dot) for group in groups]
+    host = figure if place.startswith("outside") else axes[0]
+    key = host.legend(dots, [one_line(group.name, room) for group in groups], **style)
+    for text in (*key.get_texts(), key.get_title()):
+        text.set_parse_math(False)
     return key

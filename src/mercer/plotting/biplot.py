@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,16 +11,15 @@ import numpy as np
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Style, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Style, Values
 from mercer.plotting.scores import check_plot_scores
 
 # Places for the name of an arrow, best first: points from its tip, degrees from its direction.
 PLACES = [(r, t) for r in (4, 12, 24, 36) for t in (0, 30, -30, 60, -60, 90, -90, 135, -135)]
-FAR = 8
 
 
 @dataclass(eq=False, repr=False)
-class BiplotDisplay(Display):
+class BiplotDisplay(ComponentDisplay):
     r"""Biplot: standardized scores as points, loadings as arrows.
 
     With scores of unit variance, :math:`z = y/\sqrt\lambda`, and loadings
@@ -30,14 +29,13 @@ class BiplotDisplay(Display):
     correlation of their columns, the better the more variance the components explain. All arrows
     are stretched by one factor, `stretch_`, to the size of the base.
 
-    Create it with `from_estimator`.
+    Create it with `from_estimator`. Source: K. R. Gabriel (1971), The biplot graphic display of
+    matrices with application to principal component analysis, Biometrika 58, 453–467.
 
     Parameters
     ----------
-    scores : array of shape (n, 2)
-        Standardized scores on the components drawn.
-    loadings : array of shape (d, 2)
-        Components times standard deviations.
+    scores, loadings : arrays of shape (n, 2) and (d, 2)
+        Standardized scores on the components drawn; components times standard deviations.
     names : sequence of d str
         Names of the columns.
     components, ratio, labels
@@ -45,22 +43,14 @@ class BiplotDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    points_ : list of PathCollection
-    arrows_ : Quiver
-        Longest first.
+    points_, key_
+        As in `ScoresDisplay`.
+    arrows_, drawn_ : Quiver and ndarray of int
+        The arrows, longest first, and their columns.
     names_ : list of Annotation
         Names of the arrows, as far as there is room for them.
-    drawn_ : ndarray of int
-        Columns whose arrows are drawn.
     stretch_ : float
         Factor that the loadings are multiplied by.
-    key_ : Legend, Colorbar or None
-
-    References
-    ----------
-    K. R. Gabriel (1971), The biplot graphic display of matrices with application to principal
-    component analysis, Biometrika 58, 453–467.
 
     Examples
     --------
@@ -77,10 +67,6 @@ class BiplotDisplay(Display):
     scores: Any
     loadings: Any
     names: Sequence[str]
-    _: KW_ONLY
-    components: Any = (0, 1)
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -93,20 +79,11 @@ class BiplotDisplay(Display):
         names: Sequence[str] | None = None,
         **style: Any,
     ) -> Self:
-        """Draw rows and loadings of a fitted linear model and return the display.
+        """Draw rows and loadings of a fitted PCA, or of a pipeline that ends in one.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA of Mercer or scikit-learn, or a pipeline that ends in one.
-        X, labels
-            As in `ScoresDisplay.from_estimator`.
-        components : two of int or None
-            Indices, horizontal first. None: the first two.
-        names : sequence of str or None
-            Names of the columns; None: those that the model was fitted with.
-        **style
-            `ax` and `top`, as in `plot`.
+        `X`, `labels` and `components` are as in `ScoresDisplay.from_estimator`; `names`, those of
+        the columns, are by default the ones that the model was fitted with; `ax` and `top` are
+        those of `plot`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_") or not hasattr(pca, "explained_variance_"):
@@ -115,15 +92,6 @@ class BiplotDisplay(Display):
                 f"it, or draw its scores with mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(pca.components_).astype(np.float64)
-        if len(V) < 2:
-            raise ValueError(
-                f"A biplot needs two components, but the model has {len(V)}. Fit at least two."
-            )
-        if names is not None and len(names) != V.shape[1]:
-            raise ValueError(
-                f"names has {len(names)} entries, but there are {V.shape[1]} columns: pass one "
-                f"name per column."
-            )
         scores, selected = inspection.selected_scores(estimator, X, components, 2)
         deviation = np.sqrt(to_numpy(pca.explained_variance_).astype(np.float64))[selected]
         if not getattr(pca, "whiten", False):
@@ -139,12 +107,10 @@ class BiplotDisplay(Display):
         Y, L = check_plot_scores(self.scores), np.asarray(self.loadings, np.float64)
         if Y.shape[1] != 2 or L.shape != (len(self.names), 2) or len(self.components) != 2:
             raise ValueError(
-                f"Inconsistent scores {Y.shape}, loadings {L.shape}, {len(self.names)} names, "
-                f"components={self.components!r}: a biplot needs two components, such as (0, 1), "
-                f"and one name per row of loadings."
+                f"components={self.components!r}, scores {Y.shape}, loadings {L.shape} and "
+                f"{len(self.names)} names: a biplot needs two components, such as (0, 1), and one "
+                f"name per column."
             )
-        if top < 1:
-            raise ValueError(f"top={top} must be at least 1: it is the number of arrows.")
         lengths = np.hypot(*L.T)
         longest = np.argsort(-lengths, kind="stable")[:top]
         self.drawn_ = longest[lengths[longest] > 0]
@@ -153,8 +119,7 @@ class BiplotDisplay(Display):
         tips = self.stretch_ * L[self.drawn_]
         self._open(ax)
         self._set_limits(tips)
-        drawing = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None, faint=True)
-        self.points_, self.key_ = drawing
+        self._draw_rows(Y, outside=ax is None, faint=True)
         self._draw_arrows(tips)
         return self
 
@@ -177,10 +142,6 @@ class BiplotDisplay(Display):
         self.arrows_ = ax.quiver(origin, origin, *tips.T, color=base.INK, zorder=5, **shape)
         names = [base.one_line(self.names[j], 20) for j in self.drawn_]
         key = ax.get_legend()
-        if key is not None:  # "best" would move it once the names are drawn
-            corner = ax.transAxes.inverted().transform(key.get_window_extent().get_points()[0])
-            key.set_loc(tuple(corner))
-            key.borderaxespad = 0
         self.names_ = _name_tips(ax, tips, names, [] if key is None else [key.get_window_extent()])
         drawn, d = len(tips), len(self.names)
         note = "standardized scores" + (f", {drawn} of {d} loadings" if drawn < d else "")
@@ -191,47 +152,35 @@ class BiplotDisplay(Display):
 def _name_tips(ax: Axes, tips: Values, names: list[str], taken: list[Any]) -> list[Any]:
     """Write names beside their tips, outside of the boxes taken; those without room are left out.
 
-    The first name has the first choice. A name that is not next to its tip has a line to it.
+    The first name has the first choice.
     """
     bbox, text = base.matplotlib("transforms").Bbox, base.matplotlib("text").Text
-    frame, pixels = ax.get_window_extent(), ax.figure.figure.dpi / 72
-    style: Style = {
-        "textcoords": "offset points",
-        "ha": "center",
-        "va": "center",
-        "fontsize": "small",
-    }
-    style |= {"color": base.INK, "zorder": 6, "parse_math": False}
+    frame, point = ax.get_window_extent(), ax.figure.figure.dpi / 72
+    style: Style = {"textcoords": "offset points", "ha": "center", "va": "center", "zorder": 6}
+    style |= {"color": base.INK, "fontsize": "small", "parse_math": False}
     style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}}
     style |= {"arrowprops": {"arrowstyle": "-", "linewidth": 0.5, "color": base.GRAY}}
     center, *ends = ax.transData.transform([(0, 0), *tips])
-    taken = [*taken, *(bbox([end - 3 * pixels, end + 3 * pixels]) for end in ends)]
     shafts = np.vstack([center, *(np.linspace(center, end, 50) for end in ends)])
-
-    def crosses(box: Any) -> bool:
-        return bool(((box.min < shafts) & (shafts < box.max)).all(axis=1).any())
-
+    taken = [*taken, *(bbox([end - 3 * point, end + 3 * point]) for end in ends)]
     notes = []
     for tip, end, name in zip(tips, ends, names, strict=True):
         note = ax.annotate(name, tip, xytext=(0, 0), **style)
         half, free = text.get_window_extent(note).size / 2, []
-        low, high = frame.min + half, frame.max - half
         for distance, turn in PLACES:
             angle = np.arctan2(*(end - center)[::-1]) + np.radians(turn)
             unit = np.array([np.cos(angle), np.sin(angle)])
             # The edge of the name nearest to the tip is about at this distance from it.
-            middle = end + distance * pixels * unit + np.clip([2.5, 1] * unit, -1, 1) * half
-            middle = np.clip(middle, low, high)
+            middle = end + distance * point * unit + np.clip([2.5, 1] * unit, -1, 1) * half
+            middle = np.clip(middle, frame.min + half, frame.max - half)
             box = bbox([middle - half, middle + half])
-            if (low <= high).all() and not box.count_overlaps(taken):
+            if (2 * half <= frame.size).all() and not box.count_overlaps(taken):
                 free.append(box)
         if not free:
             note.remove()
             continue
-        box = min(free, key=crosses)
-        note.xyann = ((box.min + box.max) / 2 - end) / pixels
-        gap = np.hypot(*(end - np.clip(end, box.min, box.max)))
-        note.arrow_patch.set_visible(gap > FAR * pixels)
+        box = min(free, key=lambda box: box.count_contains(shafts))
+        note.xyann = ((box.min + box.max) / 2 - end) / point
         taken.append(box)
         notes.append(note)
     return notes

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.estimators.coloring import row_values
 from mercer.estimators.inspection import parts, squared_errors
 from mercer.messages import counted
 from mercer.plotting import base
@@ -26,21 +27,17 @@ class ReconstructionErrorDisplay(Display):
     ----------
     errors : array of shape (n,)
         Squared distance of each row from the components: `reconstruction_error`.
-    threshold : float
-        Rows beyond it are outliers.
-    rule : str
-        Name of the threshold.
+    threshold, rule : float and str
+        Rows beyond it are outliers; its name.
     ids : array of shape (n,) or None
         Names of the rows; None: their numbers, counted from 0.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     within_, beyond_ : StepPatch
         The histograms of ordinary rows and of outliers.
-    threshold_ : Line2D
-    furthest_ : list of (Line2D, Annotation)
-        Lines and names of the furthest outliers, furthest first.
+    threshold_, furthest_
+        The threshold, and the furthest outliers: a pair (Line2D, Annotation) for each.
 
     Examples
     --------
@@ -77,21 +74,11 @@ class ReconstructionErrorDisplay(Display):
         ids: Any = None,
         **style: Any,
     ) -> Self:
-        """Draw the reconstruction errors of rows under a fitted model and return the display.
+        """Draw the reconstruction errors of rows under a fitted model or pipeline.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA, KernelPCA, NoveltyDetector, or a pipeline that ends in one.
-        X : array, sparse matrix, DataFrame, path or Source
-            Rows, read block by block; only their errors are kept in memory.
-        quantile : float in [0, 1] or None
-            The share of rows within the threshold. None: the threshold of a NoveltyDetector,
-            0.99 of the rows for any other model.
-        ids : array of shape (n,) or None
-            Names of the rows.
-        **style
-            `ax`, `furthest` and `bins`, as in `plot`.
+        Rows are read block by block; only their errors are kept. `quantile` is the share of the
+        rows within the threshold; None: the threshold of a NoveltyDetector, 0.99 of the rows for
+        any other model. `ids` are those of the class; `ax`, `furthest` and `bins` those of `plot`.
         """
         if quantile is not None and not 0 <= quantile <= 1:
             raise ValueError(f"quantile={quantile!r} must be in [0, 1]: it is a share of the rows.")
@@ -105,31 +92,18 @@ class ReconstructionErrorDisplay(Display):
         return cls(errors, threshold, rule=rule, ids=ids).plot(**style)
 
     def plot(self, ax: Axes | None = None, *, furthest: int = 5, bins: int = 40) -> Self:
-        """Draw the histogram and return the display.
+        """Draw a histogram with this number of bars, and name the furthest outliers.
 
-        Parameters
-        ----------
-        ax : Axes or None
-            If None, a new figure is created.
-        furthest : int
-            Number of outliers to name.
-        bins : int
-            Number of bars. Their axis is logarithmic where the furthest row is more than 50 times
-            as far as the median.
+        Its axis is logarithmic if the furthest row is more than 50 times as far as the median.
         """
         errors = np.asarray(self.errors, np.float64)
         if errors.ndim != 1 or not len(errors):
             raise ValueError(f"errors has shape {errors.shape}: pass one error per row.")
-        if not np.isfinite(errors).all():
-            bad = int(np.argmin(np.isfinite(errors)))
+        bad = int(np.argmin(np.isfinite(errors)))
+        if not np.isfinite(errors[bad]):
             raise ValueError(f"The error of row {bad} is {errors[bad]}: pass finite errors only.")
-        ids = np.arange(len(errors)) if self.ids is None else np.asarray(self.ids)
-        if len(ids) != len(errors):
-            raise ValueError(
-                f"ids has {len(ids)} entries: pass one for each of {len(errors)} rows."
-            )
-        if bins < 1:
-            raise ValueError(f"bins={bins} must be at least 1.")
+        n = len(errors)
+        ids = row_values(np.arange(n) if self.ids is None else self.ids, n, "ids")
         ax = self._open(ax)
         edges, log = _bin_edges(errors, self.threshold, bins)
         outlier = errors > self.threshold
@@ -137,9 +111,8 @@ class ReconstructionErrorDisplay(Display):
         self.within_ = ax.stairs(within, edges, fill=True, linewidth=0, color=base.BLUE, alpha=0.75)
         self.beyond_ = ax.stairs(beyond, edges, fill=True, linewidth=0, color=base.VERMILION)
         ax.set_xscale("log" if log else "linear")
-        low, high = np.log(edges[[0, -1]]) if log else edges[[0, -1]]
-        limits = np.array([low, high]) + 0.03 * (high - low) * np.array([-1, 1])
-        ax.set_xlim(np.exp(limits) if log else limits)
+        ax.margins(x=0.03)
+        ax.autoscale(axis="x")
         base.set_texts(ax, xlabel="Squared distance from the components", ylabel="Rows")
         named = self.outliers[:furthest]
         texts = [
@@ -155,8 +128,6 @@ class ReconstructionErrorDisplay(Display):
         (self.threshold_, name), *self.furthest_ = flags
         self.threshold_.set_color(base.INK)
         name.set_color(base.INK)
-        for line, _ in self.furthest_:
-            line.set(linewidth=0.7, linestyle="-")
         return self
 
 
@@ -168,12 +139,12 @@ def _bin_edges(errors: Values, threshold: float, bins: int) -> tuple[Values, boo
     low, high = float(errors.min()), max(float(errors.max()), threshold)
     log = low > 0 and high > WIDE * float(np.median(errors))
     if log:
-        edges = np.geomspace(min(low, threshold if threshold > 0 else low), high, bins + 1)
+        edges = np.geomspace(min(low, threshold) if threshold > 0 else low, high, bins + 1)
     else:
-        low = 0.0 if low < 0.3 * high else low
-        edges = np.linspace(min(low, threshold), high if high > low else low + 1.0, bins + 1)
+        low = min(0.0 if low < 0.3 * high else low, threshold)
+        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
     if edges[0] < threshold < edges[-1]:
-        edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1 if bins > 1 else 0] = threshold
+        edges[np.argmin(np.abs(edges[1:-1] - threshold)) + 1] = threshold
     # Rounding in geomspace must leave no error outside.
     edges[0], edges[-1] = min(edges[0], float(errors.min())), max(edges[-1], float(errors.max()))
     return edges, log

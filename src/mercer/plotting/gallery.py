@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from mercer.arrays import to_numpy
 from mercer.estimators import inspection
 from mercer.estimators.validation import image_sides
-from mercer.messages import percent
 from mercer.plotting import base
 from mercer.plotting.base import Axes, Display, Values
 
@@ -36,13 +34,12 @@ class GalleryDisplay(Display):
         Values shown as black and white. "symmetric": ± the largest of each image. None: the
         smallest and the largest value of the first row.
     across : int or None
-        Images per line where there is only one title; None: at most ten.
+        Images per line; None: at most ten, in lines as even as possible.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
     images_ : list of list of AxesImage
-        By row.
+        By line.
     titles_, captions_ : list of Text
 
     Examples
@@ -71,23 +68,13 @@ class GalleryDisplay(Display):
         image_shape: Sequence[int] | None = None,
         *,
         components: Any = None,
-        across: int | None = None,
         **style: Any,
     ) -> Self:
-        """Draw the components of a fitted linear model as images: eigenfaces.
+        """Draw the components of a fitted PCA, or a model or pipeline with one: eigenfaces.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            PCA of Mercer or scikit-learn, a model built on one, or a pipeline that ends in one.
-        image_shape : (height, width), (height, width, 3) or None
-            None: the model's own, or else a square.
-        components : int, iterable of int or None
-            How many of the first, or indices. None: the first ten.
-        across : int or None
-            Images per line.
-        **style
-            `ax` and `cmap`, as in `plot`.
+        `image_shape` is (height, width), (height, width, 3), or None: the model's own, or else a
+        square. `components` is a number of leading components, by default ten, or their indices.
+        The style is that of `from_images`.
         """
         pca = inspection.unwrap(estimator)[1]
         if not hasattr(pca, "components_"):
@@ -97,11 +84,9 @@ class GalleryDisplay(Display):
             )
         V, ratio = to_numpy(pca.components_), inspection.explained_ratio(estimator)
         selected = inspection.select_components(components, len(V), DEFAULT)
-        shares = ["" if ratio is None else f" ({percent(ratio[j], 1)})" for j in selected]
-        captions = [f"{j + 1}{share}" for j, share in zip(selected, shares, strict=True)]
-        images = _as_images(V[selected], _model_shape(estimator, image_shape))
-        display = cls({"": images}, captions={"": captions}, limits="symmetric", across=across)
-        return display.plot(**style)
+        captions = base.component_titles(selected, ratio, "")
+        options = {"captions": {"": captions}, "limits": "symmetric", **style}
+        return cls.from_images(V[selected], image_shape or _model_shape(estimator), **options)
 
     @classmethod
     def from_reconstructions(
@@ -110,35 +95,22 @@ class GalleryDisplay(Display):
         X: Any,
         image_shape: Sequence[int] | None = None,
         *,
-        rows: Any = DEFAULT,
+        rows: Any = None,
         **style: Any,
     ) -> Self:
         """Draw images, and below them their reconstructions by a fitted model.
 
-        Parameters
-        ----------
-        estimator : fitted model
-            With `reconstruct`, or `transform` and `inverse_transform`; or a pipeline of these.
-        X : array, sparse matrix, DataFrame, path or Source
-            Images as rows.
-        rows : int or sequence of int
-            How many of the first, or indices.
-        image_shape, **style
-            As in `from_estimator`.
+        The model has `reconstruct`, or `transform` and `inverse_transform`, or is a pipeline. `X`
+        has images as rows, of which `rows` selects a number of leading ones, by default ten, or
+        indices.
+        `image_shape` and the style are those of `from_estimator`.
         """
         source = inspection.SlicedRows(X)
-        n = source.shape[0]
-        at = range(min(int(rows), n)) if isinstance(rows, Integral) else [int(i) for i in rows]
-        if not at or not all(0 <= i < n for i in at):
-            raise ValueError(
-                f"rows={rows!r}, but there are {n} rows: pass the number of leading rows to draw, "
-                f"or indices from 0 to {n - 1}."
-            )
-        reconstruct, shape = _reconstruction(estimator), _model_shape(estimator, image_shape)
-        originals = np.concatenate([inspection.host_rows(source.read(i, i + 1)) for i in at])
-        copies = np.concatenate(
-            [inspection.host_rows(reconstruct(source.read(i, i + 1))) for i in at]
-        )
+        at = inspection.select_components(rows, source.shape[0], DEFAULT, "rows")
+        reconstruct, shape = _reconstruction(estimator), image_shape or _model_shape(estimator)
+        images = [source.read(i, i + 1) for i in at]
+        originals = np.concatenate([inspection.host_rows(x) for x in images])
+        copies = np.concatenate([inspection.host_rows(reconstruct(x)) for x in images])
         k = getattr(inspection.unwrap(estimator)[1], "n_components_", None)
         title = f"{k} components" if k is not None and k != 1 else "reconstruction"
         return cls.from_images({"original": originals, title: copies}, shape, **style)
@@ -149,29 +121,19 @@ class GalleryDisplay(Display):
         images: Mapping[str, Any] | Any,
         image_shape: Sequence[int] | None = None,
         *,
-        captions: Mapping[str, Sequence[str]] | None = None,
-        limits: Any = None,
-        across: int | None = None,
-        **style: Any,
+        ax: Axes | None = None,
+        cmap: Any = "gray",
+        **options: Any,
     ) -> Self:
         """Draw images by the titles of their rows: original, noisy, denoised.
 
-        Parameters
-        ----------
-        images : mapping of str to array, or array
-            Images, (m, height, width) or (m, height, width, 3), or rows of numbers.
-        image_shape : (height, width), (height, width, 3) or None
-            Shape of images that are rows of numbers; None: a square.
-        captions, limits, across
-            As in the class.
-        **style
-            `ax` and `cmap`, as in `plot`.
+        `images` is an array, or a mapping of titles to arrays: images, (m, height, width) or
+        (m, height, width, 3), or rows of numbers with the shape `image_shape`, by default a
+        square. `captions`, `limits` and `across` are those of the class.
         """
         images = images if isinstance(images, Mapping) else {"": images}
-        shaped = {
-            name: _as_images(inspection.host_rows(x), image_shape) for name, x in images.items()
-        }
-        return cls(shaped, captions=captions, limits=limits, across=across).plot(**style)
+        shaped = {title: _as_images(x, image_shape) for title, x in images.items()}
+        return cls(shaped, **options).plot(ax, cmap=cmap)
 
     def plot(self, ax: Axes | None = None, *, cmap: Any = "gray") -> Self:
         """Draw the images on `ax`, or in a new figure; `cmap` colors the gray ones."""
@@ -181,62 +143,53 @@ class GalleryDisplay(Display):
         captions = [text for _, _, texts in lines for text in texts]
         down, across = height * (1 + GAP + CAPTION * bool(captions)), width * (1 + GAP)
         inches, titled = min(1.0, 9.0 / most), any(title for title, _, _ in lines)
-        size = (inches * most + 0.2 + 0.9 * titled, inches * down / across * len(lines) + 0.1)
-        ax = self._open(ax, size)
+        figsize = (inches * most + 0.2 + 0.9 * titled, inches * down / across * len(lines) + 0.1)
+        ax = self._open(ax, figsize)
         ax.set(xlim=(-0.02 * width, most * across), ylim=(len(lines) * down, -0.02 * height))
         ax.set_aspect("equal")
         ax.set_axis_off()
-        self.images_, self.titles_, self.captions_ = [], [], []
         style = {"color": base.INK, "parse_math": False}
-        for i, (title, images, _) in enumerate(lines):
-            corners = [(j * across, i * down) for j in range(len(images))]
-            tiles = zip(images, corners, strict=True)
-            self.images_.append([self._draw_tile(*tile, cmap) for tile in tiles])
+        size = base.fitting_size(ax, captions, 1 / most)
+        below = {"ha": "center", "va": "top", "fontsize": size, **style}
+        self.images_, self.titles_, self.captions_ = [], [], []
+        for i, (title, images, texts) in enumerate(lines):
+            y = i * down
             if title:
-                place = (-0.08 * width, i * down + height / 2)
-                text = ax.text(*place, base.one_line(title), ha="right", va="center", **style)
-                self.titles_.append(text)
-        base.lay_out(ax)
-        points = ax.get_window_extent().width * 72 / ax.figure.figure.dpi / most
-        # A letter is about 0.6 of its size wide.
-        fontsize = np.clip(points / (0.6 * max(map(len, captions), default=1)), 2.5, 8.0)
-        style |= {"ha": "center", "va": "top", "fontsize": fontsize}
-        for i, (_, _, texts) in enumerate(lines):
+                place = (-0.08 * width, y + height / 2, base.one_line(title))
+                self.titles_.append(ax.text(*place, ha="right", va="center", **style))
+            self.images_.append(
+                [self._draw_tile(image, (j * across, y), cmap) for j, image in enumerate(images)]
+            )
             for j, text in enumerate(texts):
-                x, y = j * across + width / 2, i * down + 1.03 * height
-                self.captions_.append(ax.text(x, y, text, **style))
+                place = (j * across + width / 2, y + 1.03 * height, text)
+                self.captions_.append(ax.text(*place, **below))
         return self
 
     def _lines(self) -> list[tuple[str, list[Values], list[str]]]:
         """Return title, images and captions of each line of the gallery."""
-        rows = {title: list(np.asarray(x)) for title, x in self.images.items()}
-        shapes = {image.shape for images in rows.values() for image in images}
-        if not shapes or not all(rows.values()):
+        shapes = {title: np.shape(x) for title, x in self.images.items()}
+        if not shapes or 0 in [shape[0] for shape in shapes.values()]:
             raise ValueError("images is empty: pass at least one image for every title.")
-        if len(shapes) > 1:
-            raise ValueError(f"images have different shapes, {sorted(shapes)}: pass one shape.")
-        (shape,) = shapes
-        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
+        shape, *others = {shape[1:] for shape in shapes.values()}
+        if others or len(shape) not in (2, 3) or shape[2:] not in ((), (1,), (3,)):
             raise ValueError(
-                f"images have shape {shape}: pass (height, width), or (height, width, 3) for color."
+                f"images have shapes {shapes}: pass images of one shape, (height, width), or "
+                f"(height, width, 3) for color."
             )
-        captions = {title: list((self.captions or {}).get(title, ())) for title in rows}
-        for title, texts in captions.items():
-            if texts and len(texts) != len(rows[title]):
+        lines = []
+        for title, images in self.images.items():
+            m, texts = len(images), list((self.captions or {}).get(title, ()))
+            if len(texts) not in (0, m):
                 raise ValueError(
-                    f"{title!r} has {len(rows[title])} images and {len(texts)} captions: pass one "
-                    f"caption per image."
+                    f"{title!r} has {m} images and {len(texts)} captions: pass one caption per "
+                    f"image."
                 )
-        if len(rows) > 1:
-            return [(title, images, captions[title]) for title, images in rows.items()]
-        ((title, images),) = rows.items()
-        # Lines as even as possible.
-        across = self.across or -(-len(images) // -(-len(images) // DEFAULT))
-        parts = [slice(start, start + across) for start in range(0, len(images), across)]
-        return [
-            (title if part.start == 0 else "", images[part], captions[title][part])
-            for part in parts
-        ]
+            across = self.across or -(-m // -(-m // DEFAULT))
+            for start in range(0, m, across):
+                part = slice(start, start + across)
+                name = title if start == 0 else ""
+                lines.append((name, list(np.asarray(images)[part]), texts[part]))
+        return lines
 
     def _draw_tile(self, image: Values, corner: tuple[float, float], cmap: Any) -> Any:
         """Draw one image at its place."""
@@ -244,7 +197,7 @@ class GalleryDisplay(Display):
         values, (x, y), (height, width) = image.astype(np.float64), corner, image.shape[:2]
         style = {"extent": (x, x + width, y + height, y), "interpolation": "nearest"}
         if image.shape[2:] == (3,):
-            return self.ax_.imshow(np.clip((values - low) / ((high - low) or 1.0), 0, 1), **style)
+            return self.ax_.imshow(np.clip((values - low) / (high - low), 0, 1), **style)
         frame = {"fill": False, "edgecolor": "#cccccc", "linewidth": 0.5}
         self.ax_.add_patch(base.matplotlib("patches").Rectangle(corner, width, height, **frame))
         values = values.reshape(height, width)
@@ -253,27 +206,27 @@ class GalleryDisplay(Display):
     def _limits(self, image: Values) -> tuple[float, float]:
         """Return the values of black and white."""
         if isinstance(self.limits, str) and self.limits == "symmetric":
-            largest = float(np.nanmax(np.abs(image))) or 1.0
-            return -largest, largest
-        first = np.asarray(next(iter(self.images.values())))
-        low, high = self.limits or (float(np.nanmin(first)), float(np.nanmax(first)))
-        return (float(low), float(high)) if high > low else (low - 0.5, low + 0.5)
+            high = float(np.nanmax(np.abs(image)))
+            low = -high
+        else:
+            first = next(iter(self.images.values()))
+            low, high = self.limits or (float(np.nanmin(first)), float(np.nanmax(first)))
+        return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def _as_images(rows: Values, image_shape: Any) -> Values:
+def _as_images(rows: Any, image_shape: Any) -> Values:
     """Return rows of numbers as images; images as they are."""
-    if rows.ndim in (3, 4):
-        return rows
-    if rows.ndim != 2:
-        raise ValueError(f"images have shape {rows.shape}: pass rows of numbers, or images.")
-    return rows.reshape(len(rows), *image_sides(image_shape, rows.shape[1]))
+    values: Values = inspection.host_rows(rows)
+    if values.ndim in (3, 4):
+        return values
+    if values.ndim != 2:
+        raise ValueError(f"images have shape {values.shape}: pass rows of numbers, or images.")
+    return values.reshape(len(values), *image_sides(image_shape, values.shape[1]))
 
 
-def _model_shape(model: Any, image_shape: Any) -> Any:
-    """Return the shape of images that was passed, or the model's own."""
-    while image_shape is None and hasattr(model, "steps"):
-        model = model.steps[-1][1]
-    return getattr(model, "image_shape", None) if image_shape is None else image_shape
+def _model_shape(model: Any) -> Any:
+    """Return the shape of images that the model was fitted with."""
+    return getattr(inspection.parts(model)[1], "image_shape", None)
 
 
 def _reconstruction(model: Any) -> Any:

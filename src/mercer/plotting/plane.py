@@ -13,13 +13,15 @@ import numpy as np
 from mercer.arrays import is_foreign, like, working_dtype
 from mercer.estimators.inspection import explained_ratio, host_rows, selected_scores, unwrap
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Display, Values
 
 # Pale, for the points to stand out: negative, zero, positive.
 SIGNED = ("#7e73b3", "#c3bcdf", "#f9f8f6", "#e9dcae", "#c2a44a")
 # From zero to the largest ever darker, and another hue for what exceeds it.
 LENGTHS, BEYOND = ("#fbfaf8", "#d5d0e8", "#a79dcd", "#7468ac"), "#e3c458"
 MARGIN = 0.12
+MAX_COLUMNS = 4
+MAX_PANELS = 2 * MAX_COLUMNS
 
 
 @dataclass(eq=False, repr=False)
@@ -32,52 +34,64 @@ class PlaneDisplay(Display):
     rows: Values
     names: Sequence[str] = ("x₁", "x₂")
 
-    def _finish(self, panel: Axes, title: str, shared: bool) -> None:
-        """Set limits and title; in a figure of our own, only the outer panels have axis labels."""
-        panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
-        base.set_texts(panel, title=title)
-        axes, across = list(self.axes_), base.row_length(len(self.axes_))
-        if not shared or panel in axes[-across:]:
-            base.set_texts(panel, xlabel=self.names[0])
-        if not shared or panel in axes[::across]:
-            base.set_texts(panel, ylabel=self.names[1])
+    def _open_panels(self, ax: Any, titles: Sequence[str], what: str) -> Any:
+        """Set and return Axes with titles: those passed, or a new figure with even rows."""
+        count = len(titles)
+        # At most four panels in a row, and rows as even as possible.
+        across = -(-count // -(-count // MAX_COLUMNS))
+        if ax is not None:
+            axes = base.check_axes(ax, count, what)
+        else:
+            down = -(-count // across)
+            figure = base.new_figure(2.5 * across + 0.4, 2.5 * down + 0.4)
+            axes = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+            for spare in axes[count:]:
+                spare.remove()
+            axes = axes[:count]
+        self.axes_, self.figure_ = axes, axes[0].figure
+        for i, (panel, title) in enumerate(zip(axes, titles, strict=True)):
+            panel.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]])
+            base.set_texts(panel, title=title)
+            if ax is not None or i >= count - across:
+                base.set_texts(panel, xlabel=self.names[0])
+                panel.xaxis.set_tick_params(labelbottom=True)  # hidden above a removed panel
+            if ax is not None or i % across == 0:
+                base.set_texts(panel, ylabel=self.names[1])
+        return axes
+
+    def _draw_levels(self, ax: Axes, Z: Values, levels: Any, widths: Any, **style: Any) -> Any:
+        """Draw values at each y and x as colors and lines; return the colors."""
+        filled = ax.contourf(self.x, self.y, Z, levels, **style)
+        if np.ptp(Z) > 0:  # a constant has no lines
+            lines = {"colors": base.INK, "linewidths": widths, "linestyles": "solid"}
+            ax.contour(self.x, self.y, Z, levels, **lines)
+        return filled
 
 
 @dataclass(eq=False, repr=False)
-class ContoursDisplay(PlaneDisplay):
+class ContoursDisplay(ComponentDisplay, PlaneDisplay):
     """Contours of each component's score over the plane, with the rows on top.
 
     A line joins the points x of equal score yⱼ(x): straight and orthogonal to the component in
     linear PCA, curved along the data in kernel PCA. Zero, the score of the mean, is the heavier
     line. Each panel has its own color scale, symmetric about zero.
 
-    Create it with `from_estimator`.
+    Create it with `from_estimator`. Source: Schölkopf, Smola & Müller (1998), Nonlinear component
+    analysis as a kernel eigenvalue problem, Neural Computation 10, 1299–1319.
 
     Parameters
     ----------
-    x, y : arrays of shape (r,)
-        Coordinates of the grid.
-    scores : array of shape (k, r, r)
-        Scores on each component drawn, at each y and x.
-    rows : array of shape (n, 2)
-        Rows to draw.
-    names : two of str
-        Names of the columns.
+    x, y, scores : arrays of shape (r,), (r,) and (k, r, r)
+        Coordinates of the grid, and scores on each component drawn, at each y and x.
+    rows, names : array of shape (n, 2) and two of str
+        Rows to draw, and names of the columns.
     components, ratio, labels
         As in `ScoresDisplay`.
 
     Attributes
     ----------
-    axes_ : ndarray of Axes, one per component
-    figure_ : matplotlib Figure
-    contours_ : list of QuadContourSet
-        The colors of each panel.
-    key_ : Legend, Colorbar or None
-
-    References
-    ----------
-    B. Schölkopf, A. Smola, K.-R. Müller (1998), Nonlinear component analysis as a kernel
-    eigenvalue problem, Neural Computation 10, 1299–1319, where kernel PCA is shown this way.
+    axes_, figure_ : ndarray of Axes, one per component, and Figure
+    contours_, key_ : list of QuadContourSet, one per component; Legend, Colorbar or None
 
     Examples
     --------
@@ -91,10 +105,6 @@ class ContoursDisplay(PlaneDisplay):
     """
 
     scores: Values
-    _: KW_ONLY
-    components: Sequence[int]
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -107,67 +117,41 @@ class ContoursDisplay(PlaneDisplay):
         resolution: int = 120,
         **style: Any,
     ) -> Self:
-        """Draw the contours of a fitted model.
+        """Draw the contours of a fitted model, or a pipeline, of two columns over a grid.
 
-        Parameters
-        ----------
-        estimator : fitted model of two columns
-            Anything with `transform`, or a pipeline that ends in it.
-        X : array or DataFrame of shape (n, 2)
-            Rows to draw; the grid covers them. The column names of a DataFrame label the axes.
-        labels : array of shape (n,) or None
-            As in `ScoresDisplay.from_estimator`.
-        components : int, iterable of int or None
-            How many of the first, or indices. None: all, at most eight.
-        resolution : int
-            Points of the grid along each side.
-        **style
-            `ax`, `levels` and `cmap`, as in `plot`.
+        `X` are rows to draw, `resolution` is the number of points along each side of the grid,
+        which covers them, and the column names of a DataFrame label the axes. `labels` and
+        `components` are as in `ScoresDisplay.from_estimator`; by default all components are
+        drawn, at most eight. `ax`, `levels` and `cmap` are those of `plot`.
         """
         rows, names = _plane(estimator, X)
         x, y, grid = _grid(rows, X, resolution)
-        scores, selected = selected_scores(estimator, grid, components, base.MAX_PANELS)
+        scores, selected = selected_scores(estimator, grid, components, MAX_PANELS)
         Z, ratio = scores.T.reshape(len(selected), len(y), len(x)), explained_ratio(estimator)
         about = {"components": selected, "ratio": ratio, "labels": labels}
         return cls(x, y, Z, rows=rows, names=names, **about).plot(**style)
 
     def plot(self, ax: Any = None, *, levels: Any = 12, cmap: Any = None) -> Self:
-        """Draw the contours and return the display.
+        """Draw the contours on one Axes per component, or in a new figure.
 
-        Parameters
-        ----------
-        ax : Axes, sequence of Axes or None
-            One per component. If None, a new figure is created, with a key if there are labels.
-        levels : int or increasing sequence
-            Approximate number of levels, at round numbers; or the scores at which to draw lines.
-        cmap : str, Colormap or None
-            Colors from negative to positive.
+        `levels` is the approximate number of levels, at round scores, or the scores themselves;
+        `cmap` has the colors from negative to positive.
         """
-        by = base.label_coloring(self.labels, len(self.rows))
-        axes = self._open_panels(ax, len(self.components))
+        by, colors = base.label_coloring(self.labels, len(self.rows)), base.matplotlib("colors")
+        cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
         titles = base.component_titles(self.components, self.ratio)
+        axes = self._open_panels(ax, titles, "components")
         self.contours_, self.key_ = [], None
-        for panel, title, Z in zip(axes, titles, self.scores, strict=True):
-            self.contours_.append(self._draw_contours(panel, Z, levels, cmap))
+        for panel, Z in zip(axes, self.scores, strict=True):
+            norm = colors.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
+            at = _level_values(levels, float(Z.min()), float(Z.max()))
+            widths = np.where(np.abs(at) <= 1e-9 * np.abs(at).max(), 1.0, 0.4)
+            filled = self._draw_levels(panel, Z, at, widths, norm=norm, cmap=cmap, extend="both")
+            self.contours_.append(filled)
             collections = base.draw_points(panel, self.rows, by)
-            self._finish(panel, title, shared=ax is None)
         if ax is None:
             self.key_ = base.draw_key(list(axes), by, collections, "outside lower center")
         return self
-
-    def _draw_contours(self, ax: Axes, Z: Values, levels: Any, cmap: Any) -> Any:
-        """Draw the contours of one component, with zero in the middle of the colors."""
-        colors = base.matplotlib("colors")
-        cmap = colors.LinearSegmentedColormap.from_list("signed", SIGNED) if cmap is None else cmap
-        norm = colors.CenteredNorm(0, float(np.abs(Z).max()) or 1.0)
-        if np.ptp(Z) == 0:  # a constant has no contours
-            return ax.pcolormesh(self.x, self.y, Z, norm=norm, cmap=cmap, shading="gouraud")
-        extend = "neither" if isinstance(levels, Integral) else "both"
-        filled = ax.contourf(self.x, self.y, Z, levels, norm=norm, cmap=cmap, extend=extend)
-        zero = np.abs(filled.levels) <= 1e-9 * np.abs(filled.levels).max()
-        lines = {"colors": base.INK, "linewidths": np.where(zero, 1.0, 0.4), "linestyles": "solid"}
-        ax.contour(self.x, self.y, Z, filled.levels, **lines)
-        return filled
 
 
 @dataclass(eq=False, repr=False)
@@ -179,7 +163,8 @@ class NormsDisplay(PlaneDisplay):
     k(x, x) = 1 it is close to one near rows that the components represent well. Models that
     approximate the first one should look like it.
 
-    Create it with `from_estimators`, or `from_estimator` for one.
+    Create it with `from_estimators`, or `from_estimator` for one. Source: Washizawa (2012), Subset
+    basis approximation of kernel principal component analysis, Figs. 1 and 2.
 
     Parameters
     ----------
@@ -193,30 +178,18 @@ class NormsDisplay(PlaneDisplay):
 
     Attributes
     ----------
-    axes_ : ndarray of Axes, one per model
-    figure_ : matplotlib Figure
-    contours_ : list of QuadContourSet
-        The colors of each panel.
-    colorbar_ : Colorbar or None
-        None where Axes were passed.
-
-    References
-    ----------
-    Y. Washizawa, Subset basis approximation of kernel principal component analysis (2012),
-    Figs. 1 and 2.
+    axes_, figure_, contours_, colorbar_
+        As in `ContoursDisplay`, one panel per model; None for a color bar where Axes were passed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import KernelPCA
-    >>> from mercer.methods import Subset
     >>> from mercer.plotting import NormsDisplay
     >>> X = np.random.default_rng(0).normal(size=(80, 2))
-    >>> kpca = KernelPCA(3, kernel="rbf", center=False)
-    >>> subset = KernelPCA(3, kernel="rbf", center=False, method=Subset(10))
-    >>> models = {"All rows": kpca.fit(X), "Ten": subset.fit(X)}
+    >>> models = {k: KernelPCA(k, kernel="rbf", center=False).fit(X) for k in (1, 3)}
     >>> [ax.get_title() for ax in NormsDisplay.from_estimators(models, X).axes_]
-    ['All rows', 'Ten']
+    ['1', '3']
     """
 
     norms: Mapping[str, Values]
@@ -233,18 +206,9 @@ class NormsDisplay(PlaneDisplay):
         resolution: int = 120,
         **style: Any,
     ) -> Self:
-        """Draw the norms of fitted models, side by side.
+        """Draw the norms of fitted models of two columns by their titles, side by side.
 
-        Parameters
-        ----------
-        estimators : mapping of str to fitted models of two columns
-            Panels by their titles.
-        X, resolution
-            As in `ContoursDisplay.from_estimator`.
-        basis : array of shape (m, 2) or None
-            Points to mark in the first panel.
-        **style
-            `ax`, `levels` and `cmap`, as in `ContoursDisplay.plot`, with one Axes per model.
+        `X`, `resolution` and the style are those of `ContoursDisplay.from_estimator`.
         """
         if not estimators:
             raise ValueError("estimators is empty: pass at least one model by name.")
@@ -262,23 +226,17 @@ class NormsDisplay(PlaneDisplay):
     def plot(self, ax: Any = None, *, levels: Any = 10, cmap: Any = None) -> Self:
         """Draw the norms, as `ContoursDisplay.plot` draws scores, and return the display."""
         largest = float(next(iter(self.norms.values())).max()) or 1.0
-        if isinstance(levels, Integral):
-            levels = base.matplotlib("ticker").MaxNLocator(int(levels)).tick_values(0.0, largest)
-        colors = base.matplotlib("colors")
+        levels, colors = _level_values(levels, 0.0, largest), base.matplotlib("colors")
         if cmap is None:
             cmap = colors.LinearSegmentedColormap.from_list("lengths", LENGTHS)
             cmap = cmap.with_extremes(over=BEYOND)
         style = {"norm": colors.Normalize(levels[0], levels[-1]), "cmap": cmap, "extend": "max"}
         self.contours_ = []
-        axes = self._open_panels(ax, len(self.norms), "models")
-        for panel, (title, Z) in zip(axes, self.norms.items(), strict=True):
-            self.contours_.append(panel.contourf(self.x, self.y, Z, levels, **style))
-            if np.ptp(Z) > 0:
-                lines = {"colors": base.INK, "linewidths": 0.5, "linestyles": "solid"}
-                panel.contour(self.x, self.y, Z, levels, **lines)
+        axes = self._open_panels(ax, list(self.norms), "models")
+        for panel, Z in zip(axes, self.norms.values(), strict=True):
+            self.contours_.append(self._draw_levels(panel, Z, levels, 0.5, **style))
             dots = {"s": 2.0, "color": base.INK, "alpha": 0.35, "linewidths": 0, "zorder": 3}
             panel.scatter(*self.rows.T, rasterized=len(self.rows) > 10_000, **dots)
-            self._finish(panel, title, shared=ax is None)
         if self.basis is not None:
             marks = {"s": 16, "color": base.VERMILION, "linewidths": 0.5, "edgecolors": "white"}
             self.axes_[0].scatter(*host_rows(self.basis).T, zorder=4, **marks)
@@ -287,6 +245,13 @@ class NormsDisplay(PlaneDisplay):
             self.colorbar_ = self.figure_.colorbar(self.contours_[0], ax=list(self.axes_))
             self.colorbar_.set_label("‖PΦ(x)‖")
         return self
+
+
+def _level_values(levels: Any, low: float, high: float) -> Values:
+    """Return about as many round values from low to high, or the values passed."""
+    if isinstance(levels, Integral):
+        levels = base.matplotlib("ticker").MaxNLocator(int(levels) + 1).tick_values(low, high)
+    return np.asarray(levels, np.float64)
 
 
 def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
@@ -307,8 +272,6 @@ def _plane(model: Any, X: Any) -> tuple[Values, list[str]]:
 
 def _grid(rows: Values, X: Any, resolution: int) -> tuple[Values, Values, Any]:
     """Return the coordinates of a grid around the rows, and its points as the type of X."""
-    if resolution < 2:
-        raise ValueError(f"resolution={resolution} must be at least 2 points per side.")
     low, high = (np.asarray(end, np.float64) for end in (rows.min(axis=0), rows.max(axis=0)))
     margin = MARGIN * np.where(high > low, high - low, 1.0)
     x, y = np.linspace(low - margin, high + margin, resolution).T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,19 +12,45 @@ from mercer.estimators import inspection
 from mercer.estimators.coloring import Coloring
 from mercer.messages import percent
 from mercer.plotting import base
-from mercer.plotting.base import Axes, Display, Values
+from mercer.plotting.base import Axes, ComponentDisplay, Values
 
 
 @dataclass(eq=False, repr=False)
-class ScoreDisplay(Display):
-    """Base of displays of scores."""
+class ScoresDisplay(ComponentDisplay):
+    """Scores of two components against each other, colored by label.
 
+    Create it with `from_estimator` or `from_scores`.
+
+    Parameters
+    ----------
+    scores : array of shape (n, 2) or (n, 1)
+        Scores on the components drawn; of one component, they are drawn row by row.
+    components : sequence of int
+        Indices of these components, horizontal first.
+    ratio, labels
+        As in `from_scores`.
+
+    Attributes
+    ----------
+    points_ : list of PathCollection
+        One per class, in the order of the legend; rows without a label are gray. More than 3000
+        rows are mixed, one collection per marker, and no class covers the others.
+    key_ : Legend, Colorbar or None
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import PCA
+    >>> from mercer.plotting import ScoresDisplay
+    >>> X, species = load_iris(return_X_y=True)
+    >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
+    """
+
+    figsize = (5.4, 3.9)
     default_components: ClassVar[int] = 2
     scores: Any
-    _: KW_ONLY
-    components: Any = (0, 1)
-    ratio: Any = None
-    labels: Any = None
 
     @classmethod
     def from_estimator(
@@ -43,8 +69,8 @@ class ScoreDisplay(Display):
             and integers with more than 60, are a scale with a color bar.
         components : int, iterable of int or None
             How many of the first, or indices. None: the first two, of pairs the first four.
-        ax : Axes, array of k×k Axes for pairs, or None
-            If None, a new figure is created.
+        ax
+            As in `plot`.
         """
         Y, selected = inspection.selected_scores(estimator, X, components, cls.default_components)
         ratio = inspection.explained_ratio(estimator)
@@ -56,80 +82,35 @@ class ScoreDisplay(Display):
         scores: Any,
         *,
         components: Any = None,
-        ratio: Any = None,
-        labels: Any = None,
         ax: Any = None,
+        **about: Any,
     ) -> Self:
-        """Draw scores that `transform` returned and return the display.
+        """Draw scores that `transform` returned on all components, and return the display.
 
-        Parameters
-        ----------
-        scores : array or DataFrame of shape (n, k)
-            Scores on all components.
-        ratio : array of shape (k,) or None
-            The model's `explained_variance_ratio_`, for the axis labels.
-        components, labels, ax
-            As in `from_estimator`.
+        `components` and `labels` are as in `from_estimator`; `ratio` is the model's
+        `explained_variance_ratio_`, for the axis labels.
         """
         Y = check_plot_scores(scores)
         selected = inspection.select_components(components, Y.shape[1], cls.default_components)
-        return cls(Y[:, selected], components=selected, ratio=ratio, labels=labels).plot(ax)
-
-
-class ScoresDisplay(ScoreDisplay):
-    """Scores of two components against each other, colored by label.
-
-    Create it with `from_estimator` or `from_scores`.
-
-    Parameters
-    ----------
-    scores : array of shape (n, 2) or (n, 1)
-        Scores on the components drawn; of one component, they are drawn row by row.
-    components : sequence of int
-        Indices of these components, horizontal first.
-    ratio, labels
-        As in `from_scores`.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    points_ : list of PathCollection
-        One per class, in the order of the legend; rows without a label are gray. More than 3000
-        rows are one collection of all classes in mixed order, in which none covers the others.
-    key_ : Legend, Colorbar or None
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from mercer import PCA
-    >>> from mercer.plotting import ScoresDisplay
-    >>> X, species = load_iris(return_X_y=True)
-    >>> display = ScoresDisplay.from_estimator(PCA(2).fit(X), X, labels=species)
-    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
-    ('Component 1 (92.4 %)', 'Component 2 (5.3 %)')
-    """
-
-    figsize = (5.4, 3.9)
+        return cls(Y[:, selected], components=selected, **about).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the scores on the Axes passed, or in a new figure, and return the display."""
-        Y, titles = (
-            check_plot_scores(self.scores),
-            base.component_titles(self.components, self.ratio),
-        )
-        if Y.shape[1] not in (1, 2) or Y.shape[1] != len(self.components):
+        Y = check_plot_scores(self.scores)
+        titles = base.component_titles(self.components, self.ratio)
+        if Y.shape[1] not in (1, 2) or Y.shape[1] != len(titles):
             raise ValueError(
                 f"components={self.components!r}, but scores has shape {Y.shape}: pass the scores "
                 f"on one or two components and their indices, such as (0, 1)."
             )
         if len(titles) == 1:
-            Y, titles = np.column_stack([np.arange(len(Y)), Y[:, 0]]), ["Row", *titles]
+            Y, titles = np.column_stack([np.arange(len(Y)), Y]), ["Row", *titles]
         base.set_texts(self._open(ax), xlabel=titles[0], ylabel=titles[1])
-        self.points_, self.key_ = base.draw_labeled(self.ax_, Y, self.labels, outside=ax is None)
+        self._draw_rows(Y, outside=ax is None)
         return self
 
 
-class PairsDisplay(ScoreDisplay):
+class PairsDisplay(ScoresDisplay):
     """Pairs of components: scores against each other, histograms on the diagonal.
 
     Create it with `from_estimator` or `from_scores`.
@@ -143,14 +124,10 @@ class PairsDisplay(ScoreDisplay):
 
     Attributes
     ----------
-    axes_ : ndarray of shape (k, k)
-        The Axes; None above the diagonal of a new figure.
-    figure_ : matplotlib Figure
-    points_ : dict of (int, int) to list of PathCollection
-        The points of each panel below the diagonal, by row and column.
-    histograms_ : list of list of StepPatch
-        Those on the diagonal, one per class.
-    key_ : Legend, Colorbar or None
+    axes_, figure_ : ndarray of k×k Axes, and Figure
+    points_, histograms_, key_
+        As in `ScoresDisplay`, for each panel (i, j) below the diagonal; one list of StepPatch for
+        each panel on it.
 
     Examples
     --------
@@ -166,15 +143,7 @@ class PairsDisplay(ScoreDisplay):
     default_components = 4
 
     def plot(self, ax: Any = None, *, bins: int = 25) -> Self:
-        """Draw the pairs and return the display.
-
-        Parameters
-        ----------
-        ax : array of k×k Axes or None
-            If None, a new figure is created. Axes above the diagonal are made invisible.
-        bins : int
-            Number of bars in each histogram.
-        """
+        """Draw the pairs, with `bins` bars per histogram, on k×k Axes or in a new figure."""
         Y = check_plot_scores(self.scores)
         k = Y.shape[1]
         if k != len(self.components):
@@ -183,81 +152,59 @@ class PairsDisplay(ScoreDisplay):
                 f"per column of scores."
             )
         by = base.label_coloring(self.labels, len(Y))
-        self._open_square(ax, k)
-        low, high = Y.min(axis=0).astype(float), Y.max(axis=0).astype(float)
-        margin = np.where(high > low, 0.06 * (high - low), 0.5 * np.maximum(np.abs(low), 1.0))
-        limits = np.stack([low - margin, high + margin], axis=1)
+        side = 1.75 * k + 0.6
+        axes = base.new_figure(side + 0.6, side).subplots(k, k) if ax is None else ax
+        self.axes_ = base.check_axes(axes, k * k, "panels").reshape(k, k)
+        self.figure_ = self.axes_[0, 0].figure
         self.points_: Any = {}
-        self.histograms_ = []
-        for i in range(k):
-            edges = np.linspace(limits[i, 0], limits[i, 1], bins + 1)
-            self.histograms_.append(_draw_histogram(self.axes_[i, i], Y[:, i], by, edges))
-            for j in range(i):
-                self.points_[i, j] = base.draw_points(self.axes_[i, j], Y[:, [j, i]], by)
-                self.axes_[i, j].set(xlim=limits[j], ylim=limits[i])
-        self._write_texts()
-        self.key_ = None
+        self.histograms_, self.key_ = [], None
+        titles = base.component_titles(self.components, None)
+        for (i, j), panel in np.ndenumerate(self.axes_):
+            panel.set_visible(i >= j)
+            if i == j:
+                self.histograms_.append(self._draw_histogram(panel, Y[:, i], i, by, bins))
+            elif i > j:
+                self.points_[i, j] = base.draw_points(panel, Y[:, [j, i]], by)
+            if ax is None:
+                panel.spines[["top", "right"]].set_visible(False)
+            # One scale per row and column.
+            panel.tick_params(labelsize="small", labelbottom=i == k - 1, labelleft=j == 0 < i)
+            if i == k - 1:
+                base.set_texts(panel, xlabel=titles[j])
+            if j == 0 < i:
+                base.set_texts(panel, ylabel=titles[i])
         if self.points_ and by is not None and (ax is None or by.numbers is not None):
             lower, place = list(self.axes_[np.tril_indices(k)]), "outside right upper"
             self.key_ = base.draw_key(lower, by, self.points_[1, 0], place)
         return self
 
-    def _open_square(self, ax: Any, k: int) -> None:
-        """Set k×k Axes, of which those above the diagonal are not drawn."""
-        side = 1.75 * k + 0.6
-        if ax is not None:
-            self.axes_ = base.check_axes(ax, k * k, "panels").reshape(k, k)
-        else:
-            self.axes_ = base.new_figure(side + 0.6, side).subplots(k, k, squeeze=False)
-        self.figure_ = self.axes_[0, 0].figure
-        for i, j in np.ndindex(k, k):
-            if ax is None and j > i:
-                self.axes_[i, j].remove()
-                self.axes_[i, j] = None
-            elif j > i:
-                self.axes_[i, j].set_visible(False)
-            elif ax is None:
-                self.axes_[i, j].spines[["top", "right"]].set_visible(False)
-
-    def _write_texts(self) -> None:
-        """Label the outer panels, and write each share of the variance on the diagonal."""
-        axes, last = self.axes_, len(self.components) - 1
-        for i, j in zip(*np.tril_indices(last + 1), strict=True):  # one scale per row and column
-            ticks = {"labelbottom": i == last, "labelleft": j == 0 and i > 0}
-            axes[i, j].tick_params(labelsize="small", **ticks)
-        for k, component in enumerate(self.components):
-            base.set_texts(axes[last, k], xlabel=f"Component {component + 1}")
-            if k:
-                base.set_texts(axes[k, 0], ylabel=f"Component {component + 1}")
-            if self.ratio is not None:
-                share = percent(to_numpy(self.ratio)[component], 1)
-                style = {"ha": "right", "va": "top", "fontsize": "small"}
-                axes[k, k].text(0.97, 0.95, share, transform=axes[k, k].transAxes, **style)
-
-
-def _draw_histogram(ax: Axes, column: Values, by: Coloring | None, edges: Values) -> list[Any]:
-    """Draw the distribution of scores, class by class as long as each has a color of its own."""
-    if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
+    def _draw_histogram(
+        self, ax: Axes, column: Values, i: int, by: Coloring | None, bins: int
+    ) -> list[Any]:
+        """Draw the distribution of scores, class by class as long as each has its own color."""
+        edges = np.histogram_bin_edges(column, bins)
+        groups: list[tuple[Any, str]] = [(slice(None), base.BLUE if by is None else base.GRAY)]
+        if by is not None and by.numbers is None and len(by.classes) <= len(base.COLORS):
+            groups = [(group.rows, group.color) for group in base.color_groups(by)]
         patches = []
-        for group in base.color_groups(by):
-            counts = np.histogram(column[group.rows], edges)[0]
-            ax.stairs(counts, edges, fill=True, color=group.color, alpha=0.25)
-            patches.append(ax.stairs(counts, edges, color=group.color, linewidth=0.9))
-    else:
-        color = base.BLUE if by is None else base.GRAY
-        patches = [ax.stairs(np.histogram(column, edges)[0], edges, fill=True, color=color)]
-    ax.set(xlim=edges[[0, -1]], ylim=(0, 1.2 * ax.get_ylim()[1]), yticks=[])
-    ax.spines["left"].set_visible(False)
-    return patches
+        for rows, color in groups:
+            counts, alpha = np.histogram(column[rows], edges)[0], 0.25 if len(groups) > 1 else 1.0
+            ax.stairs(counts, edges, fill=True, color=color, alpha=alpha)
+            patches.append(ax.stairs(counts, edges, color=color, linewidth=0.9))
+        ax.set(ylim=(0, 1.2 * ax.get_ylim()[1]), yticks=[])
+        ax.spines["left"].set_visible(False)
+        if self.ratio is not None:
+            share = percent(to_numpy(self.ratio)[self.components[i]], 1)
+            style = {"ha": "right", "va": "top", "fontsize": "small"}
+            ax.text(0.97, 0.95, share, transform=ax.transAxes, **style)
+        return patches
 
 
 def check_plot_scores(scores: Any) -> Values:
     """Return scores as an array of finite numbers, or raise an error."""
-    Y = inspection.host_rows(scores)
+    Y = np.asarray(inspection.host_rows(scores), np.float64)
     if Y.ndim != 2 or 0 in Y.shape:
         raise ValueError(f"scores has shape {Y.shape}: pass at least one row and one column.")
-    if Y.dtype.kind not in "iufb":
-        raise ValueError(f"scores has dtype {Y.dtype}: pass numbers, as transform returns them.")
     bad = np.flatnonzero(~np.isfinite(Y).all(axis=1))
     if len(bad):
         raise ValueError(

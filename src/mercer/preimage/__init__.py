@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mercer.kernels import RBF, Kernel, Linear
-from mercer.kernels.pair import DiagonalPair
-from mercer.kernels.points import Points
 from mercer.preimage.base import Preimage, Preimages
 from mercer.preimage.closed_form import Distances, Ridge
 from mercer.preimage.descent import FixedPoint, Gradient
@@ -21,7 +17,6 @@ __all__ = [
     "Preimage",
     "Preimages",
     "Ridge",
-    "as_preimage",
     "suited_to",
 ]
 
@@ -35,40 +30,13 @@ PREIMAGES: dict[str, type[Preimage]] = {
 
 
 def suited_to(kernel: Kernel | None) -> str:
-    """Return the name of the method that suits a kernel; None means a precomputed kernel.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Laplacian
-    >>> from mercer.preimage import suited_to
-    >>> suited_to(RBF(0.1)), suited_to(Laplacian(0.1, norm="l1"))
-    ('fixed_point', 'ridge')
-    """
+    """Return the name of the method that suits a kernel; None means a precomputed kernel."""
     if isinstance(kernel, (RBF, Linear)):
         return "fixed_point"
     if kernel is None:
         return "ridge"
     try:
-        kernel.slopes(DiagonalPair(Points(np.ones((1, 1)))))
+        Gradient().probe(kernel, np.ones((1, 1)))
     except ValueError:
         return "ridge"
     return "gradient"
-
-
-def as_preimage(method: Any) -> Preimage:
-    """Return the method with this name; a method itself.
-
-    Examples
-    --------
-    >>> from mercer.preimage import as_preimage
-    >>> as_preimage("ridge")
-    Ridge()
-    """
-    if isinstance(method, Preimage):
-        return method
-    if isinstance(method, str) and method in PREIMAGES:
-        return PREIMAGES[method]()
-    names = ", ".join(f'"{name}"' for name in PREIMAGES)
-    raise ValueError(
-        f"preimage={method!r} is not one of {names}, nor a method such as Ridge(alpha=0.1)."
-    )

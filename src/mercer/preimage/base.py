@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from mercer.data import Block, as_source, to_configured_device
 from mercer.kernels import Kernel
 from mercer.kernels.pair import DiagonalPair, TilePair
 from mercer.kernels.points import Points
+from mercer.metrics.operators import kernel_product
 from mercer.params import Params
 from mercer.projection import KernelProjection
 
@@ -35,16 +36,9 @@ Index = np.ndarray[Any, np.dtype[np.intp]]
 class Preimages:
     """Pre-images: rows whose images are near points of feature space. Print it for a summary.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (q, d)
-        The rows r, in the precision of the scores.
-    converged : ndarray of shape (q,)
-        Whether the method converged for each.
-    steps : ndarray of shape (q,)
-        Number of iterations for each; 0 for direct methods.
-    distance : ndarray of shape (q,)
-        Squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
+    `rows`, of shape (q, d), are in the precision of the scores. `converged` tells whether the
+    method converged for each, `steps` after how many iterations, 0 for direct methods, and
+    `distance` is the squared distance ‖Φ(r) − PΦ(x)‖² in feature space.
 
     Examples
     --------
@@ -72,12 +66,8 @@ class Preimages:
         )
 
 
-class Estimate(NamedTuple):
-    """Pre-images of some points: rows without the shift, whether each converged, iterations."""
-
-    rows: Matrix
-    converged: np.ndarray[Any, np.dtype[np.bool_]]
-    steps: np.ndarray[Any, Any]
+Estimate: TypeAlias = tuple[Matrix, np.ndarray[Any, Any], np.ndarray[Any, Any]]
+"""Pre-images of some points: rows without the shift, whether each converged, iterations."""
 
 
 class Preimage(Params, ABC):
@@ -88,17 +78,11 @@ class Preimage(Params, ABC):
 
     Examples
     --------
-    Rows on a line, with a kernel whose only component is that line:
-
     >>> from mercer import KernelPCA
-    >>> from mercer.preimage import FixedPoint
-    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
-    >>> kpca, method = KernelPCA(1, kernel="linear").fit(X), FixedPoint()
-    >>> scores, projection = kpca.transform(X), kpca.projection_
-    >>> method.find(projection, method.begin(projection, X, scores), scores).rows.round(6) + 0.0
-    array([[0., 0.],
-           [1., 2.],
-           [3., 6.]])
+    >>> X = [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]  # on a line, the only component of the kernel
+    >>> kpca = KernelPCA(1, kernel="linear", preimage="fixed_point").fit(X)
+    >>> kpca.reconstruct(X).round(6).tolist()
+    [[0.0, 0.0], [1.0, 2.0], [3.0, 6.0]]
     """
 
     work_bytes = 64
@@ -120,33 +104,27 @@ class Preimage(Params, ABC):
         products: Matrix | None = None,
         weights: Vector | None = None,
     ) -> Any:
-        """Return the state that `find` needs: ⟨Φ(yⱼ), ·⟩ of the components and of the mean.
+        """Return what `find` needs: ⟨Φ(yⱼ), ·⟩ of components and mean, or `products` if known.
 
-        X are the training rows, `weights` their counts, and `products` the result if it is known.
+        X are the training rows, and `weights` their counts.
         """
         self.check()
-        components = feature_components(self, projection, products)
-        self.require(components)
-        return components.products
+        return feature_components(self, projection, products).products
 
-    def require(self, components: FeatureComponents) -> None:
-        """Raise if the method does not support the kernel."""
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        """Evaluate what the method needs of the kernel, which raises ValueError without it."""
 
     def find(self, projection: KernelProjection, state: Any, scores: Any) -> Preimages:
-        """Return the pre-images of points with these scores, of shape (q, k).
-
-        `state` is the result of `begin`; None computes it again, if the method can.
-        """
+        """Return pre-images of scores, given the result of `begin`, or None to compute it again."""
         self.check()
         components = feature_components(self, projection, self.products(state))
-        self.require(components)
         S = check_scores(self, scores, components.coefficients.shape[1] - 1)
         d = int(components.basis.rows.shape[1])
 
         def seek(block: Block) -> Matrix:
-            target = components.target(block.rows)
-            estimate = self.seek(target, block.rows, state)
-            return np.column_stack([*estimate, target.distance(estimate.rows)])
+            target = Target(components, block.rows)
+            rows, converged, steps = self.seek(target, block.rows, state)
+            return np.column_stack([rows, converged, steps, target.distance(rows)])
 
         extra = self.work_bytes * (len(components.basis) + d)
         table = as_source(S).map(seek, d + 3, np.float64, extra).collect(label="pre-images")
@@ -185,8 +163,8 @@ class FeatureComponents:
     """The components and the mean of a projection, as combinations Σ γⱼ Φ(yⱼ).
 
     The basis are the rows y in float64. The coefficients, (m, k + 1), times the scores and a 1
-    give γ: the last column is the mean. The products ⟨Φ(yⱼ), ·⟩, (m, k + 1), are K times the
-    coefficients. The reference is an array on the device where kernels are computed.
+    give γ: the last column is the mean. The products ⟨Φ(yⱼ), ·⟩ are K times the coefficients. The
+    reference is an array on the device where kernels are computed.
     """
 
     kernel: Kernel
@@ -198,13 +176,7 @@ class FeatureComponents:
     @cached_property
     def device_basis(self) -> Points:
         """The basis on that device."""
-        host = isinstance(self.reference, np.ndarray)
-        return self.basis if host else Points(like(self.basis.rows, self.reference))
-
-    @cached_property
-    def diag(self) -> Vector:
-        """k(y, y) of every row of the basis."""
-        return np.asarray(self.kernel.on_diagonal(self.basis), np.float64)
+        return Points(like(self.basis.rows, self.reference))
 
     @cached_property
     def scale(self) -> float:
@@ -214,16 +186,6 @@ class FeatureComponents:
         largest = float(np.abs(rows).max(initial=0.0))
         # The deviation of equal rows is rounding.
         return deviation if deviation > 1e-14 * largest else max(largest, 1.0)
-
-    def target(self, scores: Matrix) -> Target:
-        """Return the points with these scores."""
-        s = np.hstack([scores, np.ones((len(scores), 1))])
-        norm_sq = np.einsum("ij,ij->i", s @ (self.coefficients.T @ self.products), s)
-        gamma, dots = (
-            small_matrix(like(s, self.reference) @ like(x.T, self.reference))
-            for x in (self.coefficients, self.products)
-        )
-        return Target(self, gamma, dots, np.maximum(norm_sq, 0.0))
 
 
 class Slope(NamedTuple):
@@ -240,23 +202,27 @@ class Slope(NamedTuple):
     size: Matrix
 
 
-@dataclass(frozen=True)
 class Target:
     """Points PΦ(x) of feature space, one for every row of scores.
 
-    gamma, (q, m), are their coefficients, dots, (q, m), the products ⟨PΦ(x), Φ(yⱼ)⟩, and norm_sq,
-    (q,), the squared norms ‖PΦ(x)‖².
+    gamma, (q, m), are their coefficients, norm_sq, (q,), the squared norms ‖PΦ(x)‖², and
+    basis_distances, (q, m), the squared distances ‖PΦ(x) − Φ(yⱼ)‖².
     """
 
-    components: FeatureComponents
-    gamma: Matrix
-    dots: Matrix
-    norm_sq: Vector
+    def __init__(self, components: FeatureComponents, scores: Matrix) -> None:
+        self.components, reference = components, components.reference
+        s = np.hstack([scores, np.ones((len(scores), 1))])
+        gram = components.coefficients.T @ components.products
+        self.norm_sq: Vector = np.maximum(np.einsum("ij,ij->i", s @ gram, s), 0.0)
+        self.gamma, self._dots = (
+            small_matrix(like(s, reference) @ like(x.T, reference))
+            for x in (components.coefficients, components.products)
+        )
 
     @cached_property
     def basis_distances(self) -> Matrix:
-        """Squared distances ‖PΦ(x) − Φ(yⱼ)‖²."""
-        return np.maximum(self.norm_sq[:, None] - 2.0 * self.dots + self.components.diag, 0.0)
+        diag = np.asarray(self.components.kernel.on_diagonal(self.components.basis), np.float64)
+        return np.maximum(self.norm_sq[:, None] - 2.0 * self._dots + diag, 0.0)
 
     def nearest(self, count: int) -> Index:
         """Return the rows of the basis that are nearest in feature space, in order."""
@@ -310,9 +276,9 @@ class Target:
 
 
 def feature_components(
-    owner: Any, projection: KernelProjection, products: Matrix | None = None
+    owner: Preimage, projection: KernelProjection, products: Matrix | None = None
 ) -> FeatureComponents:
-    """Return the components of a projection; raise unless it has dense rows."""
+    """Return the components of a projection; raise unless the method supports kernel and rows."""
     kernel, basis = projection.kernel, projection.basis
     if kernel is None:
         raise ValueError(
@@ -327,16 +293,15 @@ def feature_components(
             f"training strings by score instead."
         )
     y = Points(np.asarray(to_numpy(basis), np.float64))
+    try:
+        owner.probe(kernel, y.rows[:1])
+    except ValueError as error:
+        remedy = 'Use "ridge", which works with any kernel.'
+        raise ValueError(f"{owner!r} does not support this kernel. {error} {remedy}") from None
     coef = np.column_stack([to_numpy(projection.components), projection.mean_coef])
     coef = coef.astype(np.float64, copy=False)
     if products is None:
-
-        def multiply(block: Block) -> Matrix:
-            pair = TilePair.between(Points(block.rows, block.start), y)
-            return np.asarray(np.broadcast_to(kernel.on(pair), pair.shape) @ coef)
-
-        source = as_source(y.rows).map(multiply, coef.shape[1], np.float64, 4 * 8 * len(y))
-        products = np.asarray(source.collect(label="components in feature space"))
+        products = kernel_product(kernel, y.rows, coef)
     if on_accelerator(basis):
         reference = empty((0,), basis, np.float64)
     else:

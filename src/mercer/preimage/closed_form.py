@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, svd, to_numpy
+from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import check_integer, check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.messages import format_parameter
 from mercer.preimage.base import (
     Estimate,
-    FeatureComponents,
     Preimage,
     Target,
     check_scores,
@@ -49,11 +48,9 @@ class Ridge(Preimage):
     ----------
     alpha : float
         The penalty α; a larger one shrinks rows to the mean.
-    gamma : float or None
-        The scale of an RBF κ; by default 1/(2σ²) with σ the median distance of the scores. For
-        linear kernel PCA κ is linear, unless gamma or kernel is set.
-    kernel : Kernel, str or None
-        Another κ instead of the RBF.
+    gamma, kernel : float or None, and Kernel, str or None
+        The scale of an RBF κ, or another κ. By default 1/(2σ²) with σ the median distance of the
+        scores; for linear kernel PCA κ is linear.
 
     Examples
     --------
@@ -93,8 +90,7 @@ class Ridge(Preimage):
         rows = np.asarray(to_numpy(X), np.float64)
         if rows.ndim != 2 or len(rows) != len(S):
             raise ValueError(
-                f"{self!r}: X has shape {rows.shape}, but there are scores for {len(S)} rows. Pass "
-                f"the training rows and their scores."
+                f"{self!r}: X has shape {rows.shape}, but there are scores for {len(S)} rows."
             )
         mean = np.average(rows, axis=0, weights=weights)
         require_gram_fits(repr(self), len(S))
@@ -106,12 +102,12 @@ class Ridge(Preimage):
                 f"{self!r}: the matrix of {kernel!r} is not positive definite with alpha="
                 f"{self.alpha!r}. Increase alpha, or use a positive definite kernel."
             ) from None
-        shift = 0.0 if projection.shift is None else projection.shift
-        return RidgeState(products, kernel, S, dual, mean - shift)
+        mean = mean if projection.shift is None else mean - projection.shift
+        return RidgeState(products, kernel, S, dual, mean)
 
     def seek(self, target: Target, scores: Matrix, state: RidgeState) -> Estimate:
         rows = state.mean + np.asarray(state.kernel(scores, state.scores)) @ state.dual
-        return Estimate(rows, np.ones(len(rows), bool), np.zeros(len(rows)))
+        return rows, np.ones(len(rows), bool), np.zeros(len(rows))
 
     def products(self, state: Any) -> Matrix:
         if not isinstance(state, RidgeState):
@@ -162,10 +158,10 @@ class Distances(Preimage):
 
     For kernels whose distance in feature space determines that of the rows, such as the RBF,
     :math:`\lVert x-y\rVert^2 = -\tfrac1\gamma\log(1-\tfrac12\lVert\Phi(x)-\Phi(y)\rVert^2)`.
-    With the neighbors' centered coordinates :math:`Y = U\Sigma V^T`, one row each, their squared
-    lengths :math:`\ell` and the squared distances δ from the point,
+    With the neighbors' centered coordinates Y, one row each, their squared lengths
+    :math:`\ell` and the squared distances δ from the point,
 
-    .. math:: r = \bar y + \tfrac12 V \Sigma^{-1} U^T(\ell - \delta)
+    .. math:: r = \bar y + \tfrac12 Y^+(\ell - \delta)
 
     Source: Kwok & Tsang (2004), "The pre-image problem in kernel methods". No iteration, no
     local minima; rows lie in the affine span of their neighbors. With a linear kernel and more
@@ -194,15 +190,8 @@ class Distances(Preimage):
     def check(self) -> None:
         check_integer(self, "neighbors")
 
-    def require(self, components: FeatureComponents) -> None:
-        try:
-            components.kernel.input_sqdist(np.zeros(1))
-        except ValueError as error:
-            raise ValueError(
-                f"{self!r} needs a kernel that determines distances between rows. {error} Use "
-                f'"fixed_point" or "gradient" for kernels with a gradient, or "ridge", which '
-                f"works with any."
-            ) from None
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        kernel.input_sqdist(np.zeros(1))
 
     def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
         components, nearest = target.components, target.nearest(int(self.neighbors))
@@ -216,22 +205,11 @@ class Distances(Preimage):
         converged = np.asarray(np.isfinite(delta).all(axis=1))
         neighbors = components.basis.rows[nearest]
         mean = neighbors.mean(axis=1)
-        U, sigma, Vt = _svd_each(neighbors - mean[:, None, :])
-        lengths = np.einsum("qpr,qr->qp", U**2, sigma**2)
-        significant = sigma > _FLAT * sigma[:, :1]
-        inverse = np.where(significant, 0.5 / np.where(significant, sigma, 1.0), 0.0)
-        delta = np.where(converged[:, None], delta, 0.0)
-        coordinates = inverse * np.einsum("qpr,qp->qr", U, lengths - delta)
-        rows = np.asarray(mean + np.einsum("qr,qrd->qd", coordinates, Vt))
+        centered = neighbors - mean[:, None, :]
+        lengths = np.einsum("qpd,qpd->qp", centered, centered)
+        change = lengths - np.where(converged[:, None], delta, 0.0)
+        inverse = np.linalg.pinv(centered, rcond=_FLAT)
+        rows = np.asarray(mean + 0.5 * np.einsum("qdp,qp->qd", inverse, change))
         # A point far from every row stays at the nearest.
         rows[~converged] = neighbors[~converged, 0]
-        return Estimate(rows, converged, np.zeros(len(rows)))
-
-
-def _svd_each(matrices: Any) -> list[Any]:
-    """Return the singular value decompositions of a stack of matrices."""
-    try:
-        return list(np.linalg.svd(matrices, full_matrices=False))
-    except np.linalg.LinAlgError:  # for at least one matrix: each alone, by another driver
-        parts = [svd(np.asarray(x)) for x in matrices]
-        return [np.stack(arrays) for arrays in zip(*parts, strict=True)]
+        return rows, converged, np.zeros(len(rows))

@@ -12,9 +12,10 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_integer, check_positive, require
+from mercer.kernels import Kernel
 from mercer.kernels.pair import DiagonalPair
 from mercer.kernels.points import Points
-from mercer.preimage.base import Estimate, FeatureComponents, Index, Preimage, Slope, Target
+from mercer.preimage.base import Estimate, Index, Preimage, Slope, Target
 
 # A denominator below this share of its terms is rounding, or has the wrong sign.
 _VANISHED = 1e-10
@@ -40,20 +41,11 @@ class DescentPreimage(Preimage):
         check_positive(self, "tol")
         require(self, "restarts", self.restarts in range(11), "an integer from 0 to 10")
 
-    def require(self, components: FeatureComponents) -> None:
-        try:
-            components.kernel.slopes(DiagonalPair(Points(components.basis.rows[:1])))
-        except ValueError as error:
-            raise ValueError(
-                f'{self!r} follows the gradient of the kernel. {error} Use "ridge", which works '
-                f"with any kernel."
-            ) from None
+    def probe(self, kernel: Kernel, rows: Matrix) -> None:
+        kernel.slopes(DiagonalPair(Points(rows)))
 
     def seek(self, target: Target, scores: Matrix, state: Any) -> Estimate:
-        """Descend from the nearest row; if that fails, from means of the nearest 2, 4, 8, ….
-
-        The first start ensures that no result is farther than the nearest row of the basis.
-        """
+        # The first start ensures that no result is farther than the nearest row of the basis.
         nearest, y = target.nearest(2**self.restarts), target.components.basis.rows
         first = Descent(target, self, y[nearest[:, 0]], np.arange(len(target.gamma))).run()
         rows, converged, steps, value = first.rows, first.converged, first.steps, first.value
@@ -68,7 +60,7 @@ class DescentPreimage(Preimage):
             at = points[better]
             rows[at], value[at] = other.rows[better], other.value[better]
             converged[at] = other.converged[better]
-        return Estimate(rows, converged, steps)
+        return rows, converged, steps
 
 
 class FixedPoint(DescentPreimage):
@@ -83,9 +75,8 @@ class FixedPoint(DescentPreimage):
     dot product their form :math:`\sum\gamma_j a_j y_j / a_r`, for the linear kernel PCA's
     reconstruction in one step. A step that would increase ρ is halved.
 
-    Starts from the row of the basis that is nearest in feature space. Points whose denominator
-    vanishes, or that do not converge, start again from the mean of the 2, 4, 8, … nearest rows and
-    keep the best result.
+    Starts from the row of the basis that is nearest in feature space. Points that do not converge
+    start again from the mean of the 2, 4, 8, … nearest rows and keep the best result.
 
     Parameters
     ----------
@@ -115,12 +106,8 @@ class Gradient(DescentPreimage):
 
     Parameters
     ----------
-    max_iter : int
-        Evaluations from each start, at most.
-    tol : float
-        Step at which a point has converged, relative to the scale of the basis.
-    restarts : int
-        Further starts if the first fails, as for `FixedPoint`.
+    max_iter, tol, restarts
+        As for `FixedPoint`.
     memory : int
         Number of steps from which the curvature is estimated.
 
