@@ -178,7 +178,17 @@ class SketchMap(Params, ABC):
 
 
 class RandomMap(SketchMap):
-    """A map from any d columns to q, drawn at random."""
+    """A map from any d columns to q, drawn at random.
+
+    Parameters
+    ----------
+    q : int
+        Number of columns of the result.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed; None draws a different map every time.
+    identity : bool
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    """
 
     def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
         self.q, self.random_state, self.identity = q, random_state, identity

@@ -15,7 +15,7 @@ from mercer.config import format_bytes, get_config
 from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
-from mercer.sketches.sparse import FixedMatrix
+from mercer.sketches.matrix import FixedMatrix
 
 Groups = list[npt.NDArray[np.int64]]
 

@@ -11,8 +11,7 @@ import scipy.sparse as sp
 
 from mercer.checks import require
 from mercer.sketches.base import SketchMap
-from mercer.sketches.matrix import SketchMatrix
-from mercer.sketches.sparse import FixedMatrix
+from mercer.sketches.matrix import FixedMatrix, SketchMatrix
 
 
 class ImageMap(SketchMap):
