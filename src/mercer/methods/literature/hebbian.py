@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -18,7 +18,6 @@ from mercer.config import get_config
 from mercer.data import Block, PastRows
 from mercer.kernels.points import Points
 from mercer.landmarks import Landmarks, as_landmarks
-from mercer.landmarks.base import Rows
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg import DenseOperator, Gram, Operator
 from mercer.linalg.solvers import Spectrum
@@ -56,11 +55,8 @@ _NEGLIGIBLE = 1e-9
 _ZERO = 1e-10
 # In coordinates, eigenvalues are computed again after at least this many updates.
 _EVERY = 32
-# Names, in files, of the arrays A, B, rho, travel and last of the state.
-_ARRAYS = ("axes", "slopes", "log-gains", "spent", "before")
-
-Gains = Callable[[Vector, float, int], tuple[int, float, float, float, float]]
-"""Kind of the gain, η₀, τ, μ and ξ, from squared eigenvalues, the trace and the number of rows."""
+# Arrays of the state by their names in files.
+_ARRAYS = {"axes": "A", "slopes": "B", "log-gains": "rho", "spent": "travel", "before": "last"}
 
 
 class Hebbian(OnBasis, Streaming):
@@ -175,13 +171,15 @@ class Hebbian(OnBasis, Streaming):
         update = _WORK.get(self.gain, 30.0)
         if not self.keeps_rows:
             cost, m = super().cost(size), self.points(n, size.k)
-            stored = 8.0 * n * m if _fits_twice(n * m) else 0.0
-            work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
+            work, memory = passes * n * update * m * r, 8.0 * n * m
             return replace(
-                cost, passes=passes, products=cost.products + work, memory=cost.memory + stored
+                cost,
+                passes=cost.passes + 1,
+                products=cost.products + 2.0 * n * m * (m + size.d) + work,
+                memory=cost.memory + memory,
             )
         matrix, evaluations = 16.0 * n * n, 4
-        if not _fits_twice(n * n):
+        if not _fits_twice(n):
             matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
             evaluations = passes + 6
         vectors = 8.0 * n * (8 * r + 16 + size.d)
@@ -199,9 +197,8 @@ class Hebbian(OnBasis, Streaming):
         self._check()
         if not self.keeps_rows:
             problem = move_rows(problem)
-            landmarks = LandmarkRows(fit_landmarks(problem, self.basis(problem)))
-            state, converged, passes = self._learn(problem, landmarks)
-            return self._landmark_axes(landmarks, state, converged, passes, SAMPLE_ROWS)
+            landmarks = LandmarkRows(self, fit_landmarks(problem, self.basis(problem)))
+            return self._landmark_axes(landmarks, *self._learn(problem, landmarks), SAMPLE_ROWS)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
@@ -210,10 +207,8 @@ class Hebbian(OnBasis, Streaming):
                 f"The variance in feature space is {gram.trace:.1e}: its square overflows or "
                 f"underflows. Scale the rows, or the kernel: 1e-100 * kernel."
             )
-        rows = GramRows(problem, gram)
-        state, converged, passes = self._learn(problem, rows)
-        state.V = rows.product(state.A)
-        return self._row_axes(rows, state, converged, passes)
+        rows = GramRows(self, problem, gram)
+        return self._row_axes(rows, *self._learn(problem, rows))
 
     def begin(self, problem: Problem) -> HebbianFold:
         assert isinstance(problem, KernelProblem)
@@ -229,9 +224,10 @@ class Hebbian(OnBasis, Streaming):
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
         self._check()
-        landmarks, state = LandmarkRows(LandmarkFit(problem, fold.span, fold)), fold.state
+        landmarks = LandmarkRows(self, LandmarkFit(problem, fold.span, fold))
+        state = fold.state
         if not landmarks.constant:
-            fold.learn(landmarks, self.gain_parameters)
+            fold.learn(landmarks)
             self._require_finite(state)
             self._converged(problem, state, landmarks)
         return self._landmark_axes(landmarks, state, state.turn <= self.tol, None, 0)
@@ -245,7 +241,7 @@ class Hebbian(OnBasis, Streaming):
         if self.max_passes is not None:
             check_integer(self, "max_passes")
 
-    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> Any:
+    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> tuple[Any, ...]:
         """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
         eta = _ETA[self.gain] if self.eta is None else float(self.eta)
         scale, tau = trace / rows, self.tau
@@ -256,60 +252,55 @@ class Hebbian(OnBasis, Streaming):
             tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
         return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
-    def _learn(
-        self, problem: KernelProblem, data: GramRows | LandmarkRows
-    ) -> tuple[HebbianState, bool, int]:
+    def _learn(self, problem: KernelProblem, data: Rows) -> tuple[HebbianState, bool, int]:
         """Return the components, whether they have converged, and the number of passes.
 
         If a rule needs variances first: a few components, then twice as many until it is met.
         """
-        wanted, limit = problem.n_components, self.passes(len(data.visited))
+        wanted, state = problem.n_components, None
         r = min(data.rank, _FIRST_COMPONENTS if wanted is None else wanted)
-        self._require_few(problem, r)
         if data.constant:
             return data.begin(problem.rng, 0), True, 0
-        state = None
         while True:
-            state, order = data.begin(problem.rng, r, state), data.visited
-            converged, done = False, 0
-            with progress.task("Hebbian passes", limit) as tick:
-                while done < limit and not converged:
-                    done += 1
-                    forth = done % 2 == 1
-                    order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
-                    for first in range(0, len(order), data.chunk):
-                        data.learn(state, order[first : first + data.chunk], self.gain_parameters)
-                    self._require_finite(state)
-                    tick(1)
-                    converged = done % 2 == 0 and self._converged(problem, state, data)
-            if wanted is not None or r >= data.rank:
-                return state, converged, done
-            values, _ = self._principal(state, data)
-            if problem.rule.choose(values, data.total, *problem.counts) is not None:
-                return state, converged, done
-            r = min(data.rank, 2 * r)
             self._require_few(problem, r)
+            state = data.begin(problem.rng, r, state)
+            converged, passes = self._make_passes(problem, data, state)
+            if wanted is not None or r >= data.rank:
+                return state, converged, passes
+            values, _ = data.principal(state, polish=self.polish)
+            if problem.rule.choose(values, data.total, *problem.counts) is not None:
+                return state, converged, passes
+            r = min(data.rank, 2 * r)
 
-    def _converged(
-        self, problem: KernelProblem, state: HebbianState, data: GramRows | LandmarkRows
-    ) -> bool:
+    def _make_passes(
+        self, problem: KernelProblem, data: Rows, state: HebbianState
+    ) -> tuple[bool, int]:
+        """Learn from all rows until the components are stable; return that, and the passes."""
+        order, limit = data.visited, self.passes(len(data.visited))
+        with progress.task("Hebbian passes", limit) as tick:
+            for done in range(1, limit + 1):
+                forth = done % 2 == 1
+                order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
+                for first in range(0, len(order), data.chunk):
+                    at = order[first : first + data.chunk]
+                    data.learn(state, data.read(at), at)
+                self._require_finite(state)
+                tick(1)
+                if not forth and self._converged(problem, state, data):
+                    return True, done
+        return False, limit
+
+    def _converged(self, problem: KernelProblem, state: HebbianState, data: Rows) -> bool:
         """Return whether the chosen components are stable and the leading ones."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
-        values, S = self._principal(state, data)
+        values, S = data.principal(state, polish=self.polish)
         k = problem.n_components
         if k is None:
             k = problem.rule.choose(values, data.total, *problem.counts)
         k = len(values) if k is None else min(k, len(values))
         turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
         return turn is not None and turn <= self.tol and data.leading(values[:k])
-
-    def _principal(
-        self, state: HebbianState, data: GramRows | LandmarkRows
-    ) -> tuple[Vector, Matrix]:
-        """Return variances, and what makes unit components of the learned ones."""
-        G = state.A @ state.V.T
-        return principal_components(G, data.covariances(state), polish=self.polish)
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
@@ -327,7 +318,8 @@ class Hebbian(OnBasis, Streaming):
     def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:
         """Return components that are sums over all rows, certified by kernel matrix products."""
         gram, problem, operator = rows.gram, rows.problem, rows.operator
-        values, S = self._principal(state, rows)
+        state.V = rows.product(state.A)
+        values, S = rows.principal(state, polish=self.polish)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
         rank, wanted = int((values > least).sum()), problem.n_leading
         k = problem.choose(values[:rank], gram.trace) if wanted is None else wanted
@@ -363,7 +355,7 @@ class Hebbian(OnBasis, Streaming):
     ) -> Axes:
         """Return components in the span of landmarks."""
         fit = landmarks.fit
-        values, S = self._principal(state, landmarks)
+        values, S = landmarks.principal(state, polish=self.polish)
         k = fit.choose(values) if len(values) else 0
         converged = converged and landmarks.leading(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
@@ -381,25 +373,21 @@ class Hebbian(OnBasis, Streaming):
         rows = f"{counted(state.steps, 'row')} in order of arrival"
         if passes is not None:
             rows = f"{counted(passes, 'pass', 'passes')} over the rows"
-        what = "their span" if self.polish else "they"
-        turn, tol = f"{math.degrees(state.turn):.2g}°", f"{math.degrees(self.tol):.2g}°"
         steady = state.turn <= self.tol
-        note = f"Learned one row after another, gain {self.gain!r}, in {rows}: "
-        note += f"at the last check, {what} had rotated by {turn}"
-        note += f" (tol: {tol})." if steady else f", more than tol, {tol}."
-        note += f" {_NOT_LEADING}" if steady and not converged else ""
-        if self.gain == "smd" and len(state.rho):
-            gain = np.exp(state.rho)
-            note += f" Learned factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
+        note = (
+            f"Learned one row after another, gain {self.gain!r}, in {rows}: at the last check, "
+            f"{'their span' if self.polish else 'they'} had rotated by "
+            f"{math.degrees(state.turn):.2g}° (tol: {math.degrees(self.tol):.2g}°)."
+        )
         if state.limited > 0.01 * state.steps:
             share = 100.0 * state.limited / state.steps
-            note += f" It was limited in {share:.0f} % of the updates to avoid overshooting."
-        return note
+            note += f" The gain was limited in {share:.0f} % of the updates to avoid overshooting."
+        return f"{note} {_NOT_LEADING}" if steady and not converged else note
 
 
-def _fits_twice(entries: float) -> bool:
-    """Return whether two arrays of this many float64 numbers fit into half of the memory."""
-    return 16.0 * entries <= get_config().budget / 2
+def _fits_twice(n: int) -> bool:
+    """Return whether two n×n matrices of float64 fit into half of the memory."""
+    return 16.0 * n * n <= get_config().budget / 2
 
 
 def _random(rng: np.random.Generator, r: int, n: int) -> Matrix:
@@ -422,6 +410,7 @@ class HebbianState:
     limited: int = 0  # updates whose gains were limited
     turn: float = 1.0  # sine of the angle by which components had turned at the last check
     squares: Vector | None = None  # squared eigenvalues
+    gain: Any = None  # kind, η₀, τ, μ and ξ
 
     @classmethod
     def begin(cls, A: Matrix, V: Matrix | None = None) -> HebbianState:
@@ -429,12 +418,6 @@ class HebbianState:
         A = np.ascontiguousarray(A)
         V, r = A if V is None else np.ascontiguousarray(V), len(A)
         return cls(A, V, np.zeros_like(A), np.zeros(r), np.zeros(r), np.zeros((0, A.shape[1])))
-
-    def set_squares(self, V: Matrix) -> Vector:
-        """Set the squared eigenvalues near the components, ‖K'a‖²/‖a‖², given V = AK'."""
-        above, below = (np.einsum("ij,ij->i", X, X) for X in (V, self.A))
-        self.squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
-        return self.squares
 
     def check_turn(
         self, values: Vector, S: Matrix, k: int, *, polish: bool, enough: float
@@ -488,33 +471,97 @@ def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector,
     return values[order], S[:, order]
 
 
-class GramRows:
-    """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
+class Rows(ABC):
+    """Rows to learn from, those numbered `visited`, and what they say of all components.
 
-    def __init__(self, problem: KernelProblem, gram: Gram) -> None:
-        self.problem, self.gram = problem, gram
-        self.operator: Operator = gram
-        self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
-        self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
-        # Variance of components that explain everything except rounding.
-        self.enough = (1.0 - _NEGLIGIBLE) * gram.trace - gram.noise_floor
-        self.chunk = upper_block_rows(gram.size, 8)
-        # With negative eigenvalues the trace is less than the sum of the positive ones.
-        self.trace = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
-        self.constant = self.trace <= gram.noise_floor
-        self._matrix: Matrix | None = None
-        if _fits_twice(gram.size**2):
-            self._matrix = gram.dense()
-            self.operator = DenseOperator(self._matrix, psd=gram.psd, rounding=gram.rounding)
-        else:
-            self._columns = KernelColumns(problem, np.float64)
-            self._means = gram.means * problem.center
-            self._mean_square = gram.mean_square * problem.center
+    `total` is the variance, and `trace` bounds the sum of the eigenvalues; components that explain
+    `enough` leave out nothing but rounding. Rows are read in chunks; eigenvalues and gains are
+    computed again after `every` updates.
+    """
 
+    coefficients = False
+    """Whether rows are those of the kernel matrix, and A contains coefficients."""
+    visited: Any
+    size: int
+    total: float
+    trace: float
+    rank: int
+    constant: bool
+    enough: float
+    chunk: int
+    every: int
+
+    def __init__(self, method: Hebbian) -> None:
+        self.method = method
+
+    @abstractmethod
     def begin(
         self, rng: np.random.Generator, r: int, before: HebbianState | None = None
     ) -> HebbianState:
         """Return the state of r components: those learned before, and random ones."""
+
+    @abstractmethod
+    def read(self, at: Any) -> Matrix:
+        """Return these rows of the kernel matrix, or their coordinates."""
+
+    @abstractmethod
+    def image(self, state: HebbianState) -> Matrix:
+        """Return AK', or in coordinates the product of A with the covariance."""
+
+    def leading(self, values: Vector) -> bool:
+        """Return whether components with these variances are the leading ones, if it is known."""
+        return True
+
+    def principal(self, state: HebbianState, *, polish: bool) -> tuple[Vector, Matrix]:
+        """Return variances, and what makes unit components of the learned ones."""
+        M = self.image(state) @ state.V.T
+        return principal_components(state.A @ state.V.T, M, polish=polish)
+
+    def learn(self, state: HebbianState, K: Matrix, at: Any = None) -> None:
+        """Learn from the rows K, numbered `at`, in this order."""
+        from mercer.methods.literature.hebbian_updates import update
+
+        at, first = at if self.coefficients else np.zeros(0, int), 0
+        while first < len(K):
+            if state.steps % self.every == 0 or state.squares is None:
+                above, below = (np.einsum("ij,ij->i", X, X) for X in (self.image(state), state.A))
+                squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
+                state.gain = self.method.gain_parameters(squares, self.trace, self.size)
+                state.squares = squares
+            rows = slice(first, first + self.every - state.steps % self.every)
+            arrays = (state.A, state.V, state.B, state.rho, state.travel, state.squares)
+            state.limited += update(K[rows], at[rows], *arrays, state.gain, state.steps)
+            state.steps += len(K[rows])
+            first = rows.stop
+
+
+class GramRows(Rows):
+    """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
+
+    coefficients = True
+
+    def __init__(self, method: Hebbian, problem: KernelProblem, gram: Gram) -> None:
+        super().__init__(method)
+        self.problem, self.gram = problem, gram
+        self.operator: Operator = gram
+        self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
+        self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
+        self.enough = (1.0 - _NEGLIGIBLE) * gram.trace - gram.noise_floor
+        self.chunk = upper_block_rows(gram.size, 8)
+        self.size = self.every = len(self.visited)
+        # With negative eigenvalues the trace is less than the sum of the positive ones.
+        self.trace = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
+        self.constant = self.trace <= gram.noise_floor
+        self._matrix: Matrix | None = None
+        if _fits_twice(gram.size):
+            self._matrix = gram.dense()
+            self.operator = DenseOperator(self._matrix, psd=gram.psd, rounding=gram.rounding)
+        else:
+            self._columns = KernelColumns(problem, np.float64)
+
+    def begin(
+        self, rng: np.random.Generator, r: int, before: HebbianState | None = None
+    ) -> HebbianState:
         known = np.zeros((0, self.gram.size)) if before is None else before.A
         more = np.zeros((r - len(known), self.gram.size))
         more[:, self.visited] = _random(rng, len(more), len(self.visited))
@@ -523,7 +570,7 @@ class GramRows:
         A = np.vstack([known, centered])
         state = HebbianState.begin(A, self.product(A))
         # Principal components of their span: one that begins along a much longer one stays there.
-        _, S = principal_components(A @ state.V.T, state.V @ state.V.T, polish=True)
+        _, S = self.principal(state, polish=True)
         return HebbianState.begin(S.T @ A, S.T @ state.V) if S.shape[1] == r else state
 
     def product(self, A: Matrix) -> Matrix:
@@ -533,92 +580,56 @@ class GramRows:
         product = self.operator.matmat(like(A.T, self.operator.reference))
         return np.ascontiguousarray(to_numpy(product).T)
 
-    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
-        """Learn from these rows, in this order."""
-        from mercer.methods.literature.hebbian_updates import update_coefficients
+    def read(self, at: Any) -> Matrix:
+        if self._matrix is not None:
+            return np.asarray(self._matrix[at])
+        gram, roots = self.gram, to_numpy(self.gram.roots)[:, 0]
+        K, means = self._columns.collect(at).T, gram.means * self.problem.center
+        K = K - means - means[at][:, None] + gram.mean_square * self.problem.center
+        return np.ascontiguousarray(K * (roots * roots[at][:, None] / gram.divisor))
 
-        squares = state.squares
-        if state.steps % len(self.visited) == 0 or squares is None:  # a pass begins
-            squares = state.set_squares(state.V)
-        gain = gains(squares, self.trace, len(self.visited))
-        arrays = (state.A, state.V, state.B, state.rho, state.travel)
-        K, among = self._matrix, at
-        if K is None:
-            roots = to_numpy(self.gram.roots)[:, 0]
-            K = self._columns.collect(at).T
-            K = K - self._means - self._means[at][:, None] + self._mean_square
-            K *= roots * roots[at][:, None] / self.gram.divisor
-            K, among = np.ascontiguousarray(K), np.arange(len(at))
-        state.limited += update_coefficients(K, among, at, *arrays, gain, state.steps)
-        state.steps += len(at)
-
-    def covariances(self, state: HebbianState) -> Matrix:
-        """Return the covariances of the scores."""
-        return state.V @ state.V.T
-
-    def leading(self, values: Vector) -> bool:
-        """Return whether components are the leading ones: not known before they are judged."""
-        return True
+    def image(self, state: HebbianState) -> Matrix:
+        return state.V
 
 
-class LandmarkRows:
+class LandmarkRows(Rows):
     """Centered rows in orthonormal coordinates of the span of landmarks."""
 
-    def __init__(self, fit: LandmarkFit) -> None:
-        self.fit, source = fit, fit.problem.source
-        T = fit.span.whitener
+    def __init__(self, method: Hebbian, fit: LandmarkFit) -> None:
+        super().__init__(method)
+        self.fit, source, T = fit, fit.problem.source, fit.span.whitener
         self.covariance: Matrix = np.asarray(T.T @ fit.covariance @ T)
-        n, weights = source.shape[0], source.weights
-        self.visited = np.arange(n) if weights is None else np.flatnonzero(weights)
-        self.counts = np.ones(n) if weights is None else weights
+        self.size = source.shape[0]
+        self.visited = np.arange(self.size)
+        if source.weights is not None:
+            self.visited = np.flatnonzero(source.weights)
         self.total, self.rank = fit.total_upper, fit.span.rank
         self.trace = float(np.trace(self.covariance))
         self.constant = self.trace <= 0.0
         self.enough = (1.0 - _NEGLIGIBLE) * self.trace
-        self.chunk = upper_block_rows(fit.span.size, 8)
+        # Not the chunk of rows: eigenvalues must not depend on blocks.
+        self.chunk, self.every = upper_block_rows(fit.span.size, 8), max(_EVERY, self.rank)
 
     def begin(
         self, rng: np.random.Generator, r: int, before: HebbianState | None = None
     ) -> HebbianState:
-        """Return the state of r components: those learned before, and random ones."""
         known = np.zeros((0, self.rank)) if before is None else before.A
         more = _random(rng, r - len(known), self.rank)
         return HebbianState.begin(np.vstack([known, more]))
 
-    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
-        """Learn from these rows, in this order."""
-        if self._stored is not None:
-            return self.learn_coordinates(state, self._stored[at], gains)
+    @cached_property
+    def _coordinates(self) -> Matrix:
         source = self.fit.problem.source
-        h = self.fit.span.feature_map(source)(Block(0, source.take(at), None))
-        return self.learn_coordinates(state, self.coordinates(h, self.counts[at]), gains)
+        counts = np.ones(source.shape[0]) if source.weights is None else source.weights
+        return self.coordinates(self.fit.span.features(source).collect(), counts)
 
-    def learn_coordinates(self, state: HebbianState, F: Matrix, gains: Gains) -> None:
-        """Learn from rows given by their coordinates.
+    def read(self, at: Any) -> Matrix:
+        return np.asarray(self._coordinates[at])
 
-        Eigenvalues are computed after a number of updates, which does not depend on blocks.
-        """
-        from mercer.methods.literature.hebbian_updates import update_components
-
-        every, first = max(_EVERY, self.rank), 0
-        while first < len(F):
-            count = min(len(F) - first, every - state.steps % every)
-            squares = state.squares
-            if state.steps % every == 0 or squares is None:
-                squares = state.set_squares(state.A @ self.covariance)
-            gain = gains(squares, self.trace, len(self.counts))
-            rows = np.ascontiguousarray(F[first : first + count])
-            arrays = (state.A, state.B, state.rho, state.travel, squares)
-            state.limited += update_components(rows, *arrays, gain, state.steps)
-            state.steps += count
-            first += count
-
-    def covariances(self, state: HebbianState) -> Matrix:
-        """Return the covariances of the scores."""
-        return np.asarray(state.A @ self.covariance @ state.A.T)
+    def image(self, state: HebbianState) -> Matrix:
+        return np.asarray(state.A @ self.covariance)
 
     def leading(self, values: Vector) -> bool:
-        """Return whether components with these variances are the leading ones of the span."""
         best = float(self.fit.pairs[0][: len(values)].sum())
         return float(values.sum()) >= (1.0 - BETTER) * best
 
@@ -628,14 +639,6 @@ class LandmarkRows:
         roots = np.sqrt(counts / max(self.fit.divisor, 1e-300))
         centered = to_numpy(h).astype(np.float64) - mean
         return np.asarray(centered @ self.fit.span.whitener) * roots[:, None]
-
-    @cached_property
-    def _stored(self) -> Matrix | None:
-        """Coordinates of all rows, if they fit."""
-        source, span = self.fit.problem.source, self.fit.span
-        if not _fits_twice(source.shape[0] * span.size):
-            return None
-        return self.coordinates(span.features(source).collect(), self.counts)
 
 
 class HebbianFold(KernelMoments):
@@ -662,29 +665,25 @@ class HebbianFold(KernelMoments):
         super().merge(other)
         self.rows.update(other.rows)
 
-    def learn(self, data: LandmarkRows, gains: Gains) -> None:
+    def learn(self, data: LandmarkRows) -> None:
         """Learn from the rows that wait, in their order."""
         assert self.state is not None
         for start in sorted(self.rows):
             h, counts = self.rows[start][:, :-1], self.rows[start][:, -1]
-            data.learn_coordinates(self.state, data.coordinates(h, counts), gains)
+            data.learn(self.state, data.coordinates(h, counts))
         self.rows = {}
 
     def arrays(self) -> dict[str, Array]:
         if self.state is None:
             return super().arrays()
-        state = self.state
-        steps = np.array([state.steps, state.limited, state.turn])
-        parts = (state.A, state.B, state.rho, state.travel, state.last, steps)
-        named = zip((*_ARRAYS, "steps"), parts, strict=True)
-        return super().arrays() | {f"learner {name}": part for name, part in named}
+        arrays = {f"learner {name}": getattr(self.state, at) for name, at in _ARRAYS.items()}
+        steps = np.array([self.state.steps, self.state.limited, self.state.turn])
+        return super().arrays() | arrays | {"learner steps": steps}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore({k: v for k, v in arrays.items() if not k.startswith("learner ")})
         self.state = None
         if "learner steps" in arrays:
-            A, B, rho, travel, last = (
-                np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS
-            )
+            A, *others = (np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS)
             steps, limited, turn = (float(x) for x in arrays["learner steps"])
-            self.state = HebbianState(A, A, B, rho, travel, last, int(steps), int(limited), turn)
+            self.state = HebbianState(A, A, *others, int(steps), int(limited), turn)
