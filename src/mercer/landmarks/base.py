@@ -137,8 +137,6 @@ class Given(Landmarks):
 
     def _rows(self, n: int) -> Any:
         """Return the indices of rows; None if the points themselves are passed."""
-        if isinstance(self.points, list) and any(isinstance(x, str) for x in self.points):
-            return None
         if is_foreign(self.points) or hasattr(self.points, "tocsr"):
             return None
         rows = np.asarray(self.points)

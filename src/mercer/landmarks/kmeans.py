@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any, Self
 
@@ -40,6 +40,7 @@ _PER_LANDMARK, _FEWEST = 50, 5000
 _LARGE, _FEW_ITERATIONS, _ITERATIONS = 2e8, 5, 100
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(Landmarks):
     r"""Centers of k-means clusters of the rows, or the rows nearest to them.
 
@@ -69,11 +70,11 @@ class KMeans(Landmarks):
     (30, 4)
     """
 
+    nearest: bool = True
+    max_iter: int | None = None
+
     name = "kmeans"
     takes = "vectors"
-
-    def __init__(self, nearest: bool = True, max_iter: int | None = None) -> None:
-        self.nearest, self.max_iter = nearest, max_iter
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         from sklearn.cluster import kmeans_plusplus
@@ -81,30 +82,28 @@ class KMeans(Landmarks):
         if self.max_iter is not None:
             check_integer(self, "max_iter")
         require_enough_rows(problem, m)
-        source = problem.source
+        source, rng = problem.source, problem.rng
         n, d = source.shape
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
         sample = draw_rows(problem, max(m, self._sample_size(n, row_bytes, m)))
-        weights, seed = row_weights(problem)[sample], problem.rng.integers(2**31)
+        weights, state = row_weights(problem)[sample], np.random.RandomState(rng.integers(2**31))
         rows: Any
         mean: Any = 0.0
         if source.sparse:
             rows = scipy.sparse.csr_matrix(source.load()[sample])
         else:
-            nbytes = float(len(sample)) * d * source.dtype.itemsize
-            require_memory(nbytes, f"{len(sample)} rows")
+            require_memory(float(len(sample)) * row_bytes, f"{len(sample)} rows")
             rows = to_numpy(source.take(sample))
             # Distances between centered rows keep more digits.
             mean = rows.mean(axis=0)
             rows = rows - mean
-        rng = np.random.RandomState(int(seed))
         if float(len(sample)) * d * m > _LARGE:
             probability = None if source.weights is None else weights / weights.sum()
-            start = rows[rng.choice(len(sample), m, replace=False, p=probability)]
+            start = rows[state.choice(len(sample), m, replace=False, p=probability)]
         else:
             with serial_blas(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fewer different rows than landmarks
-                start, _ = kmeans_plusplus(rows, m, sample_weight=weights, random_state=rng)
+                start, _ = kmeans_plusplus(rows, m, sample_weight=weights, random_state=state)
         start = start.toarray() if hasattr(start, "toarray") else start
         centers, sizes = lloyd(rows, weights, start, self._iterations(len(sample), d, m))
         centers = centers + mean
@@ -126,6 +125,7 @@ class KMeans(Landmarks):
         return SelectionCost(nearest, work, 8.0 * d * (sample + 2 * m))
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeans(CandidateLandmarks):
     r"""Rows nearest to the centers of k-means clusters in feature space.
 
@@ -143,8 +143,7 @@ class KernelKMeans(CandidateLandmarks):
         Iterations of Lloyd's algorithm, at most.
     candidates : int or None
         Number of rows that are clustered, drawn with equal probability. None: 2000, or five for
-        every landmark if that is more; fewer if their kernel matrix would take more than a quarter
-        of the memory budget.
+        every landmark if that is more; fewer if their kernel matrix would not fit.
 
     Examples
     --------
@@ -155,11 +154,11 @@ class KernelKMeans(CandidateLandmarks):
     (30, 4)
     """
 
+    max_iter: int = 20
+    candidates: int | None = None
+
     name = "kernel_kmeans"
     per_landmark = 5
-
-    def __init__(self, max_iter: int = 20, candidates: int | None = None) -> None:
-        self.max_iter, self.candidates = max_iter, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_integer(self, "max_iter")

@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -177,6 +178,7 @@ class SketchMap(Params, ABC):
         return source
 
 
+@dataclass(eq=False, repr=False)
 class RandomMap(SketchMap):
     """A map from any d columns to q, drawn at random.
 
@@ -190,8 +192,10 @@ class RandomMap(SketchMap):
         Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
     """
 
-    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
-        self.q, self.random_state, self.identity = q, random_state, identity
+    q: int
+    _: KW_ONLY
+    random_state: Any = 0
+    identity: bool = False
 
     @abstractmethod
     def draw(self, d: int, seed: int) -> SketchMatrix:
@@ -200,12 +204,11 @@ class RandomMap(SketchMap):
     def check(self) -> None:
         check_integer(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
-        seed = self.random_state
-        valid = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
-        if isinstance(seed, (int, np.integer)):
-            valid = bool(seed >= 0) and not isinstance(seed, bool)
+        seed, generators = self.random_state, (np.random.Generator, np.random.RandomState)
+        integer = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
+        valid = seed is None or integer or isinstance(seed, generators)
         expected = "an integer of at least 0, a NumPy generator, or None"
-        require(self, "random_state", valid, expected)
+        require(self, "random_state", bool(valid), expected)
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Array, Matrix, like, namespace, numpy_dtype
+from mercer.arrays import Array, Matrix
 from mercer.checks import is_real
-from mercer.data import Source
 from mercer.sketches.base import RandomMap
 from mercer.sketches.matrix import SketchMatrix, stream
 
@@ -99,16 +98,12 @@ class HadamardMatrix(SketchMatrix):
         self.signs[: self.d] = (2.0 * up - 1.0) / self.q**0.5
         self.up, self.sample = up, sample
         bits = self.size.bit_length() - 1
-        rows, columns = self.shape = (1 << (bits - bits // 2), 1 << (bits // 2))
+        rows, columns = 1 << (bits - bits // 2), 1 << (bits // 2)
         self.high = _entries(np.arange(rows), self.sample // columns)
         self.low = _entries(np.arange(columns), self.sample % columns)
 
-    def row_bytes(self, source: Source) -> int:
-        host = source.sparse or isinstance(source.reference, np.ndarray)
-        return 0 if host else 3 * self.size * source.dtype.itemsize
-
     def block(self, first: int, stop: int) -> Matrix:
-        j, columns = np.arange(first, stop), self.shape[1]
+        j, columns = np.arange(first, stop), len(self.low)
         signs = self.high[j // columns] * self.low[j % columns]
         return signs * self.signs[j, None]
 
@@ -123,24 +118,10 @@ class HadamardMatrix(SketchMatrix):
     def _on_sparse(self, rows: Any) -> Array:
         from mercer.sketches.loops import hadamard_sparse
 
-        out, csr = (
-            np.zeros((rows.shape[0], self.q), rows.dtype),
-            (rows.indptr, rows.indices, rows.data),
-        )
-        hadamard_sparse(csr, self.signs.astype(rows.dtype), (self.high, self.low), out)
+        out = np.zeros((rows.shape[0], self.q), rows.dtype)
+        csr, signs = (rows.indptr, rows.indices, rows.data), self.signs.astype(rows.dtype)
+        hadamard_sparse(csr, signs, (self.high, self.low), out)
         return out
-
-    def _on_device(self, rows: Array) -> Array:
-        # H is the Kronecker product of two small ones: two products with matrices of √p rows.
-        xp, dtype, n = namespace(rows), numpy_dtype(rows), int(rows.shape[0])
-        x = rows * like(self.signs[: self.d], rows, dtype)
-        if self.size > self.d:
-            x = xp.concat([x, like(np.zeros((n, self.size - self.d)), rows, dtype)], axis=1)
-        left, right = (
-            like(_entries(np.arange(size), np.arange(size)), rows, dtype) for size in self.shape
-        )
-        x = xp.matmul(left, xp.matmul(xp.reshape(x, (n, *self.shape)), right))
-        return xp.take(xp.reshape(x, (n, self.size)), like(self.sample, rows), axis=1)
 
 
 def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
@@ -188,6 +169,4 @@ def _padded(d: int) -> int:
 
 def _entries(i: npt.NDArray[Any], j: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Return entries of Hadamard's matrix: −1 where i and j share an odd number of bits."""
-    shared = np.bitwise_count(i[:, None] & j[None, :]) & 1
-    signs: npt.NDArray[np.int8] = np.where(shared, -1, 1).astype(np.int8)
-    return signs
+    return (1 - 2 * (np.bitwise_count(i[:, None] & j[None, :]) & 1).astype(np.int8)).astype(np.int8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mercer.sketches.matrix import RandomSparseMatrix, SketchMatrix
 _SCALINGS = ("unbiased", "paper")
 
 
+@dataclass(eq=False, repr=False)
 class Hashing(RandomMap):
     r"""Feature hashing: every hash sends a feature to one bucket, with a random sign.
 
@@ -49,18 +51,10 @@ class Hashing(RandomMap):
     True
     """
 
-    def __init__(
-        self,
-        q: int,
-        hashes: int = 1,
-        *,
-        signed: bool = True,
-        scaling: str = "unbiased",
-        random_state: Any = 0,
-        identity: bool = False,
-    ) -> None:
-        super().__init__(q, random_state=random_state, identity=identity)
-        self.hashes, self.signed, self.scaling = hashes, signed, scaling
+    hashes: int = 1
+    _: KW_ONLY
+    signed: bool = True
+    scaling: str = "unbiased"
 
     def check(self) -> None:
         super().check()
@@ -90,6 +84,7 @@ class HashingMatrix(RandomSparseMatrix):
         return columns, self.scale * (2.0 * signs - 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class SparseSign(RandomMap):
     r"""Sparse signs: every feature goes to s places of q, times :math:`\pm 1/\sqrt s`.
 
@@ -116,11 +111,7 @@ class SparseSign(RandomMap):
     True
     """
 
-    def __init__(
-        self, q: int, nonzeros: int = 8, *, random_state: Any = 0, identity: bool = False
-    ) -> None:
-        super().__init__(q, random_state=random_state, identity=identity)
-        self.nonzeros = nonzeros
+    nonzeros: int = 8
 
     def check(self) -> None:
         super().check()

@@ -59,6 +59,7 @@ _EVERY = 32
 _ARRAYS = {"axes": "A", "slopes": "B", "log-gains": "rho", "spent": "travel", "before": "last"}
 
 
+@dataclass(eq=False, repr=False)
 class Hebbian(OnBasis, Streaming):
     r"""Components learned from one row after another: KHA, KHA/et and KHA-SMD.
 
@@ -71,23 +72,18 @@ class Hebbian(OnBasis, Streaming):
     is one number for all components ("kha"); or :math:`\eta_0\frac{\|\lambda\|}{\lambda_i}
     \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or the same with
     log-gains ρ learned by stochastic meta-descent, along with :math:`B = \partial A/\partial\rho`
-    ("smd"). AK' is updated with A: an update costs O(nr) and a row of the kernel matrix. Passes
-    over the rows, n²r operations each, continue until the components no longer turn. Other methods
-    are faster; this one learns from rows as they arrive.
-
-    Each pass visits the rows in random order, the next one in reverse. Batches (`partial_fit`, with
+    ("smd"). An update costs O(nr) and a row of the kernel matrix. Passes over the rows, n²r
+    operations each, in random order and in reverse, continue until the components no longer turn.
+    Other methods are faster; this one learns from rows as they arrive: batches (`partial_fit`, with
     a basis) are learned in the order of their rows, and the components depend on it.
 
     Parameters
     ----------
     gain : {"smd", "et", "kha"}
         How the gain is set.
-    n_basis : int, float or None
-        Number of points of a basis that spans the components; below 1, their share of the rows.
-        None, without `select`: components are sums over all rows.
-    select : str, Landmarks, points, indices of rows or None
-        How the basis is chosen: a rule of `mercer.landmarks` or its name; or the points
-        themselves. None: at random, if `n_basis` is set.
+    n_basis, select
+        A basis that spans the components, as for `Subset`. None: components are sums over all rows;
+        with `n_basis` alone, the basis is drawn at random.
     eta : float or None
         Initial gain η₀, relative to the mean of k'(x, x), so independent of the scale of the
         kernel. None: 0.2 for "kha", 0.05 for "et", 0.1 for "smd".
@@ -130,22 +126,16 @@ class Hebbian(OnBasis, Streaming):
     for_rows = False
     fixes_components = True
 
-    def __init__(
-        self,
-        gain: str = "smd",
-        n_basis: int | float | None = None,
-        select: Any = None,
-        eta: float | None = None,
-        tau: float | None = None,
-        mu: float = 1.0,
-        xi: float = 0.99,
-        max_passes: int | None = None,
-        tol: float = 5e-5,
-        polish: bool = True,
-    ) -> None:
-        super().__init__(n_basis, select)
-        self.gain, self.eta, self.tau, self.mu, self.xi = gain, eta, tau, mu, xi
-        self.max_passes, self.tol, self.polish = max_passes, tol, polish
+    gain: str = "smd"
+    n_basis: int | float | None = None
+    select: Any = None
+    eta: float | None = None
+    tau: float | None = None
+    mu: float = 1.0
+    xi: float = 0.99
+    max_passes: int | None = None
+    tol: float = 5e-5
+    polish: bool = True
 
     @property
     def keeps_rows(self) -> bool:
@@ -684,6 +674,9 @@ class HebbianFold(KernelMoments):
         super().restore({k: v for k, v in arrays.items() if not k.startswith("learner ")})
         self.state = None
         if "learner steps" in arrays:
-            A, *others = (np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS)
+            parts: dict[str, Any] = {
+                at: np.array(arrays[f"learner {name}"], np.float64) for name, at in _ARRAYS.items()
+            }
             steps, limited, turn = (float(x) for x in arrays["learner steps"])
-            self.state = HebbianState(A, A, *others, int(steps), int(limited), turn)
+            counts = {"steps": int(steps), "limited": int(limited), "turn": turn}
+            self.state = HebbianState(V=parts["A"], **parts, **counts)

@@ -65,7 +65,6 @@ class NoiseModel:
         return cls(points, np.maximum(values / unit, 0.0), count, unit=unit)
 
     def with_noise(self, noise: float) -> NoiseModel:
-        """Return the model with another noise variance."""
         return replace(self, noise=noise)
 
     @cached_property
@@ -124,17 +123,14 @@ class NoiseFit:
 
     @cached_property
     def a(self) -> Vector:
-        """The numbers a."""
         return np.asarray(np.einsum("ij,ij->i", self.solved, self.model.points))
 
     @cached_property
     def q(self) -> Vector:
-        """The numbers q."""
         return np.asarray(self.solved**2 @ self.model.scatter)
 
     @cached_property
     def gradient(self) -> Vector:
-        """Gradient of the log-likelihood."""
         return np.asarray(0.5 * (self.q - self.model.count * self.a))
 
     @property

@@ -52,23 +52,14 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class SparseProjection(KernelProjection):
-    """The map, and the noise model that it comes from.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (m,)
-        Weight of each point of the basis in the covariance of the model.
-    noise : float
-        σ².
-    likelihood : float
-        The log-likelihood of the rows within the span of the candidates.
-    """
+    """The map, and its noise model: weights of the points, σ², and the log-likelihood."""
 
     weights: Vector = field(default_factory=lambda: np.zeros(0))
     noise: float = 0.0
     likelihood: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Sparse(OnBasis):
     r"""Principal components of a noise model in which few rows have positive weight.
 
@@ -87,7 +78,9 @@ class Sparse(OnBasis):
     the paper or its EM step is taken instead. Candidates are all rows, or a pool of up to 2000.
 
     The likelihood may have several maxima, and rounding can decide which of them a search finds:
-    unlike other methods, this one may return other points for another block size.
+    unlike other methods, this one may return other points for another block size. If all rows are
+    equally far from each other (a kernel that is too narrow), or if the feature space has few
+    dimensions, no noise leaves a moderate number of points.
 
     Parameters
     ----------
@@ -115,13 +108,6 @@ class Sparse(OnBasis):
     M. E. Tipping, Sparse kernel principal component analysis, NIPS 13 (2001). Washizawa (2012),
     §5.2.
 
-    Notes
-    -----
-    More noise leaves fewer points, give or take one: the likelihood may have several maxima. If
-    all rows are equally far from each other, for a kernel that is too narrow, either all are left
-    or hardly any. If the feature space has so few dimensions r that r(r + 1)/2 is below the number
-    of rows, many weights attain the largest likelihood, and little noise leaves nearly all points.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -138,19 +124,13 @@ class Sparse(OnBasis):
 
     name = "sparse"
 
-    def __init__(
-        self,
-        n_basis: int | float | None = None,
-        sigma2: float | None = None,
-        select: Any = "uniform",
-        pool: int | None = None,
-        update: str = "newton",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-    ) -> None:
-        super().__init__(n_basis, select)
-        self.sigma2, self.pool, self.update = sigma2, pool, update
-        self.max_iter, self.tol = max_iter, tol
+    n_basis: int | float | None = None
+    sigma2: float | None = None
+    select: Any = "uniform"
+    pool: int | None = None
+    update: str = "newton"
+    max_iter: int = 200
+    tol: float = 1e-4
 
     def cost(self, size: Size) -> Cost:
         n, d, rule = size.n, size.d, self.rule
@@ -288,9 +268,7 @@ class Sparse(OnBasis):
         """Describe the result; warn if it is far from what was asked for."""
         n, p, m = problem.source.shape[0], len(basis), len(fit.support)
         candidates = "all rows" if p == n else f"{p} candidates of {n} rows"
-        if isinstance(self.rule, Given):
-            candidates = f"the {p} candidates given"
-        elif p < n:
+        if p < n and not isinstance(self.rule, Given):
             candidates += f", chosen by {self.rule.name},"
         notes = [
             f"Of {candidates} {m} have positive weight at noise variance {fit.noise:.4g}; maximum "

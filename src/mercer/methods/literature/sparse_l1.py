@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -30,6 +30,7 @@ _CANCELLATION = 1e9
 _ROUNDINGS = 64.0
 
 
+@dataclass(eq=False, repr=False)
 class SparseL1(Method):
     r"""Sparse components: kernel functions of bounded l1 norm with the largest variance.
 
@@ -77,8 +78,8 @@ class SparseL1(Method):
     name = "sparse_l1"
     for_rows = False
 
-    def __init__(self, candidates: int | None = None, normalize: str = "l1") -> None:
-        self.candidates, self.normalize = candidates, normalize
+    candidates: int | None = None
+    normalize: str = "l1"
 
     def cost(self, size: Size) -> Cost:
         n, d, k = size.n, size.d, size.components
