@@ -99,7 +99,7 @@ def test_steps_are_those_published(kind):
     A, V = start.copy(), start @ K
     B, rho, travel = np.zeros_like(A), np.zeros(3), np.zeros(3)
     squares = (V**2).sum(axis=1) / (A**2).sum(axis=1)
-    assert update(K[order], order, A, V, B, rho, travel, squares, gain, 0) == 0
+    assert update(K[order], order, (A, V, B, rho), travel, squares, gain, 0) == 0
     expected, slope, gains = published(K, order, start, gain)
     assert np.abs(A - start).max() > 0.02
     assert np.abs(A - expected).max() <= 1e-12
@@ -118,7 +118,7 @@ def test_coordinates_and_kernels_give_the_same_steps(kind):
     squares = np.array([4.0, 1.0])
     W, B, rho, travel = A @ F, np.zeros((2, 4)), np.zeros(2), np.zeros(2)
     gain = (kind, 0.01, 40.0, 0.1, 0.9)
-    update(F[order], order[:0], W, W, B, rho, travel, squares, gain, 0)
+    update(F[order], order[:0], (W, W, B, rho), travel, squares, gain, 0)
     # The same with the eigenvalues held: gains are η ‖λ‖/λ_i.
     own = np.sqrt(squares.sum() / squares) if kind else np.ones(2)
     C, slope, gains = A @ F, np.zeros((2, 4)), np.zeros(2)

@@ -102,7 +102,7 @@ def test_any_block_size_source_and_number_of_threads(name, fitted, X, tmp_path, 
         with config_context(block_rows=block_rows):
             close(sketch.transform(X), expected)
             close(sketch.transform(tmp_path / "rows.npy").collect(), expected)
-            close(sketch.apply_source(as_source(sp.csr_array(X))).collect(), expected)
+            close(sketch.matrix_.on(as_source(sp.csr_array(X))).collect(), expected)
     with config_context(block_rows=5):
         found = []
         for workers in (1, 4):

@@ -85,7 +85,7 @@ def test_random_state_may_be_a_generator_or_nothing(X):
 
 def test_weights_stay(X):
     source = as_source(X).weighted(np.arange(40.0))
-    assert np.array_equal(Hashing(5).apply_source(source).weights, np.arange(40.0))
+    assert np.array_equal(Hashing(5).fit(source).transform(source).weights, np.arange(40.0))
 
 
 def test_the_identity_only_if_asked(X):

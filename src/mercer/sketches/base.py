@@ -5,6 +5,7 @@ scikit-learn is looked up when one of its tools is needed; nothing here imports 
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 import sys
@@ -61,19 +62,6 @@ class SketchMap(Params, ABC):
         """Return the fitted matrix, or if there is none, the one for these rows."""
         return self.matrix_ if self.__sklearn_is_fitted__() else self.matrix_from(source)
 
-    def apply_source(self, source: Source) -> Source:
-        """Return the rows of a source through the map, fitted or not, computed when they are read.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import as_source
-        >>> from mercer.sketches import Hashing
-        >>> Hashing(10).apply_source(as_source(np.ones((4, 300)))).shape
-        (4, 10)
-        """
-        return self.current_matrix(source).on(source)
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the map for the columns of X, or learn it from the rows of X.
 
@@ -84,17 +72,13 @@ class SketchMap(Params, ABC):
         y : None
             Ignored.
         """
-        before = self.__dict__.copy()
-        try:
-            source = self._rows(X, reset=True)
-            if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
-                require_finite_entries(source)
-            with progress.session():
-                self.matrix_ = self.matrix_from(source)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        fitted = copy.copy(self)  # a fit that fails changes nothing
+        source = fitted._rows(X, reset=True)
+        if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
+            require_finite_entries(source)
+        with progress.session():
+            fitted.matrix_ = fitted.matrix_from(source)
+        self.__dict__ = fitted.__dict__
         return self
 
     def transform(self, X: Any) -> Any:

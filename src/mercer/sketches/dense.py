@@ -169,4 +169,5 @@ def _padded(d: int) -> int:
 
 def _entries(i: npt.NDArray[Any], j: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Return entries of Hadamard's matrix: −1 where i and j share an odd number of bits."""
-    return (1 - 2 * (np.bitwise_count(i[:, None] & j[None, :]) & 1).astype(np.int8)).astype(np.int8)
+    shared: npt.NDArray[np.int8] = np.bitwise_count(i[:, None] & j[None, :]).astype(np.int8)
+    return 1 - 2 * (shared & 1)

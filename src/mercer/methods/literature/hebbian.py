@@ -192,11 +192,6 @@ class Hebbian(OnBasis, Streaming):
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
-        if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
-            raise ValueError(
-                f"The variance in feature space is {gram.trace:.1e}: its square overflows or "
-                f"underflows. Scale the rows, or the kernel: 1e-100 * kernel."
-            )
         rows = GramRows(self, problem, gram)
         return self._row_axes(rows, *self._learn(problem, rows))
 
@@ -242,7 +237,7 @@ class Hebbian(OnBasis, Streaming):
             tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
         return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
-    def _learn(self, problem: KernelProblem, data: Rows) -> tuple[HebbianState, bool, int]:
+    def _learn(self, problem: KernelProblem, data: TrainingRows) -> tuple[HebbianState, bool, int]:
         """Return the components, whether they have converged, and the number of passes.
 
         If a rule needs variances first: a few components, then twice as many until it is met.
@@ -263,7 +258,7 @@ class Hebbian(OnBasis, Streaming):
             r = min(data.rank, 2 * r)
 
     def _make_passes(
-        self, problem: KernelProblem, data: Rows, state: HebbianState
+        self, problem: KernelProblem, data: TrainingRows, state: HebbianState
     ) -> tuple[bool, int]:
         """Learn from all rows until the components are stable; return that, and the passes."""
         order, limit = data.visited, self.passes(len(data.visited))
@@ -280,7 +275,7 @@ class Hebbian(OnBasis, Streaming):
                     return True, done
         return False, limit
 
-    def _converged(self, problem: KernelProblem, state: HebbianState, data: Rows) -> bool:
+    def _converged(self, problem: KernelProblem, state: HebbianState, data: TrainingRows) -> bool:
         """Return whether the chosen components are stable and the leading ones."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
@@ -461,7 +456,7 @@ def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector,
     return values[order], S[:, order]
 
 
-class Rows(ABC):
+class TrainingRows(ABC):
     """Rows to learn from, those numbered `visited`, and what they say of all components.
 
     `total` is the variance, and `trace` bounds the sum of the eigenvalues; components that explain
@@ -519,13 +514,13 @@ class Rows(ABC):
                 state.gain = self.method.gain_parameters(squares, self.trace, self.size)
                 state.squares = squares
             rows = slice(first, first + self.every - state.steps % self.every)
-            arrays = (state.A, state.V, state.B, state.rho, state.travel, state.squares)
-            state.limited += update(K[rows], at[rows], *arrays, state.gain, state.steps)
+            arrays, sums = (state.A, state.V, state.B, state.rho), (state.travel, state.squares)
+            state.limited += update(K[rows], at[rows], arrays, *sums, state.gain, state.steps)
             state.steps += len(K[rows])
             first = rows.stop
 
 
-class GramRows(Rows):
+class GramRows(TrainingRows):
     """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
 
     coefficients = True
@@ -582,7 +577,7 @@ class GramRows(Rows):
         return state.V
 
 
-class LandmarkRows(Rows):
+class LandmarkRows(TrainingRows):
     """Centered rows in orthonormal coordinates of the span of landmarks."""
 
     def __init__(self, method: Hebbian, fit: LandmarkFit) -> None:
@@ -678,5 +673,6 @@ class HebbianFold(KernelMoments):
                 at: np.array(arrays[f"learner {name}"], np.float64) for name, at in _ARRAYS.items()
             }
             steps, limited, turn = (float(x) for x in arrays["learner steps"])
-            counts = {"steps": int(steps), "limited": int(limited), "turn": turn}
-            self.state = HebbianState(V=parts["A"], **parts, **counts)
+            self.state = HebbianState(
+                **parts, V=parts["A"], steps=int(steps), limited=int(limited), turn=turn
+            )

@@ -17,6 +17,8 @@ from mercer.arrays import Matrix, Vector
 
 Ints = npt.NDArray[Any]
 Gain = tuple[int, float, float, float, float]
+State = tuple[Matrix, Matrix, Matrix, Vector]
+"""A, V, B and ρ."""
 
 # Sums may be reordered, which allows vector instructions. The helpers are inlined: linked, they
 # would round differently when they come from the cache than when they are compiled.
@@ -100,16 +102,7 @@ def _set_gains(gain: Gain, t: int, squares: Vector, scores: Any, state: Any, wor
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def update(
-    K: Matrix,
-    rows: Ints,
-    A: Matrix,
-    V: Matrix,
-    B: Matrix,
-    rho: Vector,
-    travel: Vector,
-    squares: Vector,
-    gain: Gain,
-    t: int,
+    K: Matrix, rows: Ints, state: State, travel: Vector, squares: Vector, gain: Gain, t: int
 ) -> int:
     """Update A ← A + η(y e_tᵀ − lt(yyᵀ)A), and V = AK' with it, for some rows of K'.
 
@@ -118,20 +111,19 @@ def update(
     contains the kind, η₀, τ, μ and ξ; `travel` sums η_i y_i². Returns the number of updates with
     limited gains.
     """
+    A, V, B, _ = state
     kind, xi, coefficients = gain[0], gain[4], rows.size > 0
     r, n = A.shape
     y, z, c = np.empty(r), np.zeros(r), np.empty(r)
     sums, others = np.empty(n), np.empty(n)
-    limited, row = 0, 0
+    limited = 0
     for s in range(K.shape[0]):
-        k = K[s]
-        if coefficients:
-            row = rows[s]
+        k, row = K[s], rows[s] if coefficients else 0
         for i in range(r):
             y[i] = V[i, row] if coefficients else _dot(A[i], k)
             if kind > 1:
                 z[i] = _dot(B[i], k)
-        limited += _set_gains(gain, t + s, squares, (y, z, c), (A, V, B, rho), (sums, others))
+        limited += _set_gains(gain, t + s, squares, (y, z, c), state, (sums, others))
         for i in range(r if kind > 1 else 0):
             step = c[i] * (y[i] + xi * z[i])
             if coefficients:
