@@ -285,7 +285,7 @@ class Hebbian(OnBasis, Streaming):
             k = problem.rule.choose(values, data.total, *problem.counts)
         k = len(values) if k is None else min(k, len(values))
         turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
-        return turn is not None and turn <= self.tol and data.leading(values[:k])
+        return turn is not None and turn <= self.tol and data.leads(values[:k])
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
@@ -342,7 +342,7 @@ class Hebbian(OnBasis, Streaming):
         fit = landmarks.fit
         values, S = landmarks.principal(state, polish=self.polish)
         k = fit.choose(values) if len(values) else 0
-        converged = converged and landmarks.leading(values[:k])
+        converged = converged and landmarks.leads(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
         evidence = fit.evidence(values[:k], components, fit.sample(k, sample_rows))
         evidence = evidence.annotated(self._note(state, converged, passes))
@@ -461,11 +461,11 @@ class TrainingRows(ABC):
 
     `total` is the variance, and `trace` bounds the sum of the eigenvalues; components that explain
     `enough` leave out nothing but rounding. Rows are read in chunks; eigenvalues and gains are
-    computed again after `every` updates.
+    computed again after `every` updates. `covariance` and the variances of the `leading` components
+    are those of coordinates; they are not known for rows of the kernel matrix.
     """
 
-    coefficients = False
-    """Whether rows are those of the kernel matrix, and A contains coefficients."""
+    method: Hebbian
     visited: Any
     size: int
     total: float
@@ -475,9 +475,8 @@ class TrainingRows(ABC):
     enough: float
     chunk: int
     every: int
-
-    def __init__(self, method: Hebbian) -> None:
-        self.method = method
+    covariance: Matrix | None = None
+    leading: Vector | None = None
 
     @abstractmethod
     def begin(
@@ -489,13 +488,15 @@ class TrainingRows(ABC):
     def read(self, at: Any) -> Matrix:
         """Return these rows of the kernel matrix, or their coordinates."""
 
-    @abstractmethod
     def image(self, state: HebbianState) -> Matrix:
         """Return AK', or in coordinates the product of A with the covariance."""
+        return state.V if self.covariance is None else state.A @ self.covariance
 
-    def leading(self, values: Vector) -> bool:
+    def leads(self, values: Vector) -> bool:
         """Return whether components with these variances are the leading ones, if it is known."""
-        return True
+        if self.leading is None:
+            return True
+        return float(values.sum()) >= (1.0 - BETTER) * float(self.leading[: len(values)].sum())
 
     def principal(self, state: HebbianState, *, polish: bool) -> tuple[Vector, Matrix]:
         """Return variances, and what makes unit components of the learned ones."""
@@ -506,7 +507,7 @@ class TrainingRows(ABC):
         """Learn from the rows K, numbered `at`, in this order."""
         from mercer.methods.literature.hebbian_updates import update
 
-        at, first = at if self.coefficients else np.zeros(0, int), 0
+        at, first = at if self.covariance is None else np.zeros(0, int), 0
         while first < len(K):
             if state.steps % self.every == 0 or state.squares is None:
                 above, below = (np.einsum("ij,ij->i", X, X) for X in (self.image(state), state.A))
@@ -523,11 +524,8 @@ class TrainingRows(ABC):
 class GramRows(TrainingRows):
     """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
 
-    coefficients = True
-
     def __init__(self, method: Hebbian, problem: KernelProblem, gram: Gram) -> None:
-        super().__init__(method)
-        self.problem, self.gram = problem, gram
+        self.method, self.problem, self.gram = method, problem, gram
         self.operator: Operator = gram
         self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
         self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
@@ -573,17 +571,14 @@ class GramRows(TrainingRows):
         K = K - means - means[at][:, None] + gram.mean_square * self.problem.center
         return np.ascontiguousarray(K * (roots * roots[at][:, None] / gram.divisor))
 
-    def image(self, state: HebbianState) -> Matrix:
-        return state.V
-
 
 class LandmarkRows(TrainingRows):
     """Centered rows in orthonormal coordinates of the span of landmarks."""
 
     def __init__(self, method: Hebbian, fit: LandmarkFit) -> None:
-        super().__init__(method)
-        self.fit, source, T = fit, fit.problem.source, fit.span.whitener
-        self.covariance: Matrix = np.asarray(T.T @ fit.covariance @ T)
+        self.method, self.fit = method, fit
+        source, T = fit.problem.source, fit.span.whitener
+        self.covariance, self.leading = np.asarray(T.T @ fit.covariance @ T), fit.pairs[0]
         self.size = source.shape[0]
         self.visited = np.arange(self.size)
         if source.weights is not None:
@@ -610,13 +605,6 @@ class LandmarkRows(TrainingRows):
 
     def read(self, at: Any) -> Matrix:
         return np.asarray(self._coordinates[at])
-
-    def image(self, state: HebbianState) -> Matrix:
-        return np.asarray(state.A @ self.covariance)
-
-    def leading(self, values: Vector) -> bool:
-        best = float(self.fit.pairs[0][: len(values)].sum())
-        return float(values.sum()) >= (1.0 - BETTER) * best
 
     def coordinates(self, h: Array, counts: Vector) -> Matrix:
         """Return coordinates of rows, scaled such that their squares sum to the covariance."""
