@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,17 +184,16 @@ class CandidateLandmarks(Landmarks):
     """Number of candidates; None: a default that fits a quarter of the memory budget."""
     fewest, per_landmark = 2000, 2
     """That default: at least so many, and so many for every landmark."""
+    among_themselves = False
+    """Whether the kernel between candidates is computed, not that between them and all rows."""
 
     def n_candidates(self, n: int, m: int) -> int:
         """Return the number of candidates for m landmarks among n rows."""
         if self.candidates is not None:
             return min(n, max(m, int(self.candidates)))
-        fitting = self._most_candidates(n, get_config().budget // 4)
+        values = get_config().budget // 4 // 8
+        fitting = isqrt(values) if self.among_themselves else values // n
         return min(n, max(m, min(max(self.fewest, self.per_landmark * m), fitting)))
-
-    def _most_candidates(self, n: int, nbytes: int) -> int:
-        """Return the number of candidates whose kernel with n rows fits so many bytes."""
-        return nbytes // (8 * n)
 
     def _draw_candidates(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         if self.candidates is not None:

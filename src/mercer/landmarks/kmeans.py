@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from math import isqrt
 from typing import Any, Self
 
 import numpy as np
@@ -45,10 +44,9 @@ class KMeans(Landmarks):
     r"""Centers of k-means clusters of the rows, or the rows nearest to them.
 
     Minimizes :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2` by Lloyd's algorithm, with the same clusters
-    for any block size and any number of threads. It clusters a sample of the rows: at most 50 for
-    every landmark and at least 5000, or fewer if those would take more than a quarter of the memory
-    budget. The nearest rows are searched among all. Large problems start from random rows and take
-    five iterations; others start from k-means++.
+    for any block size and any number of threads, over a sample of the rows: 50 for every landmark
+    or 5000, at most a quarter of the memory budget. The nearest rows are searched among all. Large
+    problems start from random rows and take five iterations; others start from k-means++.
 
     Source: K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
     analysis, ICML (2008). Washizawa (2012), §4.1.4.
@@ -159,6 +157,7 @@ class KernelKMeans(CandidateLandmarks):
 
     name = "kernel_kmeans"
     per_landmark = 5
+    among_themselves = True
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_integer(self, "max_iter")
@@ -177,9 +176,6 @@ class KernelKMeans(CandidateLandmarks):
         order = np.argsort(nearest)
         sizes = np.asarray(np.bincount(labels, weights=w, minlength=m)[order], np.float64)
         return replace(row_basis(problem, rows[nearest[order]]), sizes=sizes)
-
-    def _most_candidates(self, n: int, nbytes: int) -> int:
-        return isqrt(nbytes // 8)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         p = self.n_candidates(n, m)

@@ -122,8 +122,7 @@ class FeatureGrouping(SketchMap):
             raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
         if self.matrix_.d != d:
             raise ValueError(
-                f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}. Fit it "
-                f"to rows with the same columns."
+                f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}."
             )
         return self.matrix_
 

@@ -85,8 +85,8 @@ class Hebbian(OnBasis, Streaming):
         A basis that spans the components, as for `Subset`. None: components are sums over all rows;
         with `n_basis` alone, the basis is drawn at random.
     eta : float or None
-        Initial gain η₀, relative to the mean of k'(x, x), so independent of the scale of the
-        kernel. None: 0.2 for "kha", 0.05 for "et", 0.1 for "smd".
+        Initial gain η₀, relative to the mean of k'(x, x). None: 0.2 for "kha", 0.05 for "et", 0.1
+        for "smd".
     tau : float or None
         Number of updates after which the gain is halved; then it falls as 1/t. None: derived from
         the eigenvalues such that components whose variances differ by a few percent separate.
@@ -99,9 +99,8 @@ class Hebbian(OnBasis, Streaming):
         Passes end when components, or their span with `polish`, turn by at most this angle, in
         radians, while anything outside the leading components would shrink to 1/e.
     polish : bool
-        Rotate the components to the principal ones of their span at the end: an r×r eigenproblem
-        without kernel values. False: the components as learned, of unit length; they approach the
-        principal ones much later than their span does.
+        Rotate the components to the principal ones of their span at the end. False: the components
+        as learned, of unit length; they approach the principal ones much later than their span.
 
     References
     ----------
@@ -442,13 +441,12 @@ def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector,
         values, U = eigh(N.T @ M @ N)
         return np.maximum(values, 0.0), np.asarray(N @ U)
     norms = np.sqrt(np.maximum(np.diag(G), 0.0))
+    unit = G / np.maximum(np.outer(norms, norms), 1e-300)
     independent: list[int] = []
     for i in np.flatnonzero(norms > np.sqrt(_ZERO) * np.max(norms, initial=0.0)):
-        others = np.array(independent, dtype=int)
-        unit = G[np.ix_(others, others)] / np.outer(norms[others], norms[others])
-        g = G[others, i] / (norms[others] * norms[i])
-        if not independent or float(g @ np.linalg.lstsq(unit, g, rcond=None)[0]) < 1.0 - 1e-6:
-            independent.append(int(i))
+        more = [*independent, int(i)]
+        if np.linalg.matrix_rank(unit[np.ix_(more, more)], 1e-6, hermitian=True) == len(more):
+            independent = more
     S = np.zeros((len(G), len(independent)))
     S[independent, np.arange(len(independent))] = 1.0 / norms[independent]
     values = np.einsum("ij,ij->j", S, M @ S)

@@ -67,28 +67,23 @@ class Sparse(OnBasis):
     :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with fixed noise σ² and the weights
     w ≥ 0 of largest likelihood. Most of them are zero, and more of them the larger σ² is. The
     components are those of C: eigenvectors of :math:`W^{1/2}KW^{1/2}` over the points of positive
-    weight. New rows are compared with these points only.
+    weight, with which alone new rows are compared. Rows are centered by their mean, the points by
+    its projection on their span. `explained_variance_` is the variance of the rows, not of the
+    model.
 
-    Points and rows are centered alike, by the mean of all rows; the points of positive weight are
-    centered by its projection on their span. `explained_variance_` is the variance of the rows, not
-    of the model.
-
-    A step toward the largest likelihood is a Newton or Fisher scoring step within w ≥ 0, which
-    costs the cube of the number of candidates; if it would lower the likelihood, the fast step of
-    the paper or its EM step is taken instead. Candidates are all rows, or a pool of up to 2000.
-
-    The likelihood may have several maxima, and rounding can decide which of them a search finds:
-    unlike other methods, this one may return other points for another block size. If all rows are
-    equally far from each other (a kernel that is too narrow), or if the feature space has few
-    dimensions, no noise leaves a moderate number of points.
+    A step toward the largest likelihood costs the cube of the number of candidates: a damped
+    Newton step within w ≥ 0, or the fast step of the paper or its EM step if that would lower the
+    likelihood. There may be several maxima, and rounding can decide which of them is
+    found: unlike other methods, this one may return other points for another block size. If all
+    rows are equally far from each other (a kernel that is too narrow), or if the feature space has
+    few dimensions, no noise leaves a moderate number of points.
 
     Parameters
     ----------
     n_basis : int, float or None
         Number of points of positive weight or, below 1, their share of the rows; σ² is searched
-        for. If no σ² gives this number, the nearest is taken, with a note in the certificate, and a
-        warning if it is far off. None, without σ²: 100, or a quarter of the rows if that is less,
-        or four per component if that is more.
+        for. If none gives this number, the nearest is taken, with a note in the certificate. None,
+        without σ²: 100, at most a quarter of the rows, at least four per component.
     sigma2 : float or None
         Variance of the noise in every direction, in the units of `explained_variance_`.
     select : str, Landmarks, points or indices of rows
@@ -215,19 +210,15 @@ class Sparse(OnBasis):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        at, rule = weighted_row_indices(problem), self.rule
+        at, given = weighted_row_indices(problem), isinstance(self.rule, Given)
         n, wanted = len(at), problem.n_components
-        if isinstance(rule, Given):
-            basis = rule.select(problem)
-            require_points(problem.n_leading, len(basis))
-            return basis
         p, m = self.candidates(n, wanted), self.points(n, wanted)
-        require(self, "pool", m <= p, f"at least n_basis, {m} points")
-        require_points(problem.n_leading, m)
-        if p == n:
+        require(self, "pool", given or m <= p, f"at least n_basis, {m} points")
+        require_points(problem.n_leading, p if given else m)
+        if p == n and not given:
             return row_basis(problem, at)
-        rule.check(problem)
-        return rule.select(problem, p)
+        self.rule.check(problem)
+        return self.rule.select(problem, p)
 
     def _check(self) -> None:
         """Raise if parameters are invalid."""

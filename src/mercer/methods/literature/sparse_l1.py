@@ -48,13 +48,12 @@ class SparseL1(Method):
     Parameters
     ----------
     candidates : int or None
-        Number of rows drawn at random, anew for each component, among which the next is chosen. The
-        best of 59 is among the best 5 % of all rows with probability 0.95. None: all rows if the
-        kernel between them, for every component, takes at most 5e11 operations; otherwise 59.
+        Number of rows drawn at random for each component, among which it is chosen. None: all rows
+        if the kernel between them, for every component, takes at most 5e11 operations; otherwise
+        59, the best of which is among the best 5 % of all rows with probability 0.95.
     normalize : {"l1", "none", "length"}
-        What functions are divided by when they are compared: the l1 norm of their coefficients, as
-        in the paper; nothing; or their norm in feature space, which compares the variances of the
-        components.
+        Divide functions by the l1 norm of their coefficients before they are compared, as in the
+        paper; by nothing; or by their norm in feature space.
 
     References
     ----------
