@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
-from mercer.certificate import Axes, Evidence, Figure
+from mercer.certificate import Axes
 from mercer.checks import check_integer, check_nonnegative, check_positive, is_real, require
 from mercer.config import get_config
 from mercer.data import Block, PastRows
@@ -310,11 +310,6 @@ class Hebbian(OnBasis, Streaming):
         k = rank if k is None else min(k, rank)
         A = state.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows without weight take no part
         notes = ("Components are sums over all rows.", self._note(state, converged, passes))
-        if k == 0:
-            none, total = np.zeros(0), Figure(max(gram.trace, 0.0))
-            evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
-            spectrum = Spectrum(none, like(A, gram.reference), none)
-            return exact_axes(problem, gram, spectrum, 0, evidence)
         evidence, overlaps = expansion_evidence(
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
@@ -340,7 +335,7 @@ class Hebbian(OnBasis, Streaming):
         """Return components in the span of landmarks."""
         fit = landmarks.fit
         values, S = landmarks.principal(state, polish=self.polish)
-        k = fit.choose(values) if len(values) else 0
+        k = fit.choose(values)
         converged = converged and landmarks.leads(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
         evidence = fit.evidence(values[:k], components, fit.sample(k, sample_rows))
@@ -556,8 +551,6 @@ class GramRows(TrainingRows):
 
     def product(self, A: Matrix) -> Matrix:
         """Return AK'."""
-        if not len(A):
-            return A
         product = self.operator.matmat(like(A.T, self.operator.reference))
         return np.ascontiguousarray(to_numpy(product).T)
 
