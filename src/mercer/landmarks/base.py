@@ -252,12 +252,7 @@ def systematic_sample(
 def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
     """Return min(1, c·size), with the c for which they sum to m."""
     sizes = np.asarray(sizes, np.float64)
-    available = int((sizes > 0).sum())
-    if available < m:
-        raise ValueError(
-            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
-            f"smaller basis, or {format_parameter('select', 'uniform')}."
-        )
+    require_enough_rows(sizes, m)
     certain = np.zeros(len(sizes), bool)
     while True:
         rest = float(sizes[~certain].sum())
@@ -281,11 +276,11 @@ def require_memory(nbytes: float, what: str) -> None:
         )
 
 
-def require_enough_rows(problem: KernelProblem, m: int) -> None:
-    """Raise if fewer than m rows have positive weight."""
-    available = len(weighted_row_indices(problem))
+def require_enough_rows(sizes: Vector, m: int) -> None:
+    """Raise if fewer than m rows have a positive size."""
+    available = int((sizes > 0).sum())
     if available < m:
         raise ValueError(
-            f"only {available} rows have a weight above zero, but "
-            f"{format_parameter('n_basis', m)}. Use a smaller basis."
+            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
+            f"smaller basis, or {format_parameter('select', 'uniform')}."
         )

@@ -79,7 +79,7 @@ class KMeans(Landmarks):
 
         if self.max_iter is not None:
             check_integer(self, "max_iter")
-        require_enough_rows(problem, m)
+        require_enough_rows(row_weights(problem), m)
         source, rng = problem.source, problem.rng
         n, d = source.shape
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
@@ -161,7 +161,7 @@ class KernelKMeans(CandidateLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_integer(self, "max_iter")
-        require_enough_rows(problem, m)
+        require_enough_rows(row_weights(problem), m)
         rows = self._draw_candidates(problem, m)
         require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
         w, K = row_weights(problem)[rows], KernelColumns(problem).submatrix(rows)
