@@ -45,7 +45,7 @@ def test_clone_is_not_fitted(X):
     again = clone(sketch)
     assert again == sketch
     assert not hasattr(again, "matrix_")
-    with pytest.raises(NotFittedError, match="Call fit"):
+    with pytest.raises(NotFittedError, match="Call 'fit'"):
         again.transform(X)
     assert repr(sketch) == "SparseSign(10, nonzeros=4, random_state=3)"
     assert sketch.set_params(q=20).get_params()["q"] == 20

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-import sys
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
@@ -89,12 +88,10 @@ class SketchMap(Params, ABC):
         X : array-like, sparse matrix, DataFrame, array of another library, path or Source
             Rows.
         """
-        self._check_fitted("transform")
+        _sklearn("utils.validation").check_is_fitted(self)
         rows = self.matrix_.on(self._rows(X, reset=False))
-        # Without scikit-learn in memory, nobody can have asked for tables.
-        configured = "sklearn" in sys.modules or hasattr(self, "_sklearn_output_config")
-        output: Any = _sklearn("utils._set_output") if configured else None
-        table = output and output._get_output_config("transform", self)["dense"] != "default"
+        output = _sklearn("utils._set_output")
+        table = output._get_output_config("transform", self)["dense"] != "default"
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
@@ -109,7 +106,7 @@ class SketchMap(Params, ABC):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
         """Return the names of the output columns: hashing0, hashing1, ..."""
-        self._check_fitted("get_feature_names_out")
+        _sklearn("utils.validation").check_is_fitted(self)
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self.matrix_.q)], dtype=object)
 
@@ -130,12 +127,6 @@ class SketchMap(Params, ABC):
             transformer_tags=utils.TransformerTags(preserves_dtype=["float64", "float32"]),
             input_tags=utils.InputTags(sparse=True),
         )
-
-    def _check_fitted(self, name: str) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise _sklearn("exceptions").NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call fit before {name}."
-            )
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X, which set the columns of the fit, or must have them."""

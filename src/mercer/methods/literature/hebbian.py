@@ -33,14 +33,11 @@ from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
-# Gain η₀ by default.
-_ETA = {"kha": 0.2, "et": 0.05, "smd": 0.1}
-# Without τ, the gain falls as this number over the number of updates, measured on the component
-# that it changes least: components whose variances differ by more than its inverse still separate.
-# A learned gain falls further, by e² at most.
-_FALL = {"kha": 20.0, "et": 20.0, "smd": 150.0}
-# Operations of an update per coefficient.
-_WORK = {"kha": 8.0, "et": 12.0, "smd": 30.0}
+# Of each kind of gain: η₀; its fall without τ; and the operations of an update per coefficient. The
+# gain falls as this number over the number of updates, measured on the component that it changes
+# least: components whose variances differ by more than its inverse still separate. A learned gain
+# falls further, by e² at most.
+_GAINS = {"kha": (0.2, 20.0, 8.0), "et": (0.05, 20.0, 12.0), "smd": (0.1, 150.0, 30.0)}
 # Default limit of passes: this many updates, between these numbers of passes.
 _UPDATES, _MIN_PASSES, _MAX_PASSES = 1_000_000, 1000, 12_000
 # Passes that a plan assumes.
@@ -157,7 +154,7 @@ class Hebbian(OnBasis, Streaming):
     def cost(self, size: Size) -> Cost:
         n, passes = size.n, min(_PLANNED_PASSES, self.passes(size.n))
         r = min(size.components, _MAX_COMPONENTS) if size.k is None else size.k
-        update = _WORK.get(self.gain, 30.0)
+        update = _GAINS.get(self.gain, _GAINS["smd"])[2]
         if not self.keeps_rows:
             cost, m = super().cost(size), self.points(n, size.k)
             work, memory = passes * n * update * m * r, 8.0 * n * m
@@ -218,7 +215,7 @@ class Hebbian(OnBasis, Streaming):
 
     def _check(self) -> None:
         """Raise if parameters are invalid."""
-        require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
+        require(self, "gain", self.gain in _GAINS, f"one of {', '.join(map(repr, _GAINS))}")
         check_positive(self, *(name for name in ("eta", "tau") if getattr(self, name) is not None))
         check_nonnegative(self, "mu", "tol")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
@@ -227,14 +224,15 @@ class Hebbian(OnBasis, Streaming):
 
     def gain_parameters(self, squares: Vector, trace: float, rows: int) -> tuple[Any, ...]:
         """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
-        eta = _ETA[self.gain] if self.eta is None else float(self.eta)
+        eta, fall, _ = _GAINS[self.gain]
+        eta = eta if self.eta is None else float(self.eta)
         scale, tau = trace / rows, self.tau
         if tau is None:
             eigenvalues = np.sqrt(squares)
             norm = float(np.linalg.norm(eigenvalues))
             least = float(np.min(eigenvalues, initial=norm)) if self.gain == "kha" else norm
-            tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
-        return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
+            tau = fall * trace / (eta * max(least, 1e-2 * norm, 1e-300))
+        return list(_GAINS).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
     def _learn(self, problem: KernelProblem, data: TrainingRows) -> tuple[HebbianState, bool, int]:
         """Return the components, whether they have converged, and the number of passes.
