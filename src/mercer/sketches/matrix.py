@@ -217,4 +217,4 @@ class RandomSparseMatrix(SparseMatrix):
         return sp.csr_array((values.ravel(), columns.ravel(), indptr), (self.d, self.q))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "matrix"}
+        return {name: value for name, value in super().__getstate__().items() if name != "matrix"}
