@@ -15,7 +15,7 @@ from mercer import ConvergenceWarning, KernelPCA, config_context
 from mercer.kernels import RBF, Linear, Polynomial, Tanh
 from mercer.methods import Hebbian, Size, Subset
 from mercer.methods.literature.hebbian import HebbianState, principal_components
-from mercer.methods.literature.hebbian_updates import update_coefficients, update_components
+from mercer.methods.literature.hebbian_updates import update
 from tests.kernel_catalogue import KERNELS, ROWS
 from tests.laws import plain
 from tests.laws.truth import same
@@ -98,7 +98,8 @@ def test_steps_are_those_published(kind):
     gain = (kind, 0.05, 40.0, 0.3, 0.95)
     A, V = start.copy(), start @ K
     B, rho, travel = np.zeros_like(A), np.zeros(3), np.zeros(3)
-    assert update_coefficients(K, order, order, A, V, B, rho, travel, gain, 0) == 0
+    squares = (V**2).sum(axis=1) / (A**2).sum(axis=1)
+    assert update(K[order], order, (A, V, B, rho), travel, squares, gain, 0) == 0
     expected, slope, gains = published(K, order, start, gain)
     assert np.abs(A - start).max() > 0.02
     assert np.abs(A - expected).max() <= 1e-12
@@ -116,7 +117,8 @@ def test_coordinates_and_kernels_give_the_same_steps(kind):
     order, A = rng.integers(0, len(X), 50), rng.standard_normal((2, len(X))) / 10
     squares = np.array([4.0, 1.0])
     W, B, rho, travel = A @ F, np.zeros((2, 4)), np.zeros(2), np.zeros(2)
-    update_components(F[order], W, B, rho, travel, squares, (kind, 0.01, 40.0, 0.1, 0.9), 0)
+    gain = (kind, 0.01, 40.0, 0.1, 0.9)
+    update(F[order], order[:0], (W, W, B, rho), travel, squares, gain, 0)
     # The same with the eigenvalues held: gains are η ‖λ‖/λ_i.
     own = np.sqrt(squares.sum() / squares) if kind else np.ones(2)
     C, slope, gains = A @ F, np.zeros((2, 4)), np.zeros(2)

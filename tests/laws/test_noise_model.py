@@ -128,7 +128,7 @@ def test_a_step_that_would_fall_is_not_taken(update, monkeypatch):
     model = model.with_noise(0.05)
     lower = model.fit(np.zeros(len(X)))
     monkeypatch.setattr(type(lower), "fast_step", lambda fit: lower)
-    monkeypatch.setattr(type(lower), "newton_step", lambda fit, damping, expected: (lower, 1.0))
+    monkeypatch.setattr(type(lower), "newton_step", lambda fit, damping: (lower, 1.0))
     for seed in range(20):
         w = np.random.default_rng(seed).uniform(0.2, 2.0, len(X)) / len(X)
         steps = list(ascent(model, w, update=update, max_iter=8, tol=0.0))

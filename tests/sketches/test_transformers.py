@@ -45,7 +45,7 @@ def test_clone_is_not_fitted(X):
     again = clone(sketch)
     assert again == sketch
     assert not hasattr(again, "matrix_")
-    with pytest.raises(NotFittedError, match="Call fit"):
+    with pytest.raises(NotFittedError, match="Call 'fit'"):
         again.transform(X)
     assert repr(sketch) == "SparseSign(10, nonzeros=4, random_state=3)"
     assert sketch.set_params(q=20).get_params()["q"] == 20
@@ -85,7 +85,7 @@ def test_random_state_may_be_a_generator_or_nothing(X):
 
 def test_weights_stay(X):
     source = as_source(X).weighted(np.arange(40.0))
-    assert np.array_equal(Hashing(5).apply_source(source).weights, np.arange(40.0))
+    assert np.array_equal(Hashing(5).fit(source).transform(source).weights, np.arange(40.0))
 
 
 def test_the_identity_only_if_asked(X):

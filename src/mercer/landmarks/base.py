@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,8 +138,6 @@ class Given(Landmarks):
 
     def _rows(self, n: int) -> Any:
         """Return the indices of rows; None if the points themselves are passed."""
-        if isinstance(self.points, list) and any(isinstance(x, str) for x in self.points):
-            return None
         if is_foreign(self.points) or hasattr(self.points, "tocsr"):
             return None
         rows = np.asarray(self.points)
@@ -185,17 +184,16 @@ class CandidateLandmarks(Landmarks):
     """Number of candidates; None: a default that fits a quarter of the memory budget."""
     fewest, per_landmark = 2000, 2
     """That default: at least so many, and so many for every landmark."""
+    among_themselves = False
+    """Whether the kernel between candidates is computed, not that between them and all rows."""
 
     def n_candidates(self, n: int, m: int) -> int:
         """Return the number of candidates for m landmarks among n rows."""
         if self.candidates is not None:
             return min(n, max(m, int(self.candidates)))
-        fitting = self._most_candidates(n, get_config().budget // 4)
+        values = get_config().budget // 4 // 8
+        fitting = isqrt(values) if self.among_themselves else values // n
         return min(n, max(m, min(max(self.fewest, self.per_landmark * m), fitting)))
-
-    def _most_candidates(self, n: int, nbytes: int) -> int:
-        """Return the number of candidates whose kernel with n rows fits so many bytes."""
-        return nbytes // (8 * n)
 
     def _draw_candidates(self, problem: KernelProblem, m: int) -> np.ndarray[Any, Any]:
         if self.candidates is not None:
@@ -254,12 +252,7 @@ def systematic_sample(
 def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
     """Return min(1, c·size), with the c for which they sum to m."""
     sizes = np.asarray(sizes, np.float64)
-    available = int((sizes > 0).sum())
-    if available < m:
-        raise ValueError(
-            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
-            f"smaller basis, or {format_parameter('select', 'uniform')}."
-        )
+    require_enough_rows(sizes, m)
     certain = np.zeros(len(sizes), bool)
     while True:
         rest = float(sizes[~certain].sum())
@@ -283,11 +276,11 @@ def require_memory(nbytes: float, what: str) -> None:
         )
 
 
-def require_enough_rows(problem: KernelProblem, m: int) -> None:
-    """Raise if fewer than m rows have positive weight."""
-    available = len(weighted_row_indices(problem))
+def require_enough_rows(sizes: Vector, m: int) -> None:
+    """Raise if fewer than m rows have a positive size."""
+    available = int((sizes > 0).sum())
     if available < m:
         raise ValueError(
-            f"only {available} rows have a weight above zero, but "
-            f"{format_parameter('n_basis', m)}. Use a smaller basis."
+            f"only {available} rows can be drawn, but {format_parameter('n_basis', m)}. Use a "
+            f"smaller basis, or {format_parameter('select', 'uniform')}."
         )

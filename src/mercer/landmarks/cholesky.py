@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -99,6 +101,7 @@ class CholeskyLandmarks(Landmarks):
         return SelectionCost(1, 2.0 * n * m * d + 2.0 * n * m * m, cholesky_bytes(n, m))
 
 
+@dataclass(eq=False, repr=False)
 class PivotedCholesky(CholeskyLandmarks):
     r"""Pivots of the incomplete Cholesky decomposition :math:`K \approx GG^T`.
 
@@ -126,10 +129,9 @@ class PivotedCholesky(CholeskyLandmarks):
     (30, 4)
     """
 
-    name = "pivoted_cholesky"
+    tol: float = 0.0
 
-    def __init__(self, tol: float = 0.0) -> None:
-        self.tol = tol
+    name = "pivoted_cholesky"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         valid = is_real(self.tol) and 0 <= self.tol < 1
@@ -167,6 +169,7 @@ def pivoted_cholesky(
     return factor
 
 
+@dataclass(eq=False, repr=False)
 class RPCholesky(CholeskyLandmarks):
     r"""Pivots of a Cholesky decomposition, drawn in proportion to their residuals.
 
@@ -196,10 +199,9 @@ class RPCholesky(CholeskyLandmarks):
     (30, 4)
     """
 
-    name = "rp_cholesky"
+    block: int | None = None
 
-    def __init__(self, block: int | None = None) -> None:
-        self.block = block
+    name = "rp_cholesky"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.block is not None:

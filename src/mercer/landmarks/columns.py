@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, empty, is_finite, to_numpy
-from mercer.data import Block, StringSource, require_finite_entries
-from mercer.kernels.evaluate import evaluate_into, value_dtype
+from mercer.arrays import Matrix, Vector, is_finite, to_numpy
+from mercer.data import Block, FeatureMap, StringSource, require_finite_entries
+from mercer.kernels.evaluate import KernelMap, value_dtype
 from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import Rows
-from mercer.linalg.span import kernel_matrix
+from mercer.linalg.span import MatrixColumns, kernel_matrix
 from mercer.problem import KernelProblem
 
 
@@ -53,19 +53,11 @@ class KernelColumns:
 
     def between(self, rows: Rows) -> Callable[[Block], Matrix]:
         """Return the function from a block to its kernel with these rows."""
-        kernel, source, dtype = self.kernel, self.source, self.dtype
-        if kernel is None:
-            return lambda block: to_numpy(block.rows)[:, rows].astype(np.float64)
-        if dtype != np.float64:
-            dtype = value_dtype(self.diag, dtype)
-        y = Points(cast_rows(source.take(rows), dtype))
-
-        def values(block: Block) -> Matrix:
-            h = empty((block.length, len(y)), source.reference, dtype)
-            evaluate_into(kernel.on, Points(cast_rows(block.rows, dtype), block.start), y, h)
-            return to_numpy(h).astype(np.float64, copy=False)
-
-        return values
+        features: FeatureMap = MatrixColumns(np.asarray(rows), np.dtype(np.float64))
+        if self.kernel is not None:
+            dtype = self.dtype if self.dtype == np.float64 else value_dtype(self.diag, self.dtype)
+            features = KernelMap(self.kernel, self.source.take(rows)).on(self.source, dtype)
+        return lambda block: to_numpy(features(block)).astype(np.float64, copy=False)
 
     def collect(self, rows: Rows) -> Matrix:
         """Return the columns of these rows, in column-major order."""

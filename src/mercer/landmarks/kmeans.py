@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from math import isqrt
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,14 +39,14 @@ _PER_LANDMARK, _FEWEST = 50, 5000
 _LARGE, _FEW_ITERATIONS, _ITERATIONS = 2e8, 5, 100
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(Landmarks):
     r"""Centers of k-means clusters of the rows, or the rows nearest to them.
 
     Minimizes :math:`\sum_i w_i\min_j\|x_i-\mu_j\|^2` by Lloyd's algorithm, with the same clusters
-    for any block size and any number of threads. It clusters a sample of the rows: at most 50 for
-    every landmark and at least 5000, or fewer if those would take more than a quarter of the memory
-    budget. The nearest rows are searched among all. Large problems start from random rows and take
-    five iterations; others start from k-means++.
+    for any block size and any number of threads, over a sample of the rows: 50 for every landmark
+    or 5000, at most a quarter of the memory budget. The nearest rows are searched among all. Large
+    problems start from random rows and take five iterations; others start from k-means++.
 
     Source: K. Zhang, I. W. Tsang & J. T. Kwok, Improved Nyström low-rank approximation and error
     analysis, ICML (2008). Washizawa (2012), §4.1.4.
@@ -69,42 +68,40 @@ class KMeans(Landmarks):
     (30, 4)
     """
 
+    nearest: bool = True
+    max_iter: int | None = None
+
     name = "kmeans"
     takes = "vectors"
-
-    def __init__(self, nearest: bool = True, max_iter: int | None = None) -> None:
-        self.nearest, self.max_iter = nearest, max_iter
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         from sklearn.cluster import kmeans_plusplus
 
         if self.max_iter is not None:
             check_integer(self, "max_iter")
-        require_enough_rows(problem, m)
-        source = problem.source
+        require_enough_rows(row_weights(problem), m)
+        source, rng = problem.source, problem.rng
         n, d = source.shape
         row_bytes = source.row_bytes if source.sparse else d * source.dtype.itemsize
         sample = draw_rows(problem, max(m, self._sample_size(n, row_bytes, m)))
-        weights, seed = row_weights(problem)[sample], problem.rng.integers(2**31)
+        weights, state = row_weights(problem)[sample], np.random.RandomState(rng.integers(2**31))
         rows: Any
         mean: Any = 0.0
         if source.sparse:
             rows = scipy.sparse.csr_matrix(source.load()[sample])
         else:
-            nbytes = float(len(sample)) * d * source.dtype.itemsize
-            require_memory(nbytes, f"{len(sample)} rows")
+            require_memory(float(len(sample)) * row_bytes, f"{len(sample)} rows")
             rows = to_numpy(source.take(sample))
             # Distances between centered rows keep more digits.
             mean = rows.mean(axis=0)
             rows = rows - mean
-        rng = np.random.RandomState(int(seed))
         if float(len(sample)) * d * m > _LARGE:
             probability = None if source.weights is None else weights / weights.sum()
-            start = rows[rng.choice(len(sample), m, replace=False, p=probability)]
+            start = rows[state.choice(len(sample), m, replace=False, p=probability)]
         else:
             with serial_blas(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fewer different rows than landmarks
-                start, _ = kmeans_plusplus(rows, m, sample_weight=weights, random_state=rng)
+                start, _ = kmeans_plusplus(rows, m, sample_weight=weights, random_state=state)
         start = start.toarray() if hasattr(start, "toarray") else start
         centers, sizes = lloyd(rows, weights, start, self._iterations(len(sample), d, m))
         centers = centers + mean
@@ -126,6 +123,7 @@ class KMeans(Landmarks):
         return SelectionCost(nearest, work, 8.0 * d * (sample + 2 * m))
 
 
+@dataclass(eq=False, repr=False)
 class KernelKMeans(CandidateLandmarks):
     r"""Rows nearest to the centers of k-means clusters in feature space.
 
@@ -143,8 +141,7 @@ class KernelKMeans(CandidateLandmarks):
         Iterations of Lloyd's algorithm, at most.
     candidates : int or None
         Number of rows that are clustered, drawn with equal probability. None: 2000, or five for
-        every landmark if that is more; fewer if their kernel matrix would take more than a quarter
-        of the memory budget.
+        every landmark if that is more; fewer if their kernel matrix would not fit.
 
     Examples
     --------
@@ -155,15 +152,16 @@ class KernelKMeans(CandidateLandmarks):
     (30, 4)
     """
 
+    max_iter: int = 20
+    candidates: int | None = None
+
     name = "kernel_kmeans"
     per_landmark = 5
-
-    def __init__(self, max_iter: int = 20, candidates: int | None = None) -> None:
-        self.max_iter, self.candidates = max_iter, candidates
+    among_themselves = True
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_integer(self, "max_iter")
-        require_enough_rows(problem, m)
+        require_enough_rows(row_weights(problem), m)
         rows = self._draw_candidates(problem, m)
         require_memory(8.0 * len(rows) * (len(rows) + m), f"the kernel between {len(rows)} rows")
         w, K = row_weights(problem)[rows], KernelColumns(problem).submatrix(rows)
@@ -178,9 +176,6 @@ class KernelKMeans(CandidateLandmarks):
         order = np.argsort(nearest)
         sizes = np.asarray(np.bincount(labels, weights=w, minlength=m)[order], np.float64)
         return replace(row_basis(problem, rows[nearest[order]]), sizes=sizes)
-
-    def _most_candidates(self, n: int, nbytes: int) -> int:
-        return isqrt(nbytes // 8)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         p = self.n_candidates(n, m)

@@ -29,35 +29,30 @@ def lloyd(rows: Any, w: Vector, centers: Matrix, max_iter: int) -> tuple[Matrix,
         norms = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     total = np.asarray(w @ rows.astype(np.float64)).ravel()
     variance = float((w @ norms - total @ total / w.sum()) / w.sum() / rows.shape[1])
-    old_labels = np.zeros(0)
     with threads.serial_blas():
         for _ in range(max_iter):
-            labels, distances, means, sizes = _assign(rows, w, norms, centers)
+            distances, means, sizes = _assign(rows, w, norms, centers)
             empty = np.flatnonzero(sizes == 0)
             if len(empty):  # they move to the rows that are farthest from their centers
                 distances = np.where(w > 0, distances, -1.0)
                 farthest = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
                 means[empty[: farthest.shape[0]]] = _dense(farthest)
             before, centers = centers, means.astype(rows.dtype)
-            same = np.array_equal(labels, old_labels) and not len(empty)
-            if same or float(((centers - before) ** 2).sum()) <= _TOL * variance:
+            if float(((centers - before) ** 2).sum()) <= _TOL * variance:
                 break
-            old_labels = labels
-        _, _, means, sizes = _assign(rows, w, norms, centers)
+        _, means, sizes = _assign(rows, w, norms, centers)
     return means, sizes
 
 
-def _assign(
-    rows: Any, w: Vector, norms: Vector, centers: Matrix
-) -> tuple[Labels, Vector, Matrix, Vector]:
-    """Return each row's nearest center and squared distance; means and weights of the clusters.
+def _assign(rows: Any, w: Vector, norms: Vector, centers: Matrix) -> tuple[Vector, Matrix, Vector]:
+    """Return each row's squared distance from its center; means and weights of the clusters.
 
     The mean of a cluster without rows is its center.
     """
     n, m = rows.shape[0], len(centers)
     center_norms, transposed = (centers * centers).sum(axis=1), np.ascontiguousarray(centers.T)
 
-    def assign_chunk(chunk: slice) -> tuple[Labels, Vector, Matrix, Vector]:
+    def assign_chunk(chunk: slice) -> tuple[Vector, Matrix, Vector]:
         x, weights = rows[chunk], w[chunk]
         distances = np.asarray(x @ transposed)
         distances *= -2
@@ -65,22 +60,19 @@ def _assign(
         labels = np.argmin(distances, axis=1)
         nearest = norms[chunk] + distances[np.arange(len(labels)), labels]
         sums = _dense(_membership(labels, weights, m) @ x.astype(np.float64))
-        return labels, nearest, sums, np.asarray(np.bincount(labels, weights, m), np.float64)
+        return nearest, sums, np.asarray(np.bincount(labels, weights, m), np.float64)
 
     chunks = [slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
-    sums, sizes, parts = np.zeros(centers.shape), np.zeros(m), []
+    sums, sizes, nearest = np.zeros(centers.shape), np.zeros(m), []
     width = threads.workers()
     for first in range(0, len(chunks), width):
-        for *part, chunk_sums, chunk_sizes in threads.in_threads(
-            assign_chunk, chunks[first : first + width]
-        ):
-            parts.append(part)
-            sums += chunk_sums
-            sizes += chunk_sizes
-    labels, distances = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        for part in threads.in_threads(assign_chunk, chunks[first : first + width]):
+            nearest.append(part[0])
+            sums += part[1]
+            sizes += part[2]
     occupied = sizes > 0
     means = np.where(occupied[:, None], sums, centers) / np.where(occupied, sizes, 1.0)[:, None]
-    return labels, distances, means, sizes
+    return np.concatenate(nearest), means, sizes
 
 
 def kernel_lloyd(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -43,6 +43,7 @@ _SHARE = 0.1
 _EQUAL = 1e-5
 
 
+@dataclass(eq=False, repr=False)
 class Forward(CandidateLandmarks):
     r"""Greedy forward search: add the row that increases the explained variance most.
 
@@ -75,15 +76,17 @@ class Forward(CandidateLandmarks):
     '0.728'
     """
 
+    step: int = 1
+    candidates: int | None = None
+
     name = "forward"
 
-    def __init__(self, step: int = 1, candidates: int | None = None) -> None:
-        self.step, self.candidates = step, candidates
-
     def select(self, problem: KernelProblem, m: int) -> Basis:
+        return row_basis(problem, self._add(problem, m))
+
+    def _add(self, problem: KernelProblem, m: int) -> Rows:
         check_integer(self, "step")
-        candidates = self._draw_candidates(problem, m)
-        return row_basis(problem, forward_search(problem, candidates, m, int(self.step)))
+        return forward_search(problem, self._draw_candidates(problem, m), m, int(self.step))
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         p = self.n_candidates(n, m)
@@ -91,14 +94,14 @@ class Forward(CandidateLandmarks):
         return SelectionCost(1, work, 8.0 * p * (n + 3 * p + 4 * m))
 
 
+@dataclass(eq=False, repr=False)
 class Backward(CandidateLandmarks):
     r"""Backward search: remove the rows that decrease the explained variance least.
 
     The criterion is that of `Forward`. With :math:`G = K_y^{-1}`, removing :math:`y_j` removes the
-    direction :math:`K_{xy}g_j/\sqrt{G_{jj}}` from the span; the sum of the r largest eigenvalues
-    falls to that of the roots of a secular equation, for all landmarks at once. Candidates that
-    lie in the span of others, to rounding, are removed first by a pivoted Cholesky decomposition,
-    which needs memory for n × p numbers.
+    direction :math:`K_{xy}g_j/\sqrt{G_{jj}}` from the span. Candidates that lie in the span of
+    others, to rounding, are removed first by a pivoted Cholesky decomposition, which needs memory
+    for n × p numbers.
 
     Returns fewer than m landmarks if those span all candidates, to rounding.
 
@@ -110,9 +113,7 @@ class Backward(CandidateLandmarks):
         Landmarks removed before all are scored again; those that the span of the rest no longer
         contains are kept. None: a tenth of the rest.
     candidates : int or None
-        Number of rows to start from, drawn with equal probability. None: 1000, or two for every
-        landmark if that is more; fewer if the factor would take more than a quarter of the memory
-        budget.
+        Number of rows to start from, as in `Forward`, but by default 1000.
 
     Examples
     --------
@@ -120,15 +121,15 @@ class Backward(CandidateLandmarks):
     >>> from mercer import KernelPCA, landmarks, methods
     >>> method = methods.Subset(10, select=landmarks.Backward())
     >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
-    >>> f"{kpca.certificate_.captured:.3f}"  # ten rows drawn with equal probability: 0.685
+    >>> f"{kpca.certificate_.captured:.3f}"
     '0.727'
     """
 
+    step: int | None = None
+    candidates: int | None = None
+
     name = "backward"
     fewest = 1000
-
-    def __init__(self, step: int | None = None, candidates: int | None = None) -> None:
-        self.step, self.candidates = step, candidates
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         if self.step is not None:
@@ -143,13 +144,11 @@ class Backward(CandidateLandmarks):
         return SelectionCost(1, work, cholesky_bytes(n, p) + 48.0 * p * p)
 
 
-class ForwardBackward(CandidateLandmarks):
+class ForwardBackward(Forward):
     r"""Forward search for more landmarks than needed, then backward search to m.
 
     Removes landmarks that were good early and that later ones replace. The criterion is that of
     `Forward` and `Backward`.
-
-    Returns fewer than m landmarks if those span all candidates, to rounding.
 
     Source: Washizawa (2012), §4.1.2.
 
@@ -157,10 +156,8 @@ class ForwardBackward(CandidateLandmarks):
     ----------
     beyond : float
         Number of additional landmarks, as a share of m.
-    step : int
-        Landmarks added or removed before all are scored again.
-    candidates : int or None
-        Number of candidates, as in `Forward`.
+    step, candidates
+        As in `Forward`; as many landmarks are removed at a time as are added.
 
     Examples
     --------
@@ -168,7 +165,7 @@ class ForwardBackward(CandidateLandmarks):
     >>> from mercer import KernelPCA, landmarks, methods
     >>> method = methods.Subset(10, select=landmarks.ForwardBackward())
     >>> kpca = KernelPCA(2, kernel="rbf", method=method).fit(load_iris().data)
-    >>> f"{kpca.certificate_.captured:.3f}"  # ten rows drawn with equal probability: 0.685
+    >>> f"{kpca.certificate_.captured:.3f}"
     '0.728'
     """
 
@@ -179,21 +176,19 @@ class ForwardBackward(CandidateLandmarks):
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_positive(self, "beyond")
-        check_integer(self, "step")
-        more, step = min(problem.source.shape[0], self._more(m)), int(self.step)
-        rows = forward_search(problem, self._draw_candidates(problem, more), more, step)
-        return row_basis(problem, backward_search(problem, rows, m, step))
+        rows = self._add(problem, min(problem.source.shape[0], self._more(m)))
+        return row_basis(problem, backward_search(problem, rows, m, int(self.step)))
 
     def _more(self, m: int) -> int:
         return ceil(m * (1.0 + self.beyond))
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         more = self._more(m)
-        forward = Forward(self.step, self.candidates).cost(n, d, more)
-        backward = Backward(self.step, candidates=more).cost(n, d, m)
+        forward, backward = super().cost(n, d, more), Backward(self.step, more).cost(n, d, m)
         return SelectionCost(1, forward.work + backward.work, max(forward.memory, backward.memory))
 
 
+@dataclass(eq=False, repr=False)
 class Ransac(Landmarks):
     r"""The best of several random draws, by the explained variance :math:`\sum_{i\le r}\xi_i`.
 
@@ -216,20 +211,19 @@ class Ransac(Landmarks):
     (10, 4)
     """
 
-    name = "ransac"
+    trials: int = 20
 
-    def __init__(self, trials: int = 20) -> None:
-        self.trials = trials
+    name = "ransac"
 
     def select(self, problem: KernelProblem, m: int) -> Basis:
         check_integer(self, "trials")
-        best = Uniform().select(problem, m)
-        most = basis_variance(problem, best)
-        for _ in range(int(self.trials) - 1):
+        best, most = None, 0.0
+        for _ in range(int(self.trials)):
             basis = Uniform().select(problem, m)
             variance = basis_variance(problem, basis)
-            if variance > (1.0 + _EQUAL) * most:
+            if best is None or variance > (1.0 + _EQUAL) * most:
                 best, most = basis, variance
+        assert best is not None
         return replace(best, counts=None)
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:

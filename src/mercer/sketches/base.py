@@ -5,10 +5,11 @@ scikit-learn is looked up when one of its tools is needed; nothing here imports 
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
-import sys
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -60,19 +61,6 @@ class SketchMap(Params, ABC):
         """Return the fitted matrix, or if there is none, the one for these rows."""
         return self.matrix_ if self.__sklearn_is_fitted__() else self.matrix_from(source)
 
-    def apply_source(self, source: Source) -> Source:
-        """Return the rows of a source through the map, fitted or not, computed when they are read.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import as_source
-        >>> from mercer.sketches import Hashing
-        >>> Hashing(10).apply_source(as_source(np.ones((4, 300)))).shape
-        (4, 10)
-        """
-        return self.current_matrix(source).on(source)
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the map for the columns of X, or learn it from the rows of X.
 
@@ -83,17 +71,13 @@ class SketchMap(Params, ABC):
         y : None
             Ignored.
         """
-        before = self.__dict__.copy()
-        try:
-            source = self._rows(X, reset=True)
-            if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
-                require_finite_entries(source)
-            with progress.session():
-                self.matrix_ = self.matrix_from(source)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        fitted = copy.copy(self)  # a fit that fails changes nothing
+        source = fitted._rows(X, reset=True)
+        if isinstance(source, (ArraySource, SparseSource)):  # a file is not read for this
+            require_finite_entries(source)
+        with progress.session():
+            fitted.matrix_ = fitted.matrix_from(source)
+        self.__dict__ = fitted.__dict__
         return self
 
     def transform(self, X: Any) -> Any:
@@ -104,12 +88,10 @@ class SketchMap(Params, ABC):
         X : array-like, sparse matrix, DataFrame, array of another library, path or Source
             Rows.
         """
-        self._check_fitted("transform")
+        _sklearn("utils.validation").check_is_fitted(self)
         rows = self.matrix_.on(self._rows(X, reset=False))
-        # Without scikit-learn in memory, nobody can have asked for tables.
-        configured = "sklearn" in sys.modules or hasattr(self, "_sklearn_output_config")
-        output: Any = _sklearn("utils._set_output") if configured else None
-        table = output and output._get_output_config("transform", self)["dense"] != "default"
+        output = _sklearn("utils._set_output")
+        table = output._get_output_config("transform", self)["dense"] != "default"
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
@@ -124,7 +106,7 @@ class SketchMap(Params, ABC):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
         """Return the names of the output columns: hashing0, hashing1, ..."""
-        self._check_fitted("get_feature_names_out")
+        _sklearn("utils.validation").check_is_fitted(self)
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self.matrix_.q)], dtype=object)
 
@@ -145,12 +127,6 @@ class SketchMap(Params, ABC):
             transformer_tags=utils.TransformerTags(preserves_dtype=["float64", "float32"]),
             input_tags=utils.InputTags(sparse=True),
         )
-
-    def _check_fitted(self, name: str) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise _sklearn("exceptions").NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call fit before {name}."
-            )
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X, which set the columns of the fit, or must have them."""
@@ -177,11 +153,24 @@ class SketchMap(Params, ABC):
         return source
 
 
+@dataclass(eq=False, repr=False)
 class RandomMap(SketchMap):
-    """A map from any d columns to q, drawn at random."""
+    """A map from any d columns to q, drawn at random.
 
-    def __init__(self, q: int, *, random_state: Any = 0, identity: bool = False) -> None:
-        self.q, self.random_state, self.identity = q, random_state, identity
+    Parameters
+    ----------
+    q : int
+        Number of columns of the result.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
+        Seed; None draws a different map every time.
+    identity : bool
+        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    """
+
+    q: int
+    _: KW_ONLY
+    random_state: Any = 0
+    identity: bool = False
 
     @abstractmethod
     def draw(self, d: int, seed: int) -> SketchMatrix:
@@ -190,12 +179,11 @@ class RandomMap(SketchMap):
     def check(self) -> None:
         check_integer(self, "q")
         require(self, "identity", isinstance(self.identity, bool), "True or False")
-        seed = self.random_state
-        valid = isinstance(seed, (np.random.Generator, np.random.RandomState)) or seed is None
-        if isinstance(seed, (int, np.integer)):
-            valid = bool(seed >= 0) and not isinstance(seed, bool)
+        seed, generators = self.random_state, (np.random.Generator, np.random.RandomState)
+        integer = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and seed >= 0
+        valid = seed is None or integer or isinstance(seed, generators)
         expected = "an integer of at least 0, a NumPy generator, or None"
-        require(self, "random_state", valid, expected)
+        require(self, "random_state", bool(valid), expected)
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> SketchMatrix:
         self.check()

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Array, Matrix, like, namespace, numpy_dtype
+from mercer.arrays import Array, Matrix
 from mercer.checks import is_real
-from mercer.data import Source
 from mercer.sketches.base import RandomMap
 from mercer.sketches.matrix import SketchMatrix, stream
 
@@ -28,12 +27,8 @@ class Gaussian(RandomMap):
 
     Parameters
     ----------
-    q : int
-        Number of columns of the result.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws a different map every time.
-    identity : bool
-        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    q, random_state, identity
+        As in `RandomMap`.
 
     Examples
     --------
@@ -73,12 +68,8 @@ class Hadamard(RandomMap):
 
     Parameters
     ----------
-    q : int
-        Number of columns of the result.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws a different map every time.
-    identity : bool
-        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    q, random_state, identity
+        As in `RandomMap`.
 
     Examples
     --------
@@ -107,52 +98,30 @@ class HadamardMatrix(SketchMatrix):
         self.signs[: self.d] = (2.0 * up - 1.0) / self.q**0.5
         self.up, self.sample = up, sample
         bits = self.size.bit_length() - 1
-        self.shape = (1 << (bits - bits // 2), 1 << (bits // 2))
-        rows, columns = self.shape
+        rows, columns = 1 << (bits - bits // 2), 1 << (bits // 2)
         self.high = _entries(np.arange(rows), self.sample // columns)
         self.low = _entries(np.arange(columns), self.sample % columns)
 
-    def row_bytes(self, source: Source) -> int:
-        host = source.sparse or isinstance(source.reference, np.ndarray)
-        return 0 if host else 3 * self.size * source.dtype.itemsize
-
     def block(self, first: int, stop: int) -> Matrix:
-        j, columns = np.arange(first, stop), self.shape[1]
+        j, columns = np.arange(first, stop), len(self.low)
         signs = self.high[j // columns] * self.low[j % columns]
         return signs * self.signs[j, None]
-
-    def _small(self, dtype: Any) -> Matrix:
-        width = np.arange(min(_WIDTH, self.size))
-        return _entries(width, width).astype(dtype)
 
     def _on_host(self, rows: Array) -> Array:
         from mercer.sketches.loops import hadamard
 
-        out = np.empty((rows.shape[0], self.q), rows.dtype)
-        signs, small = self.signs.astype(rows.dtype, copy=False), self._small(rows.dtype)
+        out, last = np.empty((rows.shape[0], self.q), rows.dtype), np.arange(min(_WIDTH, self.size))
+        signs, small = self.signs.astype(rows.dtype), _entries(last, last).astype(rows.dtype)
         hadamard(np.ascontiguousarray(rows), signs, small, self.sample, out)
         return out
 
     def _on_sparse(self, rows: Any) -> Array:
         from mercer.sketches.loops import hadamard_sparse
 
-        out = np.empty((rows.shape[0], self.q), rows.dtype)
-        csr, factors = (rows.indptr, rows.indices, rows.data), (self.high, self.low)
-        signs, small = self.signs.astype(rows.dtype, copy=False), self._small(rows.dtype)
-        hadamard_sparse(csr, signs, small, self.sample, factors, out)
+        out = np.zeros((rows.shape[0], self.q), rows.dtype)
+        csr, signs = (rows.indptr, rows.indices, rows.data), self.signs.astype(rows.dtype)
+        hadamard_sparse(csr, signs, (self.high, self.low), out)
         return out
-
-    def _on_device(self, rows: Array) -> Array:
-        # H is the Kronecker product of two small ones: two products with matrices of √p rows.
-        xp, dtype, n = namespace(rows), numpy_dtype(rows), int(rows.shape[0])
-        x = rows * like(self.signs[: self.d], rows, dtype)
-        if self.size > self.d:
-            x = xp.concat([x, like(np.zeros((n, self.size - self.d)), rows, dtype)], axis=1)
-        left, right = (
-            like(_entries(np.arange(size), np.arange(size)), rows, dtype) for size in self.shape
-        )
-        x = xp.matmul(left, xp.matmul(xp.reshape(x, (n, *self.shape)), right))
-        return xp.take(xp.reshape(x, (n, self.size)), like(self.sample, rows), axis=1)
 
 
 def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
@@ -163,14 +132,11 @@ def suggested_size(n: int, error: float, confidence: float = 0.99) -> int:
 
     .. math:: q = \left\lceil \frac{\ln(2n^2/\delta)}{\epsilon^2/4 - \epsilon^3/6} \right\rceil
 
-    From the lemma of Johnson & Lindenstrauss as Dasgupta & Gupta (2003) prove it: a squared
-    length is off by more than a share ε with probability below
-    :math:`2\exp(-q(\epsilon^2/4-\epsilon^3/6))`; dot products follow from the lengths of
-    :math:`x/\|x\| \pm y/\|y\|`, and there are n² such lengths. It holds for any rows and any d,
-    so it is large; the error measured by `mercer.metrics.dot_product_error` is usually far
-    smaller. For SparseSign, Hadamard and Hashing it is a guide, not a bound: their dot products
-    have about the same variance, but rows with few large features can have larger errors,
-    especially with Hashing.
+    It is the lemma of Johnson & Lindenstrauss as proven by Dasgupta & Gupta (2003), applied to the
+    n² lengths of :math:`x/\|x\| \pm y/\|y\|`. It holds for any rows and any d, so it is large; the
+    error measured by `mercer.metrics.dot_product_error` is usually far smaller. For SparseSign,
+    Hadamard and Hashing it is a guide, not a bound: rows with few large features can have larger
+    errors, especially with Hashing.
 
     Parameters
     ----------
@@ -203,6 +169,5 @@ def _padded(d: int) -> int:
 
 def _entries(i: npt.NDArray[Any], j: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Return entries of Hadamard's matrix: −1 where i and j share an odd number of bits."""
-    shared = np.bitwise_count(i[:, None] & j[None, :]) & 1
-    signs: npt.NDArray[np.int8] = np.where(shared, -1, 1).astype(np.int8)
-    return signs
+    shared: npt.NDArray[np.int8] = np.bitwise_count(i[:, None] & j[None, :]).astype(np.int8)
+    return 1 - 2 * (shared & 1)

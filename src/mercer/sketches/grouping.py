@@ -15,7 +15,7 @@ from mercer.config import format_bytes, get_config
 from mercer.data import NonFiniteSearch, Source, not_finite
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
-from mercer.sketches.sparse import FixedMatrix
+from mercer.sketches.matrix import FixedMatrix
 
 Groups = list[npt.NDArray[np.int64]]
 
@@ -93,13 +93,11 @@ class FeatureGrouping(SketchMap):
         if not np.isfinite(C).all():
             i, j = np.argwhere(~np.isfinite(C))[0]
             raise ValueError(f"C has {C[i, j]} in row {i}, column {j}. Pass finite numbers.")
-        tolerance = 1e-8 * np.abs(C).max(initial=0.0)
+        diag, tolerance = np.diag(C), 1e-8 * np.abs(C).max(initial=0.0)
         if np.abs(C - C.T).max(initial=0.0) > tolerance:
             raise ValueError("C is not symmetric. Pass (C + C.T) / 2.")
-        diag = np.diag(C)
         roots = np.sqrt(np.maximum(diag, 0.0))
-        most = np.outer(roots, roots) + tolerance
-        wrong = np.argwhere((np.abs(C) > most) | (diag < -tolerance))
+        wrong = np.argwhere(np.abs(C) > np.outer(roots, roots) + tolerance)
         if len(wrong):
             i, j = wrong[0]
             raise ValueError(
@@ -113,12 +111,10 @@ class FeatureGrouping(SketchMap):
 
     @property
     def groups_(self) -> Groups:
-        """Features of every group; the first one replaces the others."""
         return self.matrix_.groups
 
     @property
     def bound_(self) -> float:
-        """Sum of norms: no eigenvalue of the scatter changes by more."""
         return self.matrix_.bound
 
     def matrix_for(self, d: int, rng: np.random.Generator | None = None) -> GroupingMatrix:
@@ -126,8 +122,7 @@ class FeatureGrouping(SketchMap):
             raise ValueError(f"{self!r} learns its groups from rows: call fit(X) first.")
         if self.matrix_.d != d:
             raise ValueError(
-                f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}. Fit it "
-                f"to rows with the same columns."
+                f"{self!r} was fitted to {self.matrix_.d} columns, but the rows have {d}."
             )
         return self.matrix_
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import scipy.sparse as sp
 
 from mercer.checks import require
 from mercer.sketches.base import SketchMap
-from mercer.sketches.matrix import SketchMatrix
-from mercer.sketches.sparse import FixedMatrix
+from mercer.sketches.matrix import FixedMatrix, SketchMatrix
 
 
 class ImageMap(SketchMap):
@@ -43,6 +43,7 @@ class ImageMap(SketchMap):
         return FixedMatrix(sp.kron(*(factors if self.channels == "last" else factors[::-1])))
 
 
+@dataclass(eq=False, repr=False)
 class Resize(ImageMap):
     r"""Images resized by area: every new pixel is the mean of the pixels it covers.
 
@@ -72,8 +73,10 @@ class Resize(ImageMap):
     True
     """
 
-    def __init__(self, shape: Any, to: Any, *, channels: str = "last") -> None:
-        self.shape, self.to, self.channels = shape, to, channels
+    shape: Any
+    to: Any
+    _: KW_ONLY
+    channels: str = "last"
 
     def check(self) -> None:
         super().check()
@@ -88,6 +91,7 @@ class Resize(ImageMap):
         return factor * sp.kron(_areas(height, h), _areas(width, w))
 
 
+@dataclass(eq=False, repr=False)
 class PixelGrouping(ImageMap):
     r"""Groups of neighboring pixels: each block of an image becomes one pixel.
 
@@ -98,14 +102,12 @@ class PixelGrouping(ImageMap):
 
     Parameters
     ----------
-    shape : (int, int) or (int, int, int)
-        Height and width of the images, and the number of channels if there are several.
+    shape, channels
+        As in `Resize`.
     block : int or (int, int)
         Height and width of a block.
     by : {"mean", "corner"}
         The value of a block: the mean of its pixels, or its top-left pixel.
-    channels : {"last", "first"}
-        Whether a row holds the colors of a pixel side by side, or one image per color.
 
     Examples
     --------
@@ -116,10 +118,11 @@ class PixelGrouping(ImageMap):
     array([[2.   , 7.071]])
     """
 
-    def __init__(
-        self, shape: Any, block: Any = 2, *, by: str = "mean", channels: str = "last"
-    ) -> None:
-        self.shape, self.block, self.by, self.channels = shape, block, by, channels
+    shape: Any
+    block: Any = 2
+    _: KW_ONLY
+    by: str = "mean"
+    channels: str = "last"
 
     def check(self) -> None:
         super().check()
@@ -155,14 +158,11 @@ def _groups(old: int, size: int, corner: bool) -> Any:
 
 def _sizes(value: Any, lengths: tuple[int, ...]) -> bool:
     """Return whether a value is a sequence of positive integers, of one of the lengths."""
-    if not np.iterable(value) or isinstance(value, (str, bytes)):
-        return False
-    sizes = list(value)
+    sizes = list(value) if np.iterable(value) else []
     whole = all(isinstance(s, (int, np.integer)) and not isinstance(s, bool) for s in sizes)
-    return len(sizes) in lengths and whole and all(size >= 1 for size in sizes)
+    return len(sizes) in lengths and whole and min(sizes) >= 1
 
 
-def _image(shape: Any) -> tuple[int, int, int]:
+def _image(shape: Any) -> list[int]:
     """Return height, width and channels."""
-    height, width, channels = [int(size) for size in (*shape, 1)[:3]]
-    return height, width, channels
+    return [int(size) for size in (*shape, 1)[:3]]

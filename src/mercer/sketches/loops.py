@@ -1,7 +1,7 @@
 """Compiled loops that apply sketches to rows.
 
-All add in the order of the columns: a matrix in parts gives the same bits as the whole, and
-sparse rows the same as dense ones. Nothing is compiled before its first call.
+All add in the order of the columns: sparse rows give the same bits as dense ones. Nothing is
+compiled before its first call.
 """
 
 from __future__ import annotations
@@ -38,33 +38,28 @@ def add_products(rows: Sparse, at: Ints, ends: tuple[int, int], part: Matrix, ou
 
 
 @njit(nogil=True, cache=True)
-def scatter(rows: Matrix, first: int, part: Sparse, out: Matrix) -> None:
-    """Add dense rows, columns from `first` on, times a part of a sparse matrix."""
-    begin, places, values = part
+def scatter(rows: Matrix, matrix: Sparse, out: Matrix) -> None:
+    """Add the product of dense rows with a sparse matrix."""
+    begin, places, values = matrix
     for i in range(out.shape[0]):
         total = out[i]
         for j in range(begin.size - 1):
-            x = rows[i, first + j]
+            x = rows[i, j]
             for p in range(begin[j], begin[j + 1]):
                 # Unsigned: a negative index would count from the end, which costs a test.
                 total[np.uintp(places[p])] += x * values[p]
 
 
 @njit(nogil=True, cache=True)
-def scatter_sparse(
-    rows: Sparse, at: Ints, ends: tuple[int, int], part: Sparse, out: Matrix
-) -> None:
-    """Add sparse rows, columns ends[0] to ends[1] - 1, times a part of a sparse matrix."""
-    (pointers, columns, data), (begin, places, values) = rows, part
+def scatter_sparse(rows: Sparse, matrix: Sparse, out: Matrix) -> None:
+    """Add the product of sparse rows with a sparse matrix."""
+    (pointers, columns, data), (begin, places, values) = rows, matrix
     for i in range(out.shape[0]):
-        p = at[i]
         total = out[i]
-        while p < pointers[i + 1] and columns[p] < ends[1]:
-            j = columns[p] - ends[0]
+        for p in range(pointers[i], pointers[i + 1]):
+            j = columns[p]
             for e in range(begin[j], begin[j + 1]):
                 total[np.uintp(places[e])] += data[p] * values[e]
-            p += 1
-        at[i] = p
 
 
 @njit(nogil=True, cache=True)
@@ -113,33 +108,16 @@ def hadamard(rows: Matrix, signs: Vector, small: Matrix, sample: Ints, out: Matr
 
 
 @njit(nogil=True, cache=True)
-def hadamard_sparse(
-    rows: Sparse,
-    signs: Vector,
-    small: Matrix,
-    sample: Ints,
-    factors: tuple[Ints, Ints],
-    out: Matrix,
-) -> None:
-    """Write the same for sparse rows: by the transform, or entry by entry if there are few.
+def hadamard_sparse(rows: Sparse, signs: Vector, factors: tuple[Ints, Ints], out: Matrix) -> None:
+    """Add the same for sparse rows, entry by entry.
 
     Entry (j, k) of the matrix is high[j // width, k] · low[j % width, k], with width = len(low).
     """
     (pointers, columns, data), (high, low) = rows, factors
-    x = np.empty(signs.size, out.dtype)
     width = low.shape[0]
     for i in range(out.shape[0]):
         total = out[i]
-        first, stop = pointers[i], pointers[i + 1]
-        if (stop - first) * total.size > 8 * x.size:
-            x[:] = 0.0
-            for p in range(first, stop):
-                x[columns[p]] += data[p] * signs[columns[p]]
-            _butterflies(x, small.shape[0])
-            _write_sample(x, small, sample, total)
-            continue
-        total[:] = 0.0
-        for p in range(first, stop):
+        for p in range(pointers[i], pointers[i + 1]):
             j = columns[p]
             v, a, b = data[p] * signs[j], high[j // width], low[j % width]
             for k in range(total.size):

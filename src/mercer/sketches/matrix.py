@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 
 from mercer.arrays import (
     Array,
     Matrix,
     cast,
     device,
-    empty,
     is_finite,
     is_foreign,
     like,
@@ -45,11 +47,11 @@ class SketchMatrix(ABC):
 
     drops = False
     """Whether some rows of the matrix are 0: a NaN in those columns would leave no trace."""
+    _cache: tuple[Any, Array] = (None, None)
 
     def __init__(self, d: int, q: int) -> None:
         self.d, self.q = d, q
         self.step = max(1, min(_ROWS, _ENTRIES // q))
-        self._cache: tuple[Any, Array] = (None, None)
 
     @abstractmethod
     def block(self, first: int, stop: int) -> Matrix:
@@ -59,8 +61,7 @@ class SketchMatrix(ABC):
         """Return the whole matrix."""
         whole = np.empty((self.d, self.q), dtype)
         for first in range(0, self.d, self.step):
-            stop = min(first + self.step, self.d)
-            whole[first:stop] = self.block(first, stop)
+            whole[first : first + self.step] = self.block(first, min(first + self.step, self.d))
         return whole
 
     def row_bytes(self, source: Source) -> int:
@@ -123,10 +124,9 @@ class SketchMatrix(ABC):
 
     def _on_host(self, rows: Array) -> Array:
         # In parts even if the matrix is in memory: the same bits as if it were not.
-        out = np.zeros((rows.shape[0], self.q), rows.dtype)
-        product = np.empty_like(out)
-        for at, part in self._parts(rows, rows.dtype):
-            out += np.matmul(rows[:, at], part, out=product)
+        out: Array = 0.0
+        for columns, part in self._parts(rows, numpy_dtype(rows)):
+            out += rows[:, columns] @ part
         return out
 
     def _on_sparse(self, rows: Any) -> Array:
@@ -134,35 +134,87 @@ class SketchMatrix(ABC):
 
         out = np.zeros((rows.shape[0], self.q), rows.dtype)
         csr, start = (rows.indptr, rows.indices, rows.data), rows.indptr[:-1].copy()
-        for at, part in self._parts(out, rows.dtype):
-            add_products(csr, start, (at.start, at.stop), part, out)
+        for columns, part in self._parts(out, rows.dtype):
+            add_products(csr, start, (columns.start, columns.stop), part, out)
         return out
 
     def _on_device(self, rows: Array) -> Array:
-        dtype = numpy_dtype(rows)
-        out = namespace(rows).zeros_like(empty((rows.shape[0], self.q), rows, dtype))
-        for at, part in self._parts(rows, dtype):
-            out = out + rows[:, at] @ part
-        return out
+        return SketchMatrix._on_host(self, rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_cache": (None, None)}  # can be computed again
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
 
 
-class IdentityMatrix(SketchMatrix):
+class SparseMatrix(SketchMatrix):
+    """A sparse matrix; sums are in float64.
+
+    Dense rows, sparse rows and any block of them give the same bits.
+    """
+
+    matrix: sp.csr_array
+
+    def row_bytes(self, source: Source) -> int:
+        return self.q * 8  # the sums; for arrays on a device, a product
+
+    def block(self, first: int, stop: int) -> Matrix:
+        return np.asarray(self.matrix[first:stop].toarray())
+
+    def _on_host(self, rows: Array) -> Array:
+        from mercer.sketches.loops import scatter
+
+        out, matrix = np.zeros((rows.shape[0], self.q)), self.matrix
+        packed = np.ascontiguousarray(rows)
+        scatter(packed, (matrix.indptr, matrix.indices, matrix.data), out)
+        return out.astype(rows.dtype, copy=False)
+
+    def _on_sparse(self, rows: Any) -> Array:
+        from mercer.sketches.loops import scatter_sparse
+
+        out, matrix = np.zeros((rows.shape[0], self.q)), self.matrix
+        csr = (rows.indptr, rows.indices, rows.data)
+        scatter_sparse(csr, (matrix.indptr, matrix.indices, matrix.data), out)
+        return out.astype(rows.dtype, copy=False)
+
+
+class FixedMatrix(SparseMatrix):
+    """A given sparse d×q matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix.tocsr().astype(np.float64)
+        super().__init__(*map(int, self.matrix.shape))
+        self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
+
+
+class IdentityMatrix(FixedMatrix):
     """The identity matrix."""
 
     def __init__(self, d: int) -> None:
-        super().__init__(d, d)
+        super().__init__(sp.eye_array(d))
 
-    def block(self, first: int, stop: int) -> Matrix:
-        return np.eye(stop - first, self.d, first)
 
-    def _on_host(self, rows: Array) -> Array:
-        return rows.copy()
+class RandomSparseMatrix(SparseMatrix):
+    """A random matrix with `each` entries in every row."""
 
-    def _on_sparse(self, rows: Any) -> Array:
-        return rows.toarray()
+    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
+        super().__init__(d, q)
+        self.each, self.seed = each, seed
 
-    def _on_device(self, rows: Array) -> Array:
-        return namespace(rows).asarray(rows, copy=True)
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
+        """Return the columns and the values of the entries of n rows, of shape (n, each)."""
+
+    @cached_property
+    def matrix(self) -> sp.csr_array:  # type: ignore[override]
+        """The matrix; two threads may both draw it: they get the same."""
+        parts = [
+            self.draw(stream(self.seed, i), min(_ROWS, self.d - first))
+            for i, first in enumerate(range(0, self.d, _ROWS))
+        ]
+        dtype = sp.get_index_dtype(maxval=self.d * self.each)
+        columns = np.vstack([columns for columns, _ in parts]).astype(dtype)
+        values = np.vstack([np.broadcast_to(v, columns.shape) for columns, v in parts])
+        indptr = np.arange(self.d + 1, dtype=dtype) * self.each
+        return sp.csr_array((values.ravel(), columns.ravel(), indptr), (self.d, self.q))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "matrix"}

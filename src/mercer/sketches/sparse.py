@@ -2,113 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from mercer.arrays import Array, Matrix
 from mercer.checks import check_integer, require
-from mercer.config import get_config
-from mercer.data import Source
 from mercer.sketches.base import RandomMap
-from mercer.sketches.matrix import SketchMatrix, stream
+from mercer.sketches.matrix import RandomSparseMatrix, SketchMatrix
 
-# Rows of the matrix that are drawn together.
-_ROWS = 1024
-# Bytes of an entry (its column and its value), and of a row beside its entries.
-_ENTRY_BYTES, _ROW_BYTES = 12, 8
 _SCALINGS = ("unbiased", "paper")
 
 
-class SparseMatrix(SketchMatrix):
-    """A sparse matrix; sums are in float64.
-
-    Dense rows, sparse rows and any block of them give the same bits.
-    """
-
-    @abstractmethod
-    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        """Yield the whole matrix if it fits in memory, or its parts; with the first row."""
-
-    def row_bytes(self, source: Source) -> int:
-        return self.q * 8  # the sums; for arrays on a device, a product
-
-    def block(self, first: int, stop: int) -> Matrix:
-        blocks = [
-            part[max(first - start, 0) : stop - start].toarray()
-            for start, part in self.parts()
-            if start < stop and first < start + part.shape[0]
-        ]
-        return np.vstack(blocks)
-
-    def _on_host(self, rows: Array) -> Array:
-        from mercer.sketches.loops import scatter
-
-        out = np.zeros((rows.shape[0], self.q))
-        packed = np.ascontiguousarray(rows)
-        for first, part in self.parts():
-            scatter(packed, first, (part.indptr, part.indices, part.data), out)
-        return out.astype(rows.dtype, copy=False)
-
-    def _on_sparse(self, rows: Any) -> Array:
-        from mercer.sketches.loops import scatter_sparse
-
-        out = np.zeros((rows.shape[0], self.q))
-        csr, at = (rows.indptr, rows.indices, rows.data), rows.indptr[:-1].copy()
-        for first, part in self.parts():
-            ends = (first, first + part.shape[0])
-            scatter_sparse(csr, at, ends, (part.indptr, part.indices, part.data), out)
-        return out.astype(rows.dtype, copy=False)
-
-
-class FixedMatrix(SparseMatrix):
-    """A given sparse d×q matrix."""
-
-    def __init__(self, matrix: Any) -> None:
-        self.matrix: sp.csr_array = matrix.tocsr().astype(np.float64)
-        super().__init__(*map(int, self.matrix.shape))
-        self.drops = bool(np.any(np.diff(self.matrix.indptr) == 0))
-
-    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        yield 0, self.matrix
-
-
-class RandomSparseMatrix(SparseMatrix):
-    """A random matrix with `each` entries in every row."""
-
-    def __init__(self, d: int, q: int, each: int, seed: int) -> None:
-        super().__init__(d, q)
-        self.each, self.seed = each, seed
-        self._csr: sp.csr_array | None = None
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, n: int) -> tuple[npt.NDArray[np.int64], Any]:
-        """Return the columns and the values of the entries of n rows, of shape (n, each)."""
-
-    def parts(self) -> Iterator[tuple[int, sp.csr_array]]:
-        def part(first: int) -> sp.csr_array:
-            n = min(_ROWS, self.d - first)
-            columns, values = self.draw(stream(self.seed, first // _ROWS), n)
-            data = np.broadcast_to(values, columns.shape).ravel()
-            indptr = np.arange(n + 1, dtype=np.int32) * self.each
-            return sp.csr_array((data, columns.astype(np.int32).ravel(), indptr), (n, self.q))
-
-        starts = range(0, self.d, _ROWS)
-        if self.d * (self.each * _ENTRY_BYTES + _ROW_BYTES) > get_config().budget // 4:
-            yield from ((first, part(first)) for first in starts)
-            return
-        if self._csr is None:  # two threads may both compute it: they get the same
-            self._csr = sp.vstack([part(first) for first in starts], format="csr")
-        yield 0, self._csr
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_csr": None}
-
-
+@dataclass(eq=False, repr=False)
 class Hashing(RandomMap):
     r"""Feature hashing: every hash sends a feature to one bucket, with a random sign.
 
@@ -131,10 +38,8 @@ class Hashing(RandomMap):
     scaling : {"unbiased", "paper"}
         "paper" divides by l, as printed in (46), instead of :math:`\sqrt l`: all dot products
         are then l times too small. For comparison only.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws a different map every time.
-    identity : bool
-        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    random_state, identity
+        As in `RandomMap`.
 
     Examples
     --------
@@ -146,18 +51,10 @@ class Hashing(RandomMap):
     True
     """
 
-    def __init__(
-        self,
-        q: int,
-        hashes: int = 1,
-        *,
-        signed: bool = True,
-        scaling: str = "unbiased",
-        random_state: Any = 0,
-        identity: bool = False,
-    ) -> None:
-        super().__init__(q, random_state=random_state, identity=identity)
-        self.hashes, self.signed, self.scaling = hashes, signed, scaling
+    hashes: int = 1
+    _: KW_ONLY
+    signed: bool = True
+    scaling: str = "unbiased"
 
     def check(self) -> None:
         super().check()
@@ -187,6 +84,7 @@ class HashingMatrix(RandomSparseMatrix):
         return columns, self.scale * (2.0 * signs - 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class SparseSign(RandomMap):
     r"""Sparse signs: every feature goes to s places of q, times :math:`\pm 1/\sqrt s`.
 
@@ -200,10 +98,8 @@ class SparseSign(RandomMap):
         Number of columns of the result.
     nonzeros : int
         Places of a feature, s; at most q.
-    random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Seed; None draws a different map every time.
-    identity : bool
-        Leave rows of at most q columns unchanged. Otherwise fewer than q columns are an error.
+    random_state, identity
+        As in `RandomMap`.
 
     Examples
     --------
@@ -215,11 +111,7 @@ class SparseSign(RandomMap):
     True
     """
 
-    def __init__(
-        self, q: int, nonzeros: int = 8, *, random_state: Any = 0, identity: bool = False
-    ) -> None:
-        super().__init__(q, random_state=random_state, identity=identity)
-        self.nonzeros = nonzeros
+    nonzeros: int = 8
 
     def check(self) -> None:
         super().check()

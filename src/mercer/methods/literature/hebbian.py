@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,12 +12,11 @@ import numpy as np
 
 from mercer import progress
 from mercer.arrays import Array, Matrix, Vector, eigh, like, svd, to_numpy
-from mercer.certificate import Axes, Evidence, Figure
+from mercer.certificate import Axes
 from mercer.checks import check_integer, check_nonnegative, check_positive, is_real, require
 from mercer.config import get_config
 from mercer.data import Block, PastRows
 from mercer.landmarks import Landmarks, as_landmarks
-from mercer.landmarks.base import Rows
 from mercer.landmarks.columns import KernelColumns
 from mercer.linalg import DenseOperator, Gram, Operator
 from mercer.linalg.solvers import Spectrum
@@ -33,14 +32,11 @@ from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
 
-# Gain η₀ by default.
-_ETA = {"kha": 0.2, "et": 0.05, "smd": 0.1}
-# Without τ, the gain falls as this number over the number of updates, measured on the component
-# that it changes least: components whose variances differ by more than its inverse still separate.
-# A learned gain falls further, by e² at most.
-_FALL = {"kha": 20.0, "et": 20.0, "smd": 150.0}
-# Operations of an update per coefficient.
-_WORK = {"kha": 8.0, "et": 12.0, "smd": 30.0}
+# Of each kind of gain: η₀; its fall without τ; and the operations of an update per coefficient. The
+# gain falls as this number over the number of updates, measured on the component that it changes
+# least: components whose variances differ by more than its inverse still separate. A learned gain
+# falls further, by e² at most.
+_GAINS = {"kha": (0.2, 20.0, 8.0), "et": (0.05, 20.0, 12.0), "smd": (0.1, 150.0, 30.0)}
 # Default limit of passes: this many updates, between these numbers of passes.
 _UPDATES, _MIN_PASSES, _MAX_PASSES = 1_000_000, 1000, 12_000
 # Passes that a plan assumes.
@@ -55,13 +51,11 @@ _NEGLIGIBLE = 1e-9
 _ZERO = 1e-10
 # In coordinates, eigenvalues are computed again after at least this many updates.
 _EVERY = 32
-# Names, in files, of the arrays A, B, rho, travel and last of the state.
-_ARRAYS = ("axes", "slopes", "log-gains", "spent", "before")
-
-Gains = Callable[[Vector, float, int], tuple[int, float, float, float, float]]
-"""Kind of the gain, η₀, τ, μ and ξ, from squared eigenvalues, the trace and the number of rows."""
+# Arrays of the state by their names in files.
+_ARRAYS = {"axes": "A", "slopes": "B", "log-gains": "rho", "spent": "travel", "before": "last"}
 
 
+@dataclass(eq=False, repr=False)
 class Hebbian(OnBasis, Streaming):
     r"""Components learned from one row after another: KHA, KHA/et and KHA-SMD.
 
@@ -74,26 +68,21 @@ class Hebbian(OnBasis, Streaming):
     is one number for all components ("kha"); or :math:`\eta_0\frac{\|\lambda\|}{\lambda_i}
     \frac{\tau}{t+\tau}` with :math:`\lambda_i = \|K'a_i\|/\|a_i\|` ("et"); or the same with
     log-gains ρ learned by stochastic meta-descent, along with :math:`B = \partial A/\partial\rho`
-    ("smd"). AK' is updated with A: an update costs O(nr) and a row of the kernel matrix. Passes
-    over the rows, n²r operations each, continue until the components no longer turn. Other methods
-    are faster; this one learns from rows as they arrive.
-
-    Each pass visits the rows in random order, the next one in reverse. Batches (`partial_fit`, with
+    ("smd"). An update costs O(nr) and a row of the kernel matrix. Passes over the rows, n²r
+    operations each, in random order and in reverse, continue until the components no longer turn.
+    Other methods are faster; this one learns from rows as they arrive: batches (`partial_fit`, with
     a basis) are learned in the order of their rows, and the components depend on it.
 
     Parameters
     ----------
     gain : {"smd", "et", "kha"}
         How the gain is set.
-    n_basis : int, float or None
-        Number of points of a basis that spans the components; below 1, their share of the rows.
-        None, without `select`: components are sums over all rows.
-    select : str, Landmarks, points, indices of rows or None
-        How the basis is chosen: a rule of `mercer.landmarks` or its name; or the points
-        themselves. None: at random, if `n_basis` is set.
+    n_basis, select
+        A basis that spans the components, as for `Subset`. None: components are sums over all rows;
+        with `n_basis` alone, the basis is drawn at random.
     eta : float or None
-        Initial gain η₀, relative to the mean of k'(x, x), so independent of the scale of the
-        kernel. None: 0.2 for "kha", 0.05 for "et", 0.1 for "smd".
+        Initial gain η₀, relative to the mean of k'(x, x). None: 0.2 for "kha", 0.05 for "et", 0.1
+        for "smd".
     tau : float or None
         Number of updates after which the gain is halved; then it falls as 1/t. None: derived from
         the eigenvalues such that components whose variances differ by a few percent separate.
@@ -106,9 +95,8 @@ class Hebbian(OnBasis, Streaming):
         Passes end when components, or their span with `polish`, turn by at most this angle, in
         radians, while anything outside the leading components would shrink to 1/e.
     polish : bool
-        Rotate the components to the principal ones of their span at the end: an r×r eigenproblem
-        without kernel values. False: the components as learned, of unit length; they approach the
-        principal ones much later than their span does.
+        Rotate the components to the principal ones of their span at the end. False: the components
+        as learned, of unit length; they approach the principal ones much later than their span.
 
     References
     ----------
@@ -133,22 +121,16 @@ class Hebbian(OnBasis, Streaming):
     for_rows = False
     fixes_components = True
 
-    def __init__(
-        self,
-        gain: str = "smd",
-        n_basis: int | float | None = None,
-        select: Any = None,
-        eta: float | None = None,
-        tau: float | None = None,
-        mu: float = 1.0,
-        xi: float = 0.99,
-        max_passes: int | None = None,
-        tol: float = 5e-5,
-        polish: bool = True,
-    ) -> None:
-        super().__init__(n_basis, select)
-        self.gain, self.eta, self.tau, self.mu, self.xi = gain, eta, tau, mu, xi
-        self.max_passes, self.tol, self.polish = max_passes, tol, polish
+    gain: str = "smd"
+    n_basis: int | float | None = None
+    select: Any = None
+    eta: float | None = None
+    tau: float | None = None
+    mu: float = 1.0
+    xi: float = 0.99
+    max_passes: int | None = None
+    tol: float = 5e-5
+    polish: bool = True
 
     @property
     def keeps_rows(self) -> bool:
@@ -171,16 +153,17 @@ class Hebbian(OnBasis, Streaming):
     def cost(self, size: Size) -> Cost:
         n, passes = size.n, min(_PLANNED_PASSES, self.passes(size.n))
         r = min(size.components, _MAX_COMPONENTS) if size.k is None else size.k
-        update = _WORK.get(self.gain, 30.0)
+        update = _GAINS.get(self.gain, _GAINS["smd"])[2]
         if not self.keeps_rows:
             cost, m = super().cost(size), self.points(n, size.k)
-            stored = 8.0 * n * m if _fits_twice(n * m) else 0.0
-            work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
+            work, memory = passes * n * update * m * r, 8.0 * n * m
             return cost._replace(
-                passes=passes, products=cost.products + work, memory=cost.memory + stored
+                passes=cost.passes + 1,
+                products=cost.products + 2.0 * n * m * (m + size.d) + work,
+                memory=cost.memory + memory,
             )
         matrix, evaluations = 16.0 * n * n, 4
-        if not _fits_twice(n * n):
+        if not _fits_twice(n):
             matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
             evaluations = passes + 6
         vectors = 8.0 * n * (8 * r + 16 + size.d)
@@ -198,21 +181,13 @@ class Hebbian(OnBasis, Streaming):
         self._check()
         if not self.keeps_rows:
             problem = move_rows(problem)
-            landmarks = LandmarkRows(fit_landmarks(problem, self.basis(problem)))
-            state, converged, passes = self._learn(problem, landmarks)
-            return self._landmark_axes(landmarks, state, converged, passes, SAMPLE_ROWS)
+            landmarks = LandmarkRows(self, fit_landmarks(problem, self.basis(problem)))
+            return self._landmark_axes(landmarks, *self._learn(problem, landmarks), SAMPLE_ROWS)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
-        if gram.trace > 0 and not 1e-150 < gram.trace < 1e150:
-            raise ValueError(
-                f"The variance in feature space is {gram.trace:.1e}: its square overflows or "
-                f"underflows. Scale the rows, or the kernel: 1e-100 * kernel."
-            )
-        rows = GramRows(problem, gram)
-        state, converged, passes = self._learn(problem, rows)
-        state.V = rows.product(state.A)
-        return self._row_axes(rows, state, converged, passes)
+        rows = GramRows(self, problem, gram)
+        return self._row_axes(rows, *self._learn(problem, rows))
 
     def begin(self, problem: Problem) -> HebbianFold:
         assert isinstance(problem, KernelProblem)
@@ -228,87 +203,84 @@ class Hebbian(OnBasis, Streaming):
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
         self._check()
-        landmarks, state = LandmarkRows(LandmarkFit(problem, fold.span, fold)), fold.state
+        landmarks = LandmarkRows(self, LandmarkFit(problem, fold.span, fold))
+        state = fold.state
         if not landmarks.constant:
-            fold.learn(landmarks, self.gain_parameters)
+            fold.learn(landmarks)
             self._require_finite(state)
             self._converged(problem, state, landmarks)
         return self._landmark_axes(landmarks, state, state.turn <= self.tol, None, 0)
 
     def _check(self) -> None:
         """Raise if parameters are invalid."""
-        require(self, "gain", self.gain in _ETA, f"one of {', '.join(map(repr, _ETA))}")
+        require(self, "gain", self.gain in _GAINS, f"one of {', '.join(map(repr, _GAINS))}")
         check_positive(self, *(name for name in ("eta", "tau") if getattr(self, name) is not None))
         check_nonnegative(self, "mu", "tol")
         require(self, "xi", is_real(self.xi) and 0 <= self.xi <= 1, "a number from 0 to 1")
         if self.max_passes is not None:
             check_integer(self, "max_passes")
 
-    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> Any:
+    def gain_parameters(self, squares: Vector, trace: float, rows: int) -> tuple[Any, ...]:
         """Return kind, η₀, τ, μ and ξ for a matrix of this trace, given squared eigenvalues."""
-        eta = _ETA[self.gain] if self.eta is None else float(self.eta)
+        eta, fall, _ = _GAINS[self.gain]
+        eta = eta if self.eta is None else float(self.eta)
         scale, tau = trace / rows, self.tau
         if tau is None:
             eigenvalues = np.sqrt(squares)
             norm = float(np.linalg.norm(eigenvalues))
             least = float(np.min(eigenvalues, initial=norm)) if self.gain == "kha" else norm
-            tau = _FALL[self.gain] * trace / (eta * max(least, 1e-2 * norm, 1e-300))
-        return list(_ETA).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
+            tau = fall * trace / (eta * max(least, 1e-2 * norm, 1e-300))
+        return list(_GAINS).index(self.gain), eta / scale, float(tau), self.mu / scale, self.xi
 
-    def _learn(
-        self, problem: KernelProblem, data: GramRows | LandmarkRows
-    ) -> tuple[HebbianState, bool, int]:
+    def _learn(self, problem: KernelProblem, data: TrainingRows) -> tuple[HebbianState, bool, int]:
         """Return the components, whether they have converged, and the number of passes.
 
         If a rule needs variances first: a few components, then twice as many until it is met.
         """
-        wanted, limit = problem.n_components, self.passes(len(data.visited))
+        wanted, state = problem.n_components, None
         r = min(data.rank, _FIRST_COMPONENTS if wanted is None else wanted)
-        self._require_few(problem, r)
         if data.constant:
             return data.begin(problem.rng, 0), True, 0
-        state = None
         while True:
-            state, order = data.begin(problem.rng, r, state), data.visited
-            converged, done = False, 0
-            with progress.task("Hebbian passes", limit) as tick:
-                while done < limit and not converged:
-                    done += 1
-                    forth = done % 2 == 1
-                    order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
-                    for first in range(0, len(order), data.chunk):
-                        data.learn(state, order[first : first + data.chunk], self.gain_parameters)
-                    self._require_finite(state)
-                    tick(1)
-                    converged = done % 2 == 0 and self._converged(problem, state, data)
-            if wanted is not None or r >= data.rank:
-                return state, converged, done
-            values, _ = self._principal(state, data)
-            if problem.rule.choose(values, data.total, *problem.counts) is not None:
-                return state, converged, done
-            r = min(data.rank, 2 * r)
             self._require_few(problem, r)
+            state = data.begin(problem.rng, r, state)
+            converged, passes = self._make_passes(problem, data, state)
+            if wanted is not None or r >= data.rank:
+                return state, converged, passes
+            values, _ = data.principal(state, polish=self.polish)
+            if problem.rule.choose(values, data.total, *problem.counts) is not None:
+                return state, converged, passes
+            r = min(data.rank, 2 * r)
 
-    def _converged(
-        self, problem: KernelProblem, state: HebbianState, data: GramRows | LandmarkRows
-    ) -> bool:
+    def _make_passes(
+        self, problem: KernelProblem, data: TrainingRows, state: HebbianState
+    ) -> tuple[bool, int]:
+        """Learn from all rows until the components are stable; return that, and the passes."""
+        order, limit = data.visited, self.passes(len(data.visited))
+        with progress.task("Hebbian passes", limit) as tick:
+            for done in range(1, limit + 1):
+                forth = done % 2 == 1
+                order = problem.rng.permutation(data.visited) if forth else order[::-1].copy()
+                for first in range(0, len(order), data.chunk):
+                    at = order[first : first + data.chunk]
+                    data.learn(state, data.read(at), at)
+                self._require_finite(state)
+                tick(1)
+                if not forth and self._converged(problem, state, data):
+                    return True, done
+        return False, limit
+
+    def _converged(self, problem: KernelProblem, state: HebbianState, data: TrainingRows) -> bool:
         """Return whether the chosen components are stable and the leading ones."""
         if float(np.max(state.travel, initial=0.0)) < 1.0:
             return False
-        values, S = self._principal(state, data)
+        values, S = data.principal(state, polish=self.polish)
         k = problem.n_components
         if k is None:
             k = problem.rule.choose(values, data.total, *problem.counts)
         k = len(values) if k is None else min(k, len(values))
         turn = state.check_turn(values, S, k, polish=self.polish, enough=data.enough)
-        return turn is not None and turn <= self.tol and data.leading(values[:k])
-
-    def _principal(
-        self, state: HebbianState, data: GramRows | LandmarkRows
-    ) -> tuple[Vector, Matrix]:
-        """Return variances, and what makes unit components of the learned ones."""
-        G = state.A @ state.V.T
-        return principal_components(G, data.covariances(state), polish=self.polish)
+        return turn is not None and turn <= self.tol and data.leads(values[:k])
 
     def _require_few(self, problem: KernelProblem, r: int) -> None:
         if r > _MAX_COMPONENTS and r != problem.n_components:
@@ -326,18 +298,14 @@ class Hebbian(OnBasis, Streaming):
     def _row_axes(self, rows: GramRows, state: HebbianState, converged: bool, passes: int) -> Axes:
         """Return components that are sums over all rows, certified by kernel matrix products."""
         gram, problem, operator = rows.gram, rows.problem, rows.operator
-        values, S = self._principal(state, rows)
+        state.V = rows.product(state.A)
+        values, S = rows.principal(state, polish=self.polish)
         least = max(1e-12 * float(np.max(values, initial=0.0)), gram.noise_floor)
         rank, wanted = int((values > least).sum()), problem.n_leading
         k = problem.choose(values[:rank], gram.trace) if wanted is None else wanted
         k = rank if k is None else min(k, rank)
         A = state.A.T @ S[:, :k] * (to_numpy(gram.roots) > 0)  # rows without weight take no part
         notes = ("Components are sums over all rows.", self._note(state, converged, passes))
-        if k == 0:
-            none, total = np.zeros(0), Figure(max(gram.trace, 0.0))
-            evidence = Evidence(Figure(0.0), (), (total, total), none, none, none, notes=notes)
-            spectrum = Spectrum(none, like(A, gram.reference), none)
-            return exact_axes(problem, gram, spectrum, 0, evidence)
         evidence, overlaps = expansion_evidence(
             operator, like(A, operator.reference), problem.rng, converged=converged, notes=notes
         )
@@ -362,9 +330,9 @@ class Hebbian(OnBasis, Streaming):
     ) -> Axes:
         """Return components in the span of landmarks."""
         fit = landmarks.fit
-        values, S = self._principal(state, landmarks)
-        k = fit.choose(values) if len(values) else 0
-        converged = converged and landmarks.leading(values[:k])
+        values, S = landmarks.principal(state, polish=self.polish)
+        k = fit.choose(values)
+        converged = converged and landmarks.leads(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
         evidence = fit.evidence(values[:k], components, fit.sample(k, sample_rows))
         evidence = evidence.annotated(self._note(state, converged, passes))
@@ -380,25 +348,21 @@ class Hebbian(OnBasis, Streaming):
         rows = f"{counted(state.steps, 'row')} in order of arrival"
         if passes is not None:
             rows = f"{counted(passes, 'pass', 'passes')} over the rows"
-        what = "their span" if self.polish else "they"
-        turn, tol = f"{math.degrees(state.turn):.2g}°", f"{math.degrees(self.tol):.2g}°"
         steady = state.turn <= self.tol
-        note = f"Learned one row after another, gain {self.gain!r}, in {rows}: "
-        note += f"at the last check, {what} had rotated by {turn}"
-        note += f" (tol: {tol})." if steady else f", more than tol, {tol}."
-        note += f" {_NOT_LEADING}" if steady and not converged else ""
-        if self.gain == "smd" and len(state.rho):
-            gain = np.exp(state.rho)
-            note += f" Learned factors of the gain: {gain.min():.2g} to {gain.max():.2g}."
+        note = (
+            f"Learned one row after another, gain {self.gain!r}, in {rows}: at the last check, "
+            f"{'their span' if self.polish else 'they'} had rotated by "
+            f"{math.degrees(state.turn):.2g}° (tol: {math.degrees(self.tol):.2g}°)."
+        )
         if state.limited > 0.01 * state.steps:
             share = 100.0 * state.limited / state.steps
-            note += f" It was limited in {share:.0f} % of the updates to avoid overshooting."
-        return note
+            note += f" The gain was limited in {share:.0f} % of the updates to avoid overshooting."
+        return f"{note} {_NOT_LEADING}" if steady and not converged else note
 
 
-def _fits_twice(entries: float) -> bool:
-    """Return whether two arrays of this many float64 numbers fit into half of the memory."""
-    return 16.0 * entries <= get_config().budget / 2
+def _fits_twice(n: int) -> bool:
+    """Return whether two n×n matrices of float64 fit into half of the memory."""
+    return 16.0 * n * n <= get_config().budget / 2
 
 
 def _random(rng: np.random.Generator, r: int, n: int) -> Matrix:
@@ -421,6 +385,7 @@ class HebbianState:
     limited: int = 0  # updates whose gains were limited
     turn: float = 1.0  # sine of the angle by which components had turned at the last check
     squares: Vector | None = None  # squared eigenvalues
+    gain: Any = None  # kind, η₀, τ, μ and ξ
 
     @classmethod
     def begin(cls, A: Matrix, V: Matrix | None = None) -> HebbianState:
@@ -428,12 +393,6 @@ class HebbianState:
         A = np.ascontiguousarray(A)
         V, r = A if V is None else np.ascontiguousarray(V), len(A)
         return cls(A, V, np.zeros_like(A), np.zeros(r), np.zeros(r), np.zeros((0, A.shape[1])))
-
-    def set_squares(self, V: Matrix) -> Vector:
-        """Set the squared eigenvalues near the components, ‖K'a‖²/‖a‖², given V = AK'."""
-        above, below = (np.einsum("ij,ij->i", X, X) for X in (V, self.A))
-        self.squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
-        return self.squares
 
     def check_turn(
         self, values: Vector, S: Matrix, k: int, *, polish: bool, enough: float
@@ -473,13 +432,12 @@ def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector,
         values, U = eigh(N.T @ M @ N)
         return np.maximum(values, 0.0), np.asarray(N @ U)
     norms = np.sqrt(np.maximum(np.diag(G), 0.0))
+    unit = G / np.maximum(np.outer(norms, norms), 1e-300)
     independent: list[int] = []
     for i in np.flatnonzero(norms > np.sqrt(_ZERO) * np.max(norms, initial=0.0)):
-        others = np.array(independent, dtype=int)
-        unit = G[np.ix_(others, others)] / np.outer(norms[others], norms[others])
-        g = G[others, i] / (norms[others] * norms[i])
-        if not independent or float(g @ np.linalg.lstsq(unit, g, rcond=None)[0]) < 1.0 - 1e-6:
-            independent.append(int(i))
+        more = [*independent, int(i)]
+        if np.linalg.matrix_rank(unit[np.ix_(more, more)], 1e-6, hermitian=True) == len(more):
+            independent = more
     S = np.zeros((len(G), len(independent)))
     S[independent, np.arange(len(independent))] = 1.0 / norms[independent]
     values = np.einsum("ij,ij->j", S, M @ S)
@@ -487,33 +445,95 @@ def principal_components(G: Matrix, M: Matrix, *, polish: bool) -> tuple[Vector,
     return values[order], S[:, order]
 
 
-class GramRows:
-    """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
+class TrainingRows(ABC):
+    """Rows to learn from, those numbered `visited`, and what they say of all components.
 
-    def __init__(self, problem: KernelProblem, gram: Gram) -> None:
-        self.problem, self.gram = problem, gram
-        self.operator: Operator = gram
-        self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
-        self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
-        # Variance of components that explain everything except rounding.
-        self.enough = (1.0 - _NEGLIGIBLE) * gram.trace - gram.noise_floor
-        self.chunk = upper_block_rows(gram.size, 8)
-        # With negative eigenvalues the trace is less than the sum of the positive ones.
-        self.trace = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
-        self.constant = self.trace <= gram.noise_floor
-        self._matrix: Matrix | None = None
-        if _fits_twice(gram.size**2):
-            self._matrix = gram.dense()
-            self.operator = DenseOperator(self._matrix, psd=gram.psd, rounding=gram.rounding)
-        else:
-            self._columns = KernelColumns(problem, np.float64)
-            self._means = gram.means * problem.center
-            self._mean_square = gram.mean_square * problem.center
+    `total` is the variance, and `trace` bounds the sum of the eigenvalues; components that explain
+    `enough` leave out nothing but rounding. Rows are read in chunks; eigenvalues and gains are
+    computed again after `every` updates. `covariance` and the variances of the `leading` components
+    are those of coordinates; they are not known for rows of the kernel matrix.
+    """
 
+    method: Hebbian
+    visited: Any
+    size: int
+    total: float
+    trace: float
+    rank: int
+    constant: bool
+    enough: float
+    chunk: int
+    every: int
+    covariance: Matrix | None = None
+    leading: Vector | None = None
+
+    @abstractmethod
     def begin(
         self, rng: np.random.Generator, r: int, before: HebbianState | None = None
     ) -> HebbianState:
         """Return the state of r components: those learned before, and random ones."""
+
+    @abstractmethod
+    def read(self, at: Any) -> Matrix:
+        """Return these rows of the kernel matrix, or their coordinates."""
+
+    def image(self, state: HebbianState) -> Matrix:
+        """Return AK', or in coordinates the product of A with the covariance."""
+        return state.V if self.covariance is None else state.A @ self.covariance
+
+    def leads(self, values: Vector) -> bool:
+        """Return whether components with these variances are the leading ones, if it is known."""
+        if self.leading is None:
+            return True
+        return float(values.sum()) >= (1.0 - BETTER) * float(self.leading[: len(values)].sum())
+
+    def principal(self, state: HebbianState, *, polish: bool) -> tuple[Vector, Matrix]:
+        """Return variances, and what makes unit components of the learned ones."""
+        M = self.image(state) @ state.V.T
+        return principal_components(state.A @ state.V.T, M, polish=polish)
+
+    def learn(self, state: HebbianState, K: Matrix, at: Any = None) -> None:
+        """Learn from the rows K, numbered `at`, in this order."""
+        from mercer.methods.literature.hebbian_updates import update
+
+        at, first = at if self.covariance is None else np.zeros(0, int), 0
+        while first < len(K):
+            if state.steps % self.every == 0 or state.squares is None:
+                above, below = (np.einsum("ij,ij->i", X, X) for X in (self.image(state), state.A))
+                squares = np.divide(above, below, where=below > 0, out=np.zeros_like(above))
+                state.gain = self.method.gain_parameters(squares, self.trace, self.size)
+                state.squares = squares
+            rows = slice(first, first + self.every - state.steps % self.every)
+            arrays, sums = (state.A, state.V, state.B, state.rho), (state.travel, state.squares)
+            state.limited += update(K[rows], at[rows], arrays, *sums, state.gain, state.steps)
+            state.steps += len(K[rows])
+            first = rows.stop
+
+
+class GramRows(TrainingRows):
+    """Rows of the centered kernel matrix: stored if it fits, otherwise computed as needed."""
+
+    def __init__(self, method: Hebbian, problem: KernelProblem, gram: Gram) -> None:
+        self.method, self.problem, self.gram = method, problem, gram
+        self.operator: Operator = gram
+        self.visited = np.flatnonzero(to_numpy(gram.roots)[:, 0])
+        self.total, self.rank = gram.trace, min(gram.rank, len(self.visited))
+        self.enough = (1.0 - _NEGLIGIBLE) * gram.trace - gram.noise_floor
+        self.chunk = upper_block_rows(gram.size, 8)
+        self.size = self.every = len(self.visited)
+        # With negative eigenvalues the trace is less than the sum of the positive ones.
+        self.trace = gram.trace if gram.psd else max(gram.trace, math.sqrt(gram.square or 0.0))
+        self.constant = self.trace <= gram.noise_floor
+        self._matrix: Matrix | None = None
+        if _fits_twice(gram.size):
+            self._matrix = gram.dense()
+            self.operator = DenseOperator(self._matrix, psd=gram.psd, rounding=gram.rounding)
+        else:
+            self._columns = KernelColumns(problem, np.float64)
+
+    def begin(
+        self, rng: np.random.Generator, r: int, before: HebbianState | None = None
+    ) -> HebbianState:
         known = np.zeros((0, self.gram.size)) if before is None else before.A
         more = np.zeros((r - len(known), self.gram.size))
         more[:, self.visited] = _random(rng, len(more), len(self.visited))
@@ -522,104 +542,56 @@ class GramRows:
         A = np.vstack([known, centered])
         state = HebbianState.begin(A, self.product(A))
         # Principal components of their span: one that begins along a much longer one stays there.
-        _, S = principal_components(A @ state.V.T, state.V @ state.V.T, polish=True)
+        _, S = self.principal(state, polish=True)
         return HebbianState.begin(S.T @ A, S.T @ state.V) if S.shape[1] == r else state
 
     def product(self, A: Matrix) -> Matrix:
         """Return AK'."""
-        if not len(A):
-            return A
         product = self.operator.matmat(like(A.T, self.operator.reference))
         return np.ascontiguousarray(to_numpy(product).T)
 
-    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
-        """Learn from these rows, in this order."""
-        from mercer.methods.literature.hebbian_updates import update_coefficients
-
-        squares = state.squares
-        if state.steps % len(self.visited) == 0 or squares is None:  # a pass begins
-            squares = state.set_squares(state.V)
-        gain = gains(squares, self.trace, len(self.visited))
-        arrays = (state.A, state.V, state.B, state.rho, state.travel)
-        K, among = self._matrix, at
-        if K is None:
-            roots = to_numpy(self.gram.roots)[:, 0]
-            K = self._columns.collect(at).T
-            K = K - self._means - self._means[at][:, None] + self._mean_square
-            K *= roots * roots[at][:, None] / self.gram.divisor
-            K, among = np.ascontiguousarray(K), np.arange(len(at))
-        state.limited += update_coefficients(K, among, at, *arrays, gain, state.steps)
-        state.steps += len(at)
-
-    def covariances(self, state: HebbianState) -> Matrix:
-        """Return the covariances of the scores."""
-        return state.V @ state.V.T
-
-    def leading(self, values: Vector) -> bool:
-        """Return whether components are the leading ones: not known before they are judged."""
-        return True
+    def read(self, at: Any) -> Matrix:
+        if self._matrix is not None:
+            return np.asarray(self._matrix[at])
+        gram, roots = self.gram, to_numpy(self.gram.roots)[:, 0]
+        K, means = self._columns.collect(at).T, gram.means * self.problem.center
+        K = K - means - means[at][:, None] + gram.mean_square * self.problem.center
+        return np.ascontiguousarray(K * (roots * roots[at][:, None] / gram.divisor))
 
 
-class LandmarkRows:
+class LandmarkRows(TrainingRows):
     """Centered rows in orthonormal coordinates of the span of landmarks."""
 
-    def __init__(self, fit: LandmarkFit) -> None:
-        self.fit, source = fit, fit.problem.source
-        T = fit.span.whitener
-        self.covariance: Matrix = np.asarray(T.T @ fit.covariance @ T)
-        n, weights = source.shape[0], source.weights
-        self.visited = np.arange(n) if weights is None else np.flatnonzero(weights)
-        self.counts = np.ones(n) if weights is None else weights
+    def __init__(self, method: Hebbian, fit: LandmarkFit) -> None:
+        self.method, self.fit = method, fit
+        source, T = fit.problem.source, fit.span.whitener
+        self.covariance, self.leading = np.asarray(T.T @ fit.covariance @ T), fit.pairs[0]
+        self.size = source.shape[0]
+        self.visited = np.arange(self.size)
+        if source.weights is not None:
+            self.visited = np.flatnonzero(source.weights)
         self.total, self.rank = fit.total_upper, fit.span.rank
         self.trace = float(np.trace(self.covariance))
         self.constant = self.trace <= 0.0
         self.enough = (1.0 - _NEGLIGIBLE) * self.trace
-        self.chunk = upper_block_rows(fit.span.size, 8)
+        # Not the chunk of rows: eigenvalues must not depend on blocks.
+        self.chunk, self.every = upper_block_rows(fit.span.size, 8), max(_EVERY, self.rank)
 
     def begin(
         self, rng: np.random.Generator, r: int, before: HebbianState | None = None
     ) -> HebbianState:
-        """Return the state of r components: those learned before, and random ones."""
         known = np.zeros((0, self.rank)) if before is None else before.A
         more = _random(rng, r - len(known), self.rank)
         return HebbianState.begin(np.vstack([known, more]))
 
-    def learn(self, state: HebbianState, at: Rows, gains: Gains) -> None:
-        """Learn from these rows, in this order."""
-        if self._stored is not None:
-            return self.learn_coordinates(state, self._stored[at], gains)
+    @cached_property
+    def _coordinates(self) -> Matrix:
         source = self.fit.problem.source
-        h = self.fit.span.feature_map(source)(Block(0, source.take(at), None))
-        return self.learn_coordinates(state, self.coordinates(h, self.counts[at]), gains)
+        counts = np.ones(source.shape[0]) if source.weights is None else source.weights
+        return self.coordinates(self.fit.span.features(source).collect(), counts)
 
-    def learn_coordinates(self, state: HebbianState, F: Matrix, gains: Gains) -> None:
-        """Learn from rows given by their coordinates.
-
-        Eigenvalues are computed after a number of updates, which does not depend on blocks.
-        """
-        from mercer.methods.literature.hebbian_updates import update_components
-
-        every, first = max(_EVERY, self.rank), 0
-        while first < len(F):
-            count = min(len(F) - first, every - state.steps % every)
-            squares = state.squares
-            if state.steps % every == 0 or squares is None:
-                squares = state.set_squares(state.A @ self.covariance)
-            gain = gains(squares, self.trace, len(self.counts))
-            rows = np.ascontiguousarray(F[first : first + count])
-            arrays = (state.A, state.B, state.rho, state.travel, squares)
-            state.limited += update_components(rows, *arrays, gain, state.steps)
-            state.steps += count
-            first += count
-
-    def covariances(self, state: HebbianState) -> Matrix:
-        """Return the covariances of the scores."""
-        return np.asarray(state.A @ self.covariance @ state.A.T)
-
-    def leading(self, values: Vector) -> bool:
-        """Return whether components with these variances are the leading ones of the span."""
-        best = float(self.fit.pairs[0][: len(values)].sum())
-        return float(values.sum()) >= (1.0 - BETTER) * best
+    def read(self, at: Any) -> Matrix:
+        return np.asarray(self._coordinates[at])
 
     def coordinates(self, h: Array, counts: Vector) -> Matrix:
         """Return coordinates of rows, scaled such that their squares sum to the covariance."""
@@ -627,14 +599,6 @@ class LandmarkRows:
         roots = np.sqrt(counts / max(self.fit.divisor, 1e-300))
         centered = to_numpy(h).astype(np.float64) - mean
         return np.asarray(centered @ self.fit.span.whitener) * roots[:, None]
-
-    @cached_property
-    def _stored(self) -> Matrix | None:
-        """Coordinates of all rows, if they fit."""
-        source, span = self.fit.problem.source, self.fit.span
-        if not _fits_twice(source.shape[0] * span.size):
-            return None
-        return self.coordinates(span.features(source).collect(), self.counts)
 
 
 class HebbianFold(KernelMoments):
@@ -661,29 +625,29 @@ class HebbianFold(KernelMoments):
         super().merge(other)
         self.rows.update(other.rows)
 
-    def learn(self, data: LandmarkRows, gains: Gains) -> None:
+    def learn(self, data: LandmarkRows) -> None:
         """Learn from the rows that wait, in their order."""
         assert self.state is not None
         for start in sorted(self.rows):
             h, counts = self.rows[start][:, :-1], self.rows[start][:, -1]
-            data.learn_coordinates(self.state, data.coordinates(h, counts), gains)
+            data.learn(self.state, data.coordinates(h, counts))
         self.rows = {}
 
     def arrays(self) -> dict[str, Array]:
         if self.state is None:
             return super().arrays()
-        state = self.state
-        steps = np.array([state.steps, state.limited, state.turn])
-        parts = (state.A, state.B, state.rho, state.travel, state.last, steps)
-        named = zip((*_ARRAYS, "steps"), parts, strict=True)
-        return super().arrays() | {f"learner {name}": part for name, part in named}
+        arrays = {f"learner {name}": getattr(self.state, at) for name, at in _ARRAYS.items()}
+        steps = np.array([self.state.steps, self.state.limited, self.state.turn])
+        return super().arrays() | arrays | {"learner steps": steps}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore({k: v for k, v in arrays.items() if not k.startswith("learner ")})
         self.state = None
         if "learner steps" in arrays:
-            A, B, rho, travel, last = (
-                np.array(arrays[f"learner {name}"], np.float64) for name in _ARRAYS
-            )
+            parts: dict[str, Any] = {
+                at: np.array(arrays[f"learner {name}"], np.float64) for name, at in _ARRAYS.items()
+            }
             steps, limited, turn = (float(x) for x in arrays["learner steps"])
-            self.state = HebbianState(A, A, B, rho, travel, last, int(steps), int(limited), turn)
+            self.state = HebbianState(
+                **parts, V=parts["A"], steps=int(steps), limited=int(limited), turn=turn
+            )

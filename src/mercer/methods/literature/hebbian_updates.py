@@ -17,6 +17,8 @@ from mercer.arrays import Matrix, Vector
 
 Ints = npt.NDArray[Any]
 Gain = tuple[int, float, float, float, float]
+State = tuple[Matrix, Matrix, Matrix, Vector]
+"""A, V, B and ρ."""
 
 # Sums may be reordered, which allows vector instructions. The helpers are inlined: linked, they
 # would round differently when they come from the cache than when they are compiled.
@@ -99,44 +101,45 @@ def _set_gains(gain: Gain, t: int, squares: Vector, scores: Any, state: Any, wor
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def update_coefficients(
-    K: Matrix,
-    at: Ints,
-    rows: Ints,
-    A: Matrix,
-    V: Matrix,
-    B: Matrix,
-    rho: Vector,
-    travel: Vector,
-    gain: Gain,
-    t: int,
+def update(
+    K: Matrix, rows: Ints, state: State, travel: Vector, squares: Vector, gain: Gain, t: int
 ) -> int:
-    """Update A ← A + η(y e_tᵀ − lt(yyᵀ)A), and V = AK' with it, for every row of `rows`.
+    """Update A ← A + η(y e_tᵀ − lt(yyᵀ)A), and V = AK' with it, for some rows of K'.
 
-    K[at[s]] is the row of K' for rows[s]. `gain` contains the kind, η₀, τ, μ and ξ; `travel` sums
-    η_i y_i². Returns the number of updates with limited gains.
+    Without `rows`, the numbers of these rows, K holds orthonormal coordinates f instead: A is
+    updated with fᵀ in place of e_tᵀ, V is A, and the squared eigenvalues `squares` stay. `gain`
+    contains the kind, η₀, τ, μ and ξ; `travel` sums η_i y_i². Returns the number of updates with
+    limited gains.
     """
-    kind, xi = gain[0], gain[4]
+    A, V, B, _ = state
+    kind, xi, coefficients = gain[0], gain[4], rows.size > 0
     r, n = A.shape
-    y, z, c, squares = np.empty(r), np.zeros(r), np.empty(r), np.empty(r)
+    y, z, c = np.empty(r), np.zeros(r), np.empty(r)
     sums, others = np.empty(n), np.empty(n)
     limited = 0
-    for i in range(r):
-        squares[i] = _squared_eigenvalue(V[i], A[i])
-    for s in range(rows.size):
-        row, k = rows[s], K[at[s]]
+    for s in range(K.shape[0]):
+        k, row = K[s], rows[s] if coefficients else 0
         for i in range(r):
-            y[i] = V[i, row]
+            y[i] = V[i, row] if coefficients else _dot(A[i], k)
             if kind > 1:
                 z[i] = _dot(B[i], k)
-        limited += _set_gains(gain, t + s, squares, (y, z, c), (A, V, B, rho), (sums, others))
+        limited += _set_gains(gain, t + s, squares, (y, z, c), state, (sums, others))
         for i in range(r if kind > 1 else 0):
-            B[i, row] += c[i] * (y[i] + xi * z[i])
+            step = c[i] * (y[i] + xi * z[i])
+            if coefficients:
+                B[i, row] += step
+            for j in range(0 if coefficients else n):
+                B[i, j] += step * k[j]
         sums[:] = 0.0
         others[:] = 0.0
         for i in range(r):
             a, v, e = A[i], V[i], c[i] * y[i]
             travel[i] += e * y[i]
+            for j in range(0 if coefficients else n):
+                sums[j] += y[i] * a[j]
+                a[j] += e * (k[j] - sums[j])
+            if not coefficients:
+                continue
             for j in range(n):
                 sums[j] += y[i] * a[j]
                 others[j] += y[i] * v[j]
@@ -145,44 +148,4 @@ def update_coefficients(
             a[row] += e
             if kind > 0:
                 squares[i] = _squared_eigenvalue(v, a)
-    return limited
-
-
-@njit(nogil=True, cache=True, fastmath=_FAST)
-def update_components(
-    F: Matrix,
-    W: Matrix,
-    B: Matrix,
-    rho: Vector,
-    travel: Vector,
-    squares: Vector,
-    gain: Gain,
-    t: int,
-) -> int:
-    """Update W ← W + η(y fᵀ − lt(yyᵀ)W), y = Wf, for every row f of orthonormal coordinates.
-
-    `squares` are the squared eigenvalues; the other arguments are as above.
-    """
-    kind, xi = gain[0], gain[4]
-    r, p = W.shape
-    y, z, c = np.empty(r), np.zeros(r), np.empty(r)
-    sums, others = np.empty(p), np.empty(p)
-    limited = 0
-    for s in range(F.shape[0]):
-        f = F[s]
-        for i in range(r):
-            y[i] = _dot(W[i], f)
-            if kind > 1:
-                z[i] = _dot(B[i], f)
-        limited += _set_gains(gain, t + s, squares, (y, z, c), (W, W, B, rho), (sums, others))
-        for i in range(r if kind > 1 else 0):
-            for j in range(p):
-                B[i, j] += c[i] * (y[i] + xi * z[i]) * f[j]
-        sums[:] = 0.0
-        for i in range(r):
-            w, e = W[i], c[i] * y[i]
-            travel[i] += e * y[i]
-            for j in range(p):
-                sums[j] += y[i] * w[j]
-                w[j] += e * (f[j] - sums[j])
     return limited

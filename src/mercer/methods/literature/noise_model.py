@@ -31,12 +31,10 @@ from mercer.arrays import Matrix, Vector, eigh
 
 UPDATES = ("newton", "fast", "em")
 """How weights may be updated."""
-# Initial and least damping of a scoring step, and the most before other steps are tried.
-_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-6, 1e-9, 1e2
-# Most scoring steps between two attempts of a Newton step.
-_MAX_PAUSE = 4
-# Ratios of the actual to the predicted rise below which a step is poor, and above which it is good.
-_POOR, _GOOD = 0.25, 0.75
+# Initial, least and largest damping of a Newton step, and its factors after a good and a bad one.
+_DAMPING, _LEAST_DAMPING, _MOST_DAMPING, _LESS, _MORE = 1e-6, 1e-9, 1e2, 0.1, 16.0
+# Ratio of the actual to the predicted rise above which a step is good.
+_GOOD = 0.75
 # A point may be pruned if it adds no more than this to what C explains along it.
 _NEGLIGIBLE = 1e-3
 # Most rounds of block pivoting in a quadratic program.
@@ -65,7 +63,6 @@ class NoiseModel:
         return cls(points, np.maximum(values / unit, 0.0), count, unit=unit)
 
     def with_noise(self, noise: float) -> NoiseModel:
-        """Return the model with another noise variance."""
         return replace(self, noise=noise)
 
     @cached_property
@@ -124,17 +121,14 @@ class NoiseFit:
 
     @cached_property
     def a(self) -> Vector:
-        """The numbers a."""
         return np.asarray(np.einsum("ij,ij->i", self.solved, self.model.points))
 
     @cached_property
     def q(self) -> Vector:
-        """The numbers q."""
         return np.asarray(self.solved**2 @ self.model.scatter)
 
     @cached_property
     def gradient(self) -> Vector:
-        """Gradient of the log-likelihood."""
         return np.asarray(0.5 * (self.q - self.model.count * self.a))
 
     @property
@@ -168,21 +162,19 @@ class NoiseFit:
         """Take the fast step w ← Σ_n μ²/(N(1 − Σ_ii/w)): the likelihood usually rises."""
         return self.model.fit(self.weights * (self.q / (self.model.count * self.a)))
 
-    def newton_step(self, damping: float, *, expected: bool) -> tuple[NoiseFit, float] | None:
+    def newton_step(self, damping: float) -> tuple[NoiseFit, float] | None:
         """Maximize gᵀ(x − w) − ½(x − w)ᵀF(x − w) over x ≥ 0; return also the rise it predicts.
 
-        With A = ZC⁻¹Zᵀ and Q = ZC⁻¹SC⁻¹Zᵀ, F is A∘Q − ½N A∘A, or its expected value ½N A∘A
-        (Fisher scoring). Over the points that have a weight or would gain by one; the others stay
-        at zero. None if there is no maximum.
+        With A = ZC⁻¹Zᵀ and Q = ZC⁻¹SC⁻¹Zᵀ, F is A∘Q − ½N A∘A, and damping adds to its diagonal a
+        share of that of its expected value ½N A∘A. Over the points that have a weight or would gain
+        by one; the others stay at zero. None if there is no maximum.
         """
         active = np.flatnonzero((self.weights > 0) | (self.gradient > 0))
         V, w, g = self.solved[active], self.weights[active], self.gradient[active]
         A = V @ self.model.points[active].T
-        F = 0.5 * self.model.count * A * A
-        damp = damping * np.diag(F)
-        if not expected:
-            F = A * ((V * self.model.scatter) @ V.T) - F
-        F[np.diag_indices_from(F)] += damp
+        expected = 0.5 * self.model.count * A * A
+        F = A * ((V * self.model.scatter) @ V.T) - expected
+        F[np.diag_indices_from(F)] += damping * np.diag(expected)
         try:
             x = nonnegative_qp(F, g + F @ w)
         except scipy.linalg.LinAlgError:
@@ -223,12 +215,15 @@ def ascent(
     then they hold to rounding.
     """
     weights = np.full(len(model.points), 1.0 / model.count) if weights is None else weights
-    fit, newton = model.fit(weights), _Newton()
+    fit, damping = model.fit(weights), _DAMPING
     yield fit
     for _ in range(max_iter):
         if fit.violation <= tol:
             return
-        higher = newton(fit) if update == "newton" else _simple_step(fit, update)
+        higher = None
+        if update == "newton":
+            higher, damping = _damped_step(fit, damping)
+        higher = _simple_step(fit, update) if higher is None else higher
         if higher is None:
             return
         fit = higher
@@ -239,48 +234,21 @@ def ascent(
             yield fit
 
 
-class _Newton:
-    """Newton or scoring steps, with the damping that the last one needed.
-
-    The likelihood is not concave while there are many ways to choose the points: after a Newton
-    step that failed only scoring steps are taken for a while, twice as long each time.
-    """
-
-    def __init__(self) -> None:
-        self.damping, self.wait, self.pause = _DAMPING, 0, 1
-
-    def __call__(self, fit: NoiseFit) -> NoiseFit | None:
-        if self.wait == 0:
-            higher, ratio = _try_newton(fit, _LEAST_DAMPING, expected=False)
-            if ratio > _POOR:
-                self.pause = 1
-                return higher
-            self.wait, self.pause = self.pause, min(2 * self.pause, _MAX_PAUSE)
-        self.wait -= 1
-        while self.damping <= _MOST_DAMPING:
-            higher, ratio = _try_newton(fit, self.damping, expected=True)
-            if ratio > 0:
-                factor = 0.25 if ratio > _GOOD else 1.0
-                self.damping = max(factor * self.damping, _LEAST_DAMPING)
-                return higher
-            self.damping *= 16.0
-        self.damping = _DAMPING
-        return _simple_step(fit, "fast")
-
-
-def _try_newton(fit: NoiseFit, damping: float, *, expected: bool) -> tuple[NoiseFit | None, float]:
-    """Return a Newton step and the ratio of its rise to the predicted one; 0 or less: it fell."""
-    result = fit.newton_step(damping, expected=expected)
-    if result is None:
-        return None, -1.0
-    higher, predicted = result
-    rise = higher.value - fit.value
-    return higher, rise / predicted if predicted > 0 else rise
+def _damped_step(fit: NoiseFit, damping: float) -> tuple[NoiseFit | None, float]:
+    """Return a Newton step that rises, if damping helps, and the damping to begin the next with."""
+    while damping <= _MOST_DAMPING:
+        result = fit.newton_step(damping)
+        if result is not None and result[0].value > fit.value:
+            higher, predicted = result
+            good = higher.value - fit.value > _GOOD * predicted
+            return higher, max(damping * (_LESS if good else 1.0), _LEAST_DAMPING)
+        damping *= _MORE
+    return None, _DAMPING
 
 
 def _simple_step(fit: NoiseFit, update: str) -> NoiseFit | None:
-    """Take the fast step if asked for and if it rises, otherwise the EM step; None: none rises."""
-    if update == "fast":
+    """Take the fast step, if it rises, or the EM step; None: neither rises."""
+    if update != "em":
         higher = fit.fast_step()
         if higher.value > fit.value:
             return higher

@@ -52,23 +52,14 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class SparseProjection(KernelProjection):
-    """The map, and the noise model that it comes from.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (m,)
-        Weight of each point of the basis in the covariance of the model.
-    noise : float
-        σ².
-    likelihood : float
-        The log-likelihood of the rows within the span of the candidates.
-    """
+    """The map, and its noise model: weights of the points, σ², and the log-likelihood."""
 
     weights: Vector = field(default_factory=lambda: np.zeros(0))
     noise: float = 0.0
     likelihood: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class Sparse(OnBasis):
     r"""Principal components of a noise model in which few rows have positive weight.
 
@@ -76,26 +67,23 @@ class Sparse(OnBasis):
     :math:`C = \sigma^2I + \sum_iw_i\varphi_i\varphi_i^T`, with fixed noise σ² and the weights
     w ≥ 0 of largest likelihood. Most of them are zero, and more of them the larger σ² is. The
     components are those of C: eigenvectors of :math:`W^{1/2}KW^{1/2}` over the points of positive
-    weight. New rows are compared with these points only.
+    weight, with which alone new rows are compared. Rows are centered by their mean, the points by
+    its projection on their span. `explained_variance_` is the variance of the rows, not of the
+    model.
 
-    Points and rows are centered alike, by the mean of all rows; the points of positive weight are
-    centered by its projection on their span. `explained_variance_` is the variance of the rows, not
-    of the model.
-
-    A step toward the largest likelihood is a Newton or Fisher scoring step within w ≥ 0, which
-    costs the cube of the number of candidates; if it would lower the likelihood, the fast step of
-    the paper or its EM step is taken instead. Candidates are all rows, or a pool of up to 2000.
-
-    The likelihood may have several maxima, and rounding can decide which of them a search finds:
-    unlike other methods, this one may return other points for another block size.
+    A step toward the largest likelihood costs the cube of the number of candidates: a damped
+    Newton step within w ≥ 0, or the fast step of the paper or its EM step if that would lower the
+    likelihood. There may be several maxima, and rounding can decide which of them is
+    found: unlike other methods, this one may return other points for another block size. If all
+    rows are equally far from each other (a kernel that is too narrow), or if the feature space has
+    few dimensions, no noise leaves a moderate number of points.
 
     Parameters
     ----------
     n_basis : int, float or None
         Number of points of positive weight or, below 1, their share of the rows; σ² is searched
-        for. If no σ² gives this number, the nearest is taken, with a note in the certificate, and a
-        warning if it is far off. None, without σ²: 100, or a quarter of the rows if that is less,
-        or four per component if that is more.
+        for. If none gives this number, the nearest is taken, with a note in the certificate. None,
+        without σ²: 100, at most a quarter of the rows, at least four per component.
     sigma2 : float or None
         Variance of the noise in every direction, in the units of `explained_variance_`.
     select : str, Landmarks, points or indices of rows
@@ -115,13 +103,6 @@ class Sparse(OnBasis):
     M. E. Tipping, Sparse kernel principal component analysis, NIPS 13 (2001). Washizawa (2012),
     §5.2.
 
-    Notes
-    -----
-    More noise leaves fewer points, give or take one: the likelihood may have several maxima. If
-    all rows are equally far from each other, for a kernel that is too narrow, either all are left
-    or hardly any. If the feature space has so few dimensions r that r(r + 1)/2 is below the number
-    of rows, many weights attain the largest likelihood, and little noise leaves nearly all points.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -138,19 +119,13 @@ class Sparse(OnBasis):
 
     name = "sparse"
 
-    def __init__(
-        self,
-        n_basis: int | float | None = None,
-        sigma2: float | None = None,
-        select: Any = "uniform",
-        pool: int | None = None,
-        update: str = "newton",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-    ) -> None:
-        super().__init__(n_basis, select)
-        self.sigma2, self.pool, self.update = sigma2, pool, update
-        self.max_iter, self.tol = max_iter, tol
+    n_basis: int | float | None = None
+    sigma2: float | None = None
+    select: Any = "uniform"
+    pool: int | None = None
+    update: str = "newton"
+    max_iter: int = 200
+    tol: float = 1e-4
 
     def cost(self, size: Size) -> Cost:
         n, d, rule = size.n, size.d, self.rule
@@ -235,19 +210,15 @@ class Sparse(OnBasis):
 
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the candidates."""
-        at, rule = weighted_row_indices(problem), self.rule
+        at, given = weighted_row_indices(problem), isinstance(self.rule, Given)
         n, wanted = len(at), problem.n_components
-        if isinstance(rule, Given):
-            basis = rule.select(problem)
-            require_points(problem.n_leading, len(basis))
-            return basis
         p, m = self.candidates(n, wanted), self.points(n, wanted)
-        require(self, "pool", m <= p, f"at least n_basis, {m} points")
-        require_points(problem.n_leading, m)
-        if p == n:
+        require(self, "pool", given or m <= p, f"at least n_basis, {m} points")
+        require_points(problem.n_leading, p if given else m)
+        if p == n and not given:
             return row_basis(problem, at)
-        rule.check(problem)
-        return rule.select(problem, p)
+        self.rule.check(problem)
+        return self.rule.select(problem, p)
 
     def _check(self) -> None:
         """Raise if parameters are invalid."""
@@ -288,9 +259,7 @@ class Sparse(OnBasis):
         """Describe the result; warn if it is far from what was asked for."""
         n, p, m = problem.source.shape[0], len(basis), len(fit.support)
         candidates = "all rows" if p == n else f"{p} candidates of {n} rows"
-        if isinstance(self.rule, Given):
-            candidates = f"the {p} candidates given"
-        elif p < n:
+        if p < n and not isinstance(self.rule, Given):
             candidates += f", chosen by {self.rule.name},"
         notes = [
             f"Of {candidates} {m} have positive weight at noise variance {fit.noise:.4g}; maximum "

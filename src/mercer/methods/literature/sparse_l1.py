@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -11,7 +11,7 @@ from mercer.arrays import Matrix, Vector
 from mercer.certificate import Axes
 from mercer.checks import check_integer, require
 from mercer.config import get_config
-from mercer.landmarks.base import Rows, draw_rows, row_basis
+from mercer.landmarks.base import Rows, draw_rows, row_basis, row_weights
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
 from mercer.landmarks.objective import center_features
 from mercer.methods.base import Cost, Method, Size, largest
@@ -24,12 +24,13 @@ _DRAWN = 59
 _NORMS = ("l1", "none", "length")
 # A pair of strings costs about as much as a pair of rows with this many columns: see the plan.
 _STRING = 10_000
-# A function is rounding if the sum of its terms exceeds its squared norm by more than this factor.
+# A function is rounding if the sum of its terms exceeds its squared norm by more than this pursuit.
 _CANCELLATION = 1e9
 # A function is constant if no value differs from its mean by more unit roundoffs than this.
 _ROUNDINGS = 64.0
 
 
+@dataclass(eq=False, repr=False)
 class SparseL1(Method):
     r"""Sparse components: kernel functions of bounded l1 norm with the largest variance.
 
@@ -47,13 +48,12 @@ class SparseL1(Method):
     Parameters
     ----------
     candidates : int or None
-        Number of rows drawn at random, anew for each component, among which the next is chosen. The
-        best of 59 is among the best 5 % of all rows with probability 0.95. None: all rows if the
-        kernel between them, for every component, takes at most 5e11 operations; otherwise 59.
+        Number of rows drawn at random for each component, among which it is chosen. None: all rows
+        if the kernel between them, for every component, takes at most 5e11 operations; otherwise
+        59, the best of which is among the best 5 % of all rows with probability 0.95.
     normalize : {"l1", "none", "length"}
-        What functions are divided by when they are compared: the l1 norm of their coefficients, as
-        in the paper; nothing; or their norm in feature space, which compares the variances of the
-        components.
+        Divide functions by the l1 norm of their coefficients before they are compared, as in the
+        paper; by nothing; or by their norm in feature space.
 
     References
     ----------
@@ -77,8 +77,8 @@ class SparseL1(Method):
     name = "sparse_l1"
     for_rows = False
 
-    def __init__(self, candidates: int | None = None, normalize: str = "l1") -> None:
-        self.candidates, self.normalize = candidates, normalize
+    candidates: int | None = None
+    normalize: str = "l1"
 
     def cost(self, size: Size) -> Cost:
         n, d, k = size.n, size.d, size.components
@@ -110,14 +110,13 @@ class SparseL1(Method):
         pursuit = _Pursuit(problem, wanted, candidates, self.normalize)
         while not pursuit.met() and pursuit.grow():
             pass
-        factor = pursuit.factor
-        fit = fit_landmarks(problem, row_basis(problem, factor.pivots or draw_rows(problem, 1)))
+        fit = fit_landmarks(problem, row_basis(problem, pursuit.pivots or draw_rows(problem, 1)))
         components = np.zeros((fit.span.size, 0))
-        if factor.size:  # coefficients L⁻ᵀ with K = LLᵀ, an upper triangle
+        if pursuit.size:  # coefficients L⁻ᵀ with K = LLᵀ, an upper triangle
             try:
                 L = scipy.linalg.cholesky(fit.span.matrix, lower=True)
             except scipy.linalg.LinAlgError:  # dependent rows, to the precision of the kernel
-                L = np.tril(factor.G[factor.pivots, : factor.size])
+                L = np.tril(pursuit.G[pursuit.pivots, : pursuit.size])
             components = scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True, trans=1)
         values = np.einsum("ij,ij->j", components, fit.covariance @ components)
         axes = fit.axes(values, components)
@@ -129,17 +128,18 @@ class SparseL1(Method):
         return replace(axes, evidence=axes.evidence.annotated(note))
 
 
-class _Pursuit:
-    """Kernel functions of rows without the components so far: columns of K − GGᵀ."""
+class _Pursuit(PartialCholesky):
+    """Kernel functions of rows without the components so far: columns of K − GGᵀ.
+
+    G contains the scores of all rows; the pivots are the rows chosen.
+    """
 
     def __init__(
         self, problem: KernelProblem, n_components: int, candidates: int, normalize: str
     ) -> None:
+        super().__init__(problem, n_components)
         self.problem, self.candidates, self.normalize = problem, candidates, normalize
-        # Its G: scores of all rows; its pivots: the rows.
-        self.factor = PartialCholesky(problem, n_components)
-        diag, weights = self.factor.columns.diag, problem.source.weights
-        self.weights = np.ones(len(diag)) if weights is None else weights
+        self.weights, diag = row_weights(problem), self.columns.diag
         self.values: list[float] = []  # scatter of each component
         self.total = float(self.weights @ diag)
         eps = float(np.finfo(problem.source.dtype).eps)
@@ -149,7 +149,7 @@ class _Pursuit:
 
     def met(self) -> bool:
         """Return whether there are as many components as wanted."""
-        if not self.factor.room:
+        if not self.room:
             return True
         rule, divisor = self.problem.rule, self.problem.divisor
         if rule.first_guess(*self.problem.shape) is not None or not self.values:
@@ -164,9 +164,9 @@ class _Pursuit:
         Among candidates drawn in proportion to their weights; constant ones are excluded from now
         on.
         """
-        factor, pick, best = self.factor, None, 0.0
+        pick, best = None, 0.0
         while pick is None:
-            rows = np.flatnonzero(factor.eligible > 0)
+            rows = np.flatnonzero(self.eligible > 0)
             if not len(rows):
                 return False
             if self.candidates < len(rows):
@@ -176,13 +176,13 @@ class _Pursuit:
             for first in range(0, len(rows), MAX_COLUMNS):
                 some = rows[first : first + MAX_COLUMNS]
                 variation = self._variation(some)
-                factor.threshold[some[variation == 0]] = np.inf
+                self.threshold[some[variation == 0]] = np.inf
                 i = int(np.argmax(variation))
                 if variation[i] > best:
                     best, pick = float(variation[i]), int(some[i])
-        column = factor.residual([pick]) / np.sqrt(factor.residual_diag[pick])
-        column[pick] = np.sqrt(factor.residual_diag[pick])
-        factor.append([pick], column)
+        column = self.residual([pick]) / np.sqrt(self.residual_diag[pick])
+        column[pick] = np.sqrt(self.residual_diag[pick])
+        self.append([pick], column)
         if self.problem.center:  # the part of the mean along the component is not variance
             self.total -= float(self.weights @ column[:, 0]) ** 2 / self.problem.source.count
         self.values.append(self._scatter(column)[0])
@@ -190,22 +190,19 @@ class _Pursuit:
 
     def _variation(self, at: Rows) -> Vector:
         """Return the scatter of the normalized functions of rows; 0 for those that are rounding."""
-        factor = self.factor
-        scatter = self._scatter(factor.residual(at))
+        scatter = self._scatter(self.residual(at))
         require_finite_kernel(self.problem, scatter)
         # The function of row j is Φ_j − Σ_p c_p Φ_p over the pivots p: c = L⁻ᵀG_j.
-        L = factor.G[factor.pivots, : factor.size]
-        c = np.abs(
-            scipy.linalg.solve_triangular(L, factor.G[at, : factor.size].T, lower=True, trans=1)
-        )
-        norms = np.sqrt(factor.columns.diag)
-        terms = norms[at] + c.T @ norms[factor.pivots]
-        reliable = terms**2 <= _CANCELLATION * factor.residual_diag[at]
+        L = self.G[self.pivots, : self.size]
+        c = np.abs(scipy.linalg.solve_triangular(L, self.G[at, : self.size].T, lower=True, trans=1))
+        norms = np.sqrt(self.columns.diag)
+        terms = norms[at] + c.T @ norms[self.pivots]
+        reliable = terms**2 <= _CANCELLATION * self.residual_diag[at]
         scatter[(scatter <= self.least) | ~reliable] = 0.0
         if self.normalize == "l1":
             return np.asarray(scatter / (1.0 + c.sum(axis=0)) ** 2)
         if self.normalize == "length":
-            return np.asarray(scatter / np.sqrt(factor.residual_diag[at]) ** 2)
+            return np.asarray(scatter / np.sqrt(self.residual_diag[at]) ** 2)
         return scatter
 
     def _scatter(self, columns: Matrix) -> Vector:
