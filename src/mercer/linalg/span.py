@@ -245,9 +245,9 @@ class KernelMoments(Moments):
 
     label = "kernel to the landmarks"
 
-    def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
+    def __init__(self, span: Span, source: Source, *, center: bool) -> None:
         super().__init__(len(span.matrix), source.reference, np.float64, center=center)
-        self.span, self.known = span, known
+        self.span = span
         # Sums that are sent to workers, or outlive the rows of a batch, go without the rows.
         self.source = source if source.remote is None else PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
@@ -255,9 +255,7 @@ class KernelMoments(Moments):
 
     def add(self, block: Block) -> None:
         kernel, x = self.span.kernel, None
-        if self.known is not None:
-            h = self.known[block.start : block.stop, :]
-        elif kernel is None:
+        if kernel is None:
             h = self.span.feature_map(self.source)(block)
         else:
             require_finite_rows(block, self.source)
@@ -296,7 +294,7 @@ class KernelMoments(Moments):
         self.diag_max = max(self.diag_max, other.diag_max)
 
     def spawn(self) -> Self:
-        return type(self)(self.span, self.source, center=self.center, known=self.known)
+        return type(self)(self.span, self.source, center=self.center)
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.diag_sum, self.diag_max, self.rounding_sum, self.rounding_max])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,19 +117,6 @@ class Method(Params, ABC):
         name = solver if isinstance(solver, str) else type(solver).__name__.lower()
         return self.name if name == "dense" else f"{self.name} ({name})"
 
-    def shrink(self, size: Size, room: float) -> Self | None:
-        """Return the method with parameters that fit into `room` bytes; None if none fit."""
-        return None
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        """Name a change of parameters that fits into `room` bytes; None if none fits."""
-        smaller = self.shrink(size, room)
-        return None if smaller is None else f"{format_parameter('method', smaller)} fits"
-
-    def with_params(self, **params: Any) -> Self:
-        """Return a copy with other parameters."""
-        return copy.copy(self).set_params(**params)
-
     @property
     def remedy(self) -> str:
         """Advice if the gap was not reached."""
@@ -139,16 +124,6 @@ class Method(Params, ABC):
 
     def check_size(self, n: int, k: int) -> None:
         """Raise if the method cannot find k components of n rows."""
-
-
-def largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Return the largest number from low to high that fits, by bisection; None if low does not."""
-    if low > high or not fits(low):
-        return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 class Streaming(Method):
@@ -212,19 +187,10 @@ def solve(
         chosen = problem.choose(spectrum.values, operator.trace)
         if chosen is not None:
             break
-        if most is not None and not _within(most, problem, operator, spectrum):
-            return _decompose(problem, operator, limit)
         k = min(limit, 2 * k)
+        if most is not None and k > most:
+            return _decompose(problem, operator, limit)
     return _converged(spectrum, chosen) if isinstance(solver, Randomized) else spectrum, chosen
-
-
-def _within(most: int, problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Return whether `most` eigenvalues could satisfy the rule, if the next are as large."""
-    more = most - len(spectrum.values)
-    if more <= 0:
-        return False
-    optimistic = np.append(spectrum.values, np.full(more, spectrum.values[-1]))
-    return problem.choose(optimistic, operator.trace) is not None
 
 
 def _decompose(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum, int]:

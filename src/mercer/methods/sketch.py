@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, Self
+from typing import Any
 
 from mercer.certificate import Axes
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.messages import counted
-from mercer.methods.base import Cost, Method, Size, largest
+from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.sketch import (
     fit_kernel_sketch,
     kernel_sketch_cost,
@@ -120,19 +119,6 @@ class Sketch(Method):
     def label(self, size: Size) -> str:
         q = self.columns(size.n, size.k) if size.kernel else 0
         return f"{self.name} ({counted(q, 'column')})" if q else self.name
-
-    def shrink(self, size: Size, room: float) -> Self | None:
-        if not size.kernel or not isinstance(self.sketch, RandomMap | None):
-            return None
-
-        def resized(q: int) -> SketchMap:
-            return Gaussian(q) if self.sketch is None else copy.copy(self.sketch).set_params(q=q)
-
-        def fits(q: int) -> bool:
-            return self.with_params(sketch=resized(q)).cost(size).memory <= room
-
-        q = largest(fits, max(1, size.k or 1), self.columns(size.n, size.k))
-        return None if q is None else self.with_params(sketch=resized(q))
 
     @property
     def remedy(self) -> str:

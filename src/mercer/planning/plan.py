@@ -33,12 +33,10 @@ from mercer.methods import (
     Dot,
     Iterative,
     Method,
-    RandomFeatures,
     Size,
     Sketch,
     Subset,
 )
-from mercer.methods.kernel.features import has_spectrum
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Rule
 
@@ -59,6 +57,8 @@ NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 _CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full", "krylov"))
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
+# The fewest points of a basis that is chosen to fit the memory.
+_SMALLEST = 100
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Plan:
         room = self.budget if get_config().memory is not None else machine_memory()
         if memory <= room:
             return
-        instead = self.method.suggestion(self.size, room) or self._instead(problem, room)
+        instead = self._instead(problem, room)
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(memory)} for {self.size.shape}, "
             f"more than the memory budget of {format_bytes(room)}. "
@@ -155,7 +155,7 @@ class Plan:
         """Name other methods that fit; empty where none does."""
         fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
         if not fitting:
-            return alternative(problem, self.size, room)
+            return alternative(self.size, room) if isinstance(problem, KernelProblem) else ""
         automatic = format_parameter("eigen_solver" if self.size.kernel else "svd_solver", "auto")
         return f"{automatic} would choose from {', '.join(fitting)}, which fit"
 
@@ -270,17 +270,25 @@ def price(method: Method, size: Size, budget: int) -> Candidate:
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
 
 
-def alternative(problem: Problem, size: Size, room: float) -> str:
-    """Name a method on fewer points, or features, that fits in `room` bytes; empty if none does."""
-    if not isinstance(problem, KernelProblem) or problem.kernel is None:
-        return ""
-    for method in (Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])):
-        if method.cost(size).memory <= room:
-            return f"{format_parameter('method', method.name)} fits"
-        smaller = method.shrink(size, room)
-        if smaller is not None:
-            return f"{format_parameter('method', smaller)} fits"
-    return ""
+def largest_subset(size: Size, room: float) -> Subset:
+    """Return `Subset` on as many points as fit in `room` bytes, at least two per component.
+
+    Where none fits, on the fewest.
+    """
+    subset = Subset()
+    m = subset.points(size.n, size.k)
+    least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
+    while m > least and subset.cost(size).memory > room:
+        m = max(least, int(0.9 * m))
+        subset = Subset(m)
+    return subset
+
+
+def alternative(size: Size, room: float) -> str:
+    """Name a basis that fits in `room` bytes; empty if none does."""
+    subset = largest_subset(size, room)
+    fits = subset.cost(size).memory <= room
+    return f"{format_parameter('method', subset)} fits" if fits else ""
 
 
 def enough_memory(method: Method, size: Size) -> str:

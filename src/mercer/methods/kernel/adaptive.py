@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, eigh, empty
+from mercer.arrays import eigh
 from mercer.certificate import Axes, Evidence
 from mercer.config import get_config
-from mercer.kernels.evaluate import GramFold
-from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import row_basis
-from mercer.linalg.span import FEW_ROWS, Basis
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
 from mercer.methods.kernel.products import EXTRA, judge_by_products
 from mercer.methods.kernel.subset import Subset, basis_size, require_points
-from mercer.methods.preparation import move_rows, require_finite_vectors
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 
 # The first basis: at least this many points, and this many per component.
@@ -83,11 +80,10 @@ class Adaptive(Method):
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)
         problem = move_rows(problem)
-        require_finite_vectors(problem)
-        gap, order, kernel_values = problem.gap or 0.0, _order(problem), None
+        gap, order = problem.gap or 0.0, _order(problem)
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:
-            fit, kernel_values = _grow(problem, row_basis(problem, order[:m]), kernel_values)
+            fit = fit_landmarks(problem, row_basis(problem, order[:m]))
             axes, sample = fit.best_axes(SAMPLE_ROWS, gap)
             m = self._next(fit, gap, axes.evidence, len(order))
         if axes.evidence.gap <= gap:
@@ -152,23 +148,6 @@ def _order(problem: KernelProblem) -> Any:
     with np.errstate(divide="ignore"):
         keys = problem.rng.exponential(size=n) / weights
     return np.argsort(keys)[: int((weights > 0).sum())]
-
-
-def _grow(problem: KernelProblem, basis: Basis, values: Array) -> tuple[LandmarkFit, Array]:
-    """Fit a basis, given kernel values to its first points; return those to all, if they fit."""
-    source, kernel, m = problem.source, problem.kernel, len(basis)
-    n = source.shape[0]
-    dtype = np.dtype(np.float64 if n <= FEW_ROWS else source.dtype)
-    if kernel is None or get_config().budget // 4 < n * m * dtype.itemsize:
-        return fit_landmarks(problem, basis), None
-    old = 0 if values is None else int(values.shape[1])
-    h = empty((n, m), source.reference, dtype)
-    if old:
-        h[:, :old] = values
-    assert basis.at is not None
-    fresh = Points(cast_rows(source.take(basis.at[old:]), dtype))
-    source.fold(GramFold(kernel.on, fresh, h[:, old:], source.reference))
-    return fit_landmarks(problem, basis, h), h
 
 
 def _predicted_size(fit: LandmarkFit, k: int, gap: float) -> float:

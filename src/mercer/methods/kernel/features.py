@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mercer.kernels import Constant, Frequencies, Sum
 from mercer.linalg import Gram
 from mercer.linalg.solvers import ritz_pairs
 from mercer.messages import ParameterError, counted, format_parameter
-from mercer.methods.base import Cost, Method, Size, Streaming, largest
+from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.exact import rows_in_memory
 from mercer.methods.kernel.expansion import score_evidence, score_residuals, variance_in_span
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
@@ -203,16 +203,6 @@ class RandomFeatures(Streaming):
     def label(self, size: Size) -> str:
         return f"{self.name} ({counted(self.frequencies(size.n, size.k), 'wave')})"
 
-    def shrink(self, size: Size, room: float) -> Self | None:
-        def fits(q: int) -> bool:
-            try:
-                return self.with_params(q=q).cost(size).memory <= room
-            except MemoryError:  # of a linear method that needs stored features
-                return False
-
-        q = largest(fits, max(1, -(-(size.k or 1) // 2)), self.frequencies(size.n, size.k))
-        return None if q is None else self.with_params(q=q)
-
     @property
     def remedy(self) -> str:
         return f"Increase q, or use {format_parameter('method', 'auto')}."
@@ -249,15 +239,6 @@ class RandomFeatures(Streaming):
 
 def _gone(block: Any) -> Any:
     raise ValueError("The rows of earlier batches are not stored.")
-
-
-def has_spectrum(problem: KernelProblem) -> bool:
-    """Return whether the kernel of a problem has Fourier features."""
-    try:
-        _require_spectrum(problem)
-    except ValueError:
-        return False
-    return True
 
 
 def _require_spectrum(problem: Problem) -> KernelProblem:

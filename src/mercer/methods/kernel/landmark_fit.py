@@ -16,7 +16,6 @@ from mercer.arrays import (
     eigh,
     is_finite,
     like,
-    numpy_dtype,
     to_numpy,
 )
 from mercer.arrays.linear import confidence
@@ -347,15 +346,10 @@ def add_rows(total: Any, at: Any, part: Any) -> Any:
     return total
 
 
-def fit_landmarks(
-    problem: KernelProblem, basis: Basis, known: Array = None, dtype: Any = None
-) -> LandmarkFit:
-    """Pass over the rows once, with a basis; `known` are kernel values to it, if they exist."""
-    span = Span(problem.kernel, basis, problem.source, dtype)
-    if known is not None and numpy_dtype(known) != span.dtype:
-        known = None
-    moments = KernelMoments(span, problem.source, center=problem.center, known=known)
-    moments, measured = problem.source.fold(moments), None
+def fit_landmarks(problem: KernelProblem, basis: Basis, dtype: Any = None) -> LandmarkFit:
+    """Pass over the rows once, with a basis."""
+    span, measured = Span(problem.kernel, basis, problem.source, dtype), None
+    moments = problem.source.fold(KernelMoments(span, problem.source, center=problem.center))
     if span.dtype != np.float64 and span.kernel is not None:
         measured = measure_rounding(problem, span, moments)
         if measured is not None and math.isinf(measured[0]):

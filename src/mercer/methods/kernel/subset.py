@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.linalg.lapack
@@ -20,7 +20,7 @@ from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import ParameterError, counted, format_parameter
-from mercer.methods.base import Cost, Method, Size, Streaming, largest
+from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.expansion import stack_points
 from mercer.methods.kernel.landmark_fit import (
     AFFORDABLE,
@@ -87,27 +87,6 @@ class OnBasis(Method):
     def label(self, size: Size) -> str:
         return f"{self.name} ({counted(self.points(size.n, size.k), 'point')})"
 
-    def shrink(self, size: Size, room: float) -> Self | None:
-        def fits(m: int) -> bool:
-            return self.with_params(n_basis=m).cost(size).memory <= room
-
-        if isinstance(self.rule, Given):
-            return None
-        m = largest(fits, max(1, size.k or 1), self.points(size.n, size.k))
-        if m is not None:
-            return self.with_params(n_basis=m)
-        if "select" not in self.get_params(deep=False) or self.rule == as_landmarks("uniform"):
-            return None
-        return self.with_params(select="uniform").shrink(size, room)
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        smaller = self.shrink(size, room)
-        if smaller is None:
-            return None
-        same = smaller.rule == self.rule
-        rule = "" if same else f" with {format_parameter('select', 'uniform')}"
-        return f"{format_parameter('n_basis', smaller.n_basis)}{rule} fits"
-
     @property
     def remedy(self) -> str:
         automatic = format_parameter("method", "auto")
@@ -154,22 +133,17 @@ def basis_size(m: Any, n: int | None) -> int:
 
     A number between 0 and 1 is a share of the rows, rounded, and at least one point.
     """
-    if isinstance(m, int) and not isinstance(m, bool) and m >= 1 and (n is None or m <= n):
-        return m
-    same = f"to use all rows, set {format_parameter('method', 'exact')}."
-    if is_real(m) and 0 < m < 1:
-        if n is not None:
-            return max(1, round(float(m) * n))
-        problem = "is a share of the rows, but points were passed. Omit it."
-    elif is_real(m) and m == 1 and not isinstance(m, Integral):
-        problem = f"is ambiguous: one point, or all rows. Use 1 for one point; {same}"
-    elif not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
+    if is_real(m) and 0 < m < 1 and n is not None:
+        return max(1, round(float(m) * n))
+    whole = is_real(m) and math.isfinite(m) and m == int(m) >= 1
+    if not whole or (m == 1 and not isinstance(m, Integral)):  # 1.0: one point, or all rows?
         problem = "must be an integer of at least 1, or a share of the rows between 0 and 1."
-    elif n is not None and m > n:
-        problem = f"is more than the {n} rows to choose from. Use at most {n}; {same}"
-    else:
-        return int(m)
-    raise ParameterError("n_basis", m, problem)
+        raise ParameterError("n_basis", m, problem)
+    if n is not None and m > n:
+        exact = format_parameter("method", "exact")
+        problem = f"is more than the {n} rows to choose from. To use all rows, set {exact}."
+        raise ParameterError("n_basis", m, problem)
+    return int(m)
 
 
 def require_points(wanted: int | None, m: int) -> None:

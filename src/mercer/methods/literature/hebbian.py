@@ -647,10 +647,8 @@ class HebbianFold(KernelMoments):
     local = True  # the rows that wait are not among the arrays
     resumable = False
 
-    def __init__(
-        self, span: Span, source: Any, *, center: bool, known: Any = None, state: Any = None
-    ) -> None:
-        super().__init__(span, source, center=center, known=known)
+    def __init__(self, span: Span, source: Any, *, center: bool, state: Any = None) -> None:
+        super().__init__(span, source, center=center)
         self.state: HebbianState | None = state
         self.rows: dict[int, Matrix] = {}
 
