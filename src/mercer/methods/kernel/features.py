@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.arrays.linear import FEW
-from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure, spectral_evidence
 from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
@@ -294,17 +294,9 @@ def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
 
 def _estimate(projection: FourierProjection, converged: bool) -> Axes:
     """Return the components with an estimate from the features alone."""
-    values, total = projection.eigenvalues, Figure(projection.total_variance)
-    evidence = Evidence(
-        explained=Figure(min(total, float(values.sum())), "estimate"),
-        bounds=(),
-        total=(total, total),
-        residuals=np.full(len(values), np.nan),
-        eigenvalues=values,
-        spacing=spacing_of(values, np.zeros(0)),
-        converged=converged,
-        notes=(_BY_FEATURES,),
-    )
+    values, total = projection.eigenvalues, projection.total_variance
+    none = np.zeros(0)
+    evidence = Evidence.of_estimates(values, none, total, _BY_FEATURES, converged=converged)
     return Axes(projection, evidence)
 
 

@@ -31,7 +31,7 @@ from mercer.methods.kernel.exact import (
     rows_in_memory,
 )
 from mercer.methods.kernel.expansion import likely_optimum
-from mercer.methods.linear.sketch import NOT_POLISHED, polish_note, require_columns
+from mercer.methods.linear.sketch import NOT_POLISHED, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection, span_variance, weighted_signs
 from mercer.sketches import FeatureGrouping, RandomMap, SketchMap, SketchMatrix
@@ -169,11 +169,9 @@ def _choose(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) 
 
 def _polish(products: SketchProducts) -> Axes | None:
     """Return the best components of the span, by a third product."""
-    problem, gram, before = products.problem, products.gram, products.values
-    whole, positive = products.whole, products.positive
+    problem, gram, whole = products.problem, products.gram, products.whole
     norms = column_norms(to_numpy(products.product))
     Y = products.product / like(np.where(norms > 0, norms, 1.0), gram.reference)
-    overlaps = to_numpy(Y.T @ Y)[np.ix_(positive, positive)]
     del products  # its vectors
     spectrum = _ritz(gram, orthonormalize(Y)[0], len(norms))
     k = _choose(problem, gram, spectrum.values, whole=whole)
@@ -187,9 +185,7 @@ def _polish(products: SketchProducts) -> Axes | None:
         outside = np.sqrt(np.diag(spectrum.coupling)[:k])
         norms = np.hypot(spectrum.values[:k], outside)
         evidence = replace(evidence, explained=_explained(gram, spectrum.values[:k], norms))
-    both = min(k, len(before))
-    note = polish_note(before[:both], spectrum.values[:both], overlaps[:both, :both])
-    return exact_axes(problem, gram, spectrum, k, evidence.annotated(note))
+    return exact_axes(problem, gram, spectrum, k, evidence)
 
 
 def _unpolished(products: SketchProducts) -> Axes | None:

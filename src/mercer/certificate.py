@@ -12,7 +12,8 @@ import numpy as np
 from mercer.arrays import Array, Vector, column_norms
 from mercer.arrays.linear import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
-from mercer.linalg.operator import Figure, Operator, least_certain
+from mercer.linalg.operator import Figure as Figure
+from mercer.linalg.operator import Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm
 from mercer.messages import percent
 from mercer.projection import Projection
@@ -153,6 +154,25 @@ class Evidence:
         """Return the evidence with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
+    @classmethod
+    def of_estimates(
+        cls, values: Vector, others: Vector, total: float, note: str, *, converged: bool = True
+    ) -> Self:
+        """Return the evidence about components of which nothing but estimated variances is known.
+
+        `others` are the variances after those of the components.
+        """
+        return cls(
+            explained=Figure(min(total, float(values.sum())), "estimate"),
+            bounds=(),
+            total=(Figure(total), Figure(total)),
+            eigenvalues=values,
+            residuals=np.full(len(values), np.nan),
+            spacing=spacing_of(values, others),
+            converged=converged,
+            notes=(note,),
+        )
+
 
 @dataclass(frozen=True)
 class Axes:
@@ -166,16 +186,7 @@ class Axes:
 class Certificate(Evidence):
     """Explained variance, the bound on the optimum, and the accuracy of each component.
 
-    Besides the attributes of the evidence it rests on:
-
-    Attributes
-    ----------
-    captured : Figure
-        Share of the total variance that the components explain.
-    optimum_upper : Figure
-        Share of the total variance that no set of as many components can exceed.
-    gap : Figure
-        Upper bound on the relative distance of the explained variance from the optimum.
+    It has the attributes of the evidence that it rests on.
 
     Examples
     --------
