@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -71,7 +72,8 @@ class Cost:
     Attributes
     ----------
     passes : int
-        Passes over the rows.
+        Passes over the rows; the fewest, if the number depends on the data. Iterative solvers of
+        linear PCA and of `Exact` may converge earlier.
     products : float
         Floating-point operations in matrix products, in the precision of the data.
     sparse : float
@@ -80,6 +82,8 @@ class Cost:
         Floating-point operations in LAPACK, float64.
     memory : float
         Bytes beside the data.
+    extra_passes : float
+        Passes that the data may require besides, at most; infinite if no limit is known.
     """
 
     passes: int
@@ -87,6 +91,15 @@ class Cost:
     factor: float
     memory: float
     sparse: float = 0.0
+    extra_passes: float = 0.0
+
+    @property
+    def passes_range(self) -> str:
+        """The number of passes, as "3", "3 to 1003" or "3 or more"."""
+        if not self.extra_passes:
+            return str(self.passes)
+        most = self.passes + self.extra_passes
+        return f"{self.passes} or more" if math.isinf(most) else f"{self.passes} to {most:.0f}"
 
 
 class Method(Params, ABC):

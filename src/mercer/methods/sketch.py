@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from mercer.certificate import Axes
@@ -87,10 +89,13 @@ class Sketch(Method):
         self.check()
         if size.kernel:
             require_kernel_map(self.sketch)
-            return kernel_sketch_cost(size, self.columns(size.n, size.k), polish=self.polish)
-        dense = isinstance(self._map(size.d, size.k), Gaussian)
-        q = self.columns(size.d, size.k)
-        return linear_sketch_cost(size, q, polish=self.polish, dense=dense)
+            cost = kernel_sketch_cost(size, self.columns(size.n, size.k), polish=self.polish)
+        else:
+            dense = isinstance(self._map(size.d, size.k), Gaussian)
+            q = self.columns(size.d, size.k)
+            cost = linear_sketch_cost(size, q, polish=self.polish, dense=dense)
+        grows = size.gap is not None or (self.sketch is None and size.k is None)
+        return replace(cost, extra_passes=math.inf) if grows else cost
 
     def fit(self, problem: Problem) -> Axes:
         self.check()

@@ -169,21 +169,21 @@ class Plan:
         axes = "number of components set by the rule"
         if size.k is not None:
             axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
+        wide = max(7, *(len(c.cost.passes_range) + 1 for c in self.candidates))
         lines = [
             f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
             f"{self.method!r}, {self.reason}.",
             "",
-            f"   {'method':<24}{'passes':>7}{'operations':>12}{'memory':>11}{'seconds':>10}",
+            f"   {'method':<24}{'passes':>{wide}}{'operations':>12}{'memory':>11}{'seconds':>10}",
         ]
         for candidate in self.candidates:
             cost = candidate.cost
             work = cost.products + cost.sparse + cost.factor
             mark = "→" if candidate.method is self.method else " "
             seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
-            lines.append(
-                f" {mark} {candidate.method.label(size):<24}{cost.passes:>7}{work:>12.1e}"
-                f"{format_bytes(cost.memory):>11}{seconds:>10}"
-            )
+            passes, memory = f"{cost.passes_range:>{wide}}", format_bytes(cost.memory)
+            label = candidate.method.label(size)
+            lines.append(f" {mark} {label:<24}{passes}{work:>12.1e}{memory:>11}{seconds:>10}")
         return "\n".join(lines)
 
     __repr__ = __str__

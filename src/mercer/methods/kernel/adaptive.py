@@ -69,13 +69,20 @@ class Adaptive(Method):
     def cost(self, size: Size) -> Cost:
         first = Subset(self._first(size.n, size.k)).cost(replace(size, gap=None))
         if self.store is None:
-            return first
-        return Cost(
-            first.passes + 3,
-            first.products + self._product_cost(size),
-            first.factor,
-            max(first.memory, Exact("krylov", self.store).cost(size).memory),
+            return replace(first, extra_passes=self._most_growths(size))
+        return replace(
+            first,
+            products=first.products + self._product_cost(size),
+            memory=max(first.memory, Exact("krylov", self.store).cost(size).memory),
+            extra_passes=math.inf,
         )
+
+    def _most_growths(self, size: Size) -> int:
+        """Return how often the basis can grow, by half of its points at least."""
+        m, growths = self._first(size.n, size.k), 0
+        while m < size.n:
+            m, growths = max(m + 1, int(1.5 * m)), growths + 1
+        return growths
 
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)

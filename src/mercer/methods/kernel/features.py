@@ -125,12 +125,14 @@ class RandomFeatures(Streaming):
         memory += float(n) * features.d * features.itemsize if stored else 0.0
         products = cost.products + 2.0 * n * waves * (1 if stored else cost.passes + 1)
         walks = _walks(n, d, k)
-        passes = cost.passes + 1
+        passes, extra = cost.passes + 1, 0
         if walks is not None:
             products, memory = products + walks[0], max(memory, walks[1])
             # Two of the scores, three of the kernel matrix; float32 rows need another product.
             passes += 5 + (size.itemsize == 4)
-        return Cost(passes, products, cost.factor, memory)
+            if size.gap is not None:
+                passes, extra = passes - 1, _STEPS
+        return Cost(passes, products, cost.factor, memory, extra_passes=extra)
 
     def frequencies(self, n: int, k: int | None) -> int:
         """Return the number of frequencies for k components of n rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ class OnRows(LandmarkMethod):
         if not self.keeps_rows:
             return cost
         pairs = float(size.n) * size.n * size.d
-        products, memory = cost.products, 8.0 * size.n * (size.d + 4 * size.components)
-        passes = cost.passes + 2
+        products, passes = cost.products, cost.passes + 2
+        memory = cost.memory + 8.0 * size.n * (size.d + 4 * size.components)
         if pairs <= AFFORDABLE:  # for the certificate
             products, passes = products + 3 * pairs, passes + 4
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-        return Cost(passes, products, cost.factor, memory + cost.memory)
+        return replace(cost, passes=passes, products=products, memory=memory)
 
     def fit(self, problem: Problem) -> Axes:
         if self.on not in ("rows", "basis"):

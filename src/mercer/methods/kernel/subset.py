@@ -68,12 +68,14 @@ class OnBasis(Method):
         products += selection.work
         memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
         pairs = float(size.n) * size.n * size.d
+        extra = float(selection.extra_passes)
         if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
+            extra = math.inf
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
         passes = 1 + size.first_pass + selection.passes + bool(selection.passes)
-        return Cost(passes, products, 12.0 * m**3, memory)
+        return Cost(passes, products, 12.0 * m**3, memory, extra_passes=extra)
 
     def points(self, n: int, k: int | None) -> int:
         """Return the number of points, for n rows and k components."""
@@ -233,7 +235,7 @@ class Subset(LandmarkMethod, Streaming):
             return cost
         pairs = float(size.n) * size.n * size.d
         memory = cost.memory + 8.0 * size.n * (size.components + 2)
-        return Cost(cost.passes + 2, cost.products + pairs, cost.factor, memory)
+        return replace(cost, passes=cost.passes + 2, products=cost.products + pairs, memory=memory)
 
     @property
     def keeps_rows(self) -> bool:

@@ -177,16 +177,19 @@ class Hebbian(OnBasis, Streaming):
             cost, m = super().cost(size), self.points(n, size.k)
             stored = 8.0 * n * m if _fits_twice(n * m) else 0.0
             work = passes * n * (update * m * r + (0.0 if stored else 2.0 * m * (m + size.d)))
-            return replace(
-                cost, passes=passes, products=cost.products + work, memory=cost.memory + stored
-            )
-        matrix, evaluations = 16.0 * n * n, 4
+            cost = replace(cost, products=cost.products + work, memory=cost.memory + stored)
+            if stored:  # the rows are learned from memory
+                return replace(cost, passes=cost.passes + 1)
+            extra = math.inf if size.k is None else cost.extra_passes + self.passes(n)
+            return replace(cost, extra_passes=extra)
+        # Its diagonal, its means and the matrix itself.
+        matrix, evaluations, extra = 16.0 * n * n, 4, 0.0
         if not _fits_twice(n * n):
             matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
-            evaluations = passes + 6
+            evaluations, extra = passes + 6, math.inf
         vectors = 8.0 * n * (8 * r + 16 + size.d)
         work = 2.0 * evaluations * n * n * size.d + passes * update * n * n * r
-        return Cost(passes, work, 0.0, matrix + vectors)
+        return Cost(3 + size.first_pass, work, 0.0, matrix + vectors, extra_passes=extra)
 
     def passes(self, n: int) -> int:
         """Return the maximum number of passes over n rows."""

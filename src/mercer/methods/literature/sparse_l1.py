@@ -85,7 +85,12 @@ class SparseL1(Method):
         candidates = self.n_candidates(n, d, k)
         products = 2.0 * n * k * candidates * (d + k / 2.0) + 2.0 * n * k * (d + k)
         memory = cholesky_bytes(n, k) + 64.0 * k * k + 2.0 * 2**25
-        return Cost(k * -(-candidates // MAX_COLUMNS) + 1, products, 12.0 * k**3, memory)
+        # The diagonal, the candidates of each component and its own column, and the fit; the
+        # candidates again if all that were drawn are constant.
+        batches, passes = -(-candidates // MAX_COLUMNS), 3 + size.first_pass
+        most = k * (batches + 1) + n // candidates * batches
+        factor = 12.0 * k**3
+        return Cost(passes, products, factor, memory, extra_passes=most - 1)
 
     def n_candidates(self, n: int, d: int, k: int) -> int:
         """Return the number of candidates for each of k components, of n rows with d columns."""
