@@ -39,9 +39,8 @@ class Evidence:
         The explained variances λ.
     residuals : ndarray of shape (k,)
         ‖Cv − λv‖ of each component v with variance λ: some eigenvalue is no farther from λ than
-        this. For kernel PCA, the residual of the centered kernel matrix and a unit vector over the
-        rows, the coefficients or the scores of the component; for `Hebbian`, the residual of the
-        component in feature space. NaN where it is unknown.
+        this. For kernel PCA, of the centered kernel matrix and the unit vector of the coefficients
+        or scores; for `Hebbian`, in feature space. NaN where it is unknown.
     residuals_kind : {"bound", "estimate"}
         "estimate" where a Krylov recurrence yields the residuals: its rounding is estimated.
     spacing : ndarray of shape (k,)
@@ -91,11 +90,9 @@ class Evidence:
 
     @property
     def gap_estimate(self) -> Figure:
-        """The likely gap, estimated from a sample of rows or from the residuals.
+        """The likely gap, estimated from a sample of rows or from the residuals; NaN if unknown.
 
-        Both look only at the directions that were found. If whole directions were missed, as by a
-        basis of few points of very different rows, the gap is larger. Never above a proven gap;
-        NaN where neither is known.
+        It is larger if whole directions were missed, and never above a proven gap.
         """
         if self.likely is not None:
             share = 1.0 - self.explained / self.likely if self.likely > 0 else 0.0
@@ -109,8 +106,7 @@ class Evidence:
     def eigenvalue_errors(self) -> Vector:
         """Estimate of the distance from each λ to an eigenvalue of the operator.
 
-        ‖r‖; or ‖r‖²/s for Rayleigh quotients whose spacing s to the other eigenvalues is larger
-        than the residual (Kato–Temple), an estimate because s comes from computed eigenvalues.
+        ‖r‖; or ‖r‖²/s for Rayleigh quotients with a spacing s above the residual (Kato–Temple).
         """
         if not self.rayleigh:
             return self.residuals
@@ -199,18 +195,14 @@ class Certificate(Evidence):
 
     @property
     def captured(self) -> Figure:
-        """Share of the total variance that the components explain.
-
-        A share of the most that the total can be: never too large.
-        """
+        """Share of the total variance that the components explain, never too large."""
         return self._share(self.explained, self.total[1], 0.0)
 
     @property
     def optimum_upper(self) -> Figure:
         """Share of the total variance that no set of as many components can exceed.
 
-        A share of the least that the total can be: never too small. Where the total is within
-        rounding error of zero, shares are unknown and the bound is 1.
+        Never too small: 1 where the total is within rounding error of zero.
         """
         if not len(self.eigenvalues):
             return self.explained.like(0.0)
@@ -219,11 +211,6 @@ class Certificate(Evidence):
     def _share(self, variance: Figure, total: Figure, unknown: float) -> Figure:
         share = float(variance) / float(total) if total > 0.0 else unknown
         return Figure(min(1.0, share) if self.psd else share, **least_certain(variance, total))
-
-    @property
-    def confidence(self) -> float:
-        """Probability with which `gap` holds."""
-        return self.gap.confidence
 
     @property
     def angles(self) -> Vector:
@@ -294,12 +281,10 @@ class Certificate(Evidence):
 
 
 def certify(problem: Any, axes: Axes) -> Certificate:
-    """Return the certificate of a fit, given the evidence of its method.
-
-    Nothing explains more than the optimum: where rounding says otherwise, the optimum counts.
-    """
+    """Return the certificate of a fit, given the evidence of its method."""
     evidence, optimum = axes.evidence, axes.evidence.optimum
     certificate = Certificate(**vars(evidence))
+    # Nothing explains more than the optimum, whatever rounding says.
     if optimum.kind == "bound" and evidence.explained > optimum:
         return replace(certificate, explained=evidence.explained.like(float(optimum)))
     return certificate
@@ -320,9 +305,8 @@ def spectral_evidence(
     """Return the variance of the first k eigenpairs, and a bound for any k components.
 
     A dense decomposition misses nothing, so only rounding counts. Otherwise the bounds of
-    `mercer.linalg.bounds` apply: those that always hold and, where they leave something open and
-    `probe` allows it, the one at 99.9 % confidence that six to sixteen more products of four
-    vectors buy.
+    `mercer.linalg.bounds` apply; with `probe`, and where it helps, also the one at 99.9 %
+    confidence, which takes six to sixteen more products of four vectors.
     """
     total, rounding = operator.trace, operator.rounding
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]

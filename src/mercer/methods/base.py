@@ -135,9 +135,6 @@ class Method(Params, ABC):
         """Advice if the gap was not reached."""
         return f"{format_parameter('method', 'exact')} uses all rows."
 
-    def check_size(self, n: int, k: int) -> None:
-        """Raise if the method cannot find k components of n rows."""
-
 
 class Streaming(Method):
     """A method that reads every row once, so that rows may come in batches."""
@@ -174,11 +171,10 @@ def solve(
     warm: WarmStart | None = None,
     most: int | None = None,
 ) -> tuple[Spectrum, int]:
-    """Find as many eigenpairs as the rule asks for; return them, and the number it chose.
+    """Find as many eigenpairs as the rule asks for, or more; return them, and the number it chose.
 
-    The spectrum may hold more pairs than were chosen. Krylov starts from `warm`, and stops as soon
-    as the required gap is certified. If the rule needs more than `most` pairs, the operator is
-    decomposed instead.
+    Krylov starts from `warm`, and stops as soon as the required gap is certified. If the rule needs
+    more than `most` pairs, the operator is decomposed instead.
     """
     if isinstance(solver, str):
         solver = find_solver(solver)
@@ -229,11 +225,7 @@ def _converged(spectrum: Spectrum, k: int) -> Spectrum:
 
 
 def within_gap(problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Return whether the eigenpairs are certified within the required gap.
-
-    The bounds that cost nothing come first; the one that costs products is tried only when the
-    coupling alone would leave half of the gap.
-    """
+    """Return whether the eigenpairs are certified within the required gap."""
     k = problem.choose(spectrum.values, operator.trace)
     if k is None or problem.gap is None or k == 0:
         return k == 0
@@ -241,6 +233,7 @@ def within_gap(problem: Problem, operator: Operator, spectrum: Spectrum) -> bool
         return True
     assert spectrum.ritz is not None
     assert spectrum.coupling is not None
+    # The bound that costs products: only if the coupling alone leaves at most half of the gap.
     explained = float(spectrum.values[:k].sum())
     hopeful = split_bound(spectrum.ritz, spectrum.coupling, float(spectrum.ritz[-1]), k)
     if hopeful * (1.0 - problem.gap / 2) > explained:

@@ -17,11 +17,7 @@ from mercer.methods.kernel.sketch import (
     kernel_sketch_memory,
     require_kernel_map,
 )
-from mercer.methods.linear.sketch import (
-    fit_linear_sketch,
-    linear_sketch_cost,
-    require_columns,
-)
+from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost
 from mercer.problem import KernelProblem, Problem
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.images import ImageMap
@@ -35,25 +31,22 @@ class Sketch(Method):
 
     The rows go through a map f that preserves dot products, :math:`\tilde x = f(x) \in R^q`; the
     q×q scatter of :math:`\tilde X` has the eigenpairs (λ, u). Two passes over the rows, q² memory.
-    The resulting components are not orthogonal: a Rayleigh–Ritz step on the rows themselves, one
-    more pass, turns them into the best of their span, with true variances and a certificate.
+    A Rayleigh–Ritz step, one more pass, turns these components, which are not orthogonal, into the
+    best of their span, with true variances and a certificate.
 
-    For kernel PCA the sketched rows are those of the centered kernel matrix,
-    :math:`Z = \tilde KW` with the map's n×q matrix W, :math:`E[WW^T] = I`. From the eigenpairs
-    (λ, u) of :math:`Z^TZ` the eigenvalues of :math:`\tilde K` are :math:`\pm\sqrt\lambda`, with
-    the sign of :math:`(Zu)^T\tilde K(Zu)`, and the eigenvectors are proportional to
-    :math:`\tilde KZu`. Two products with the kernel matrix, which is never formed, three with the
-    polish; nq memory.
+    For kernel PCA, :math:`Z = \tilde KW` with the map's n×q matrix W, :math:`E[WW^T] = I`. From the
+    eigenpairs (λ, u) of :math:`Z^TZ` the eigenvalues of :math:`\tilde K` are
+    :math:`\pm\sqrt\lambda`, with the sign of :math:`(Zu)^T\tilde K(Zu)`, and the eigenvectors are
+    proportional to :math:`\tilde KZu`. Two products with the kernel matrix, which is never formed,
+    three with the polish; nq memory.
 
     Parameters
     ----------
     sketch : SketchMap or None
-        The map, such as `mercer.sketches.Gaussian(500)`, with its own `random_state`. None is a
-        Gaussian map of a size that suits the number of components, or that grows until the rule
-        for their number is met, drawn by the `random_state` of the estimator.
+        The map, such as `mercer.sketches.Gaussian(500)`, with its own `random_state`. None: a
+        Gaussian map that grows until it suits the number of components.
     polish : bool
-        Whether to make the Rayleigh–Ritz step. Without it the variances are those of the sketch,
-        estimates, and linear PCA has no certificate.
+        Whether to make the Rayleigh–Ritz step. Without it the variances are estimates.
 
     References
     ----------
@@ -128,10 +121,6 @@ class Sketch(Method):
     @property
     def remedy(self) -> str:
         return super().remedy if self.polish else "polish=True gives a much tighter certificate."
-
-    def check_size(self, n: int, k: int) -> None:
-        if self.sketch is not None:
-            require_columns(self.sketch, self.columns(n, k), k)
 
     def check(self) -> None:
         """Raise if parameters are invalid."""

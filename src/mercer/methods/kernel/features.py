@@ -62,15 +62,12 @@ class RandomFeatures(Streaming):
     frequencies drawn from its spectrum, dot products of the features
     :math:`z(x) = [a_i\cos\omega_i^Tx,\ a_i\sin\omega_i^Tx]` are unbiased estimates of the kernel,
     and a linear method finds their components. For RBF, Laplacian, Matérn and rational quadratic
-    kernels, and sums, products, powers and positive multiples of them. The rows are read in blocks
-    and not kept; nothing is as large as the kernel matrix. Rows can come in batches if the linear
-    method takes batches.
+    kernels, and sums, products, powers and positive multiples of them. Rows are read in blocks and
+    not kept; they can come in batches if the linear method takes batches.
 
-    Features do not lie in feature space, and only products with the kernel matrix bound what they
-    miss. If those are affordable, the certificate judges the span of the scores over the rows;
-    otherwise its figures are those of the features, labelled as estimates. Variances, their ratios
-    and a share in `n_components` always refer to the features. A `gap` makes the judgement sharper;
-    it does not raise q.
+    The certificate judges the span of the scores over the rows by products with the kernel matrix,
+    if those are affordable, more closely with a `gap`; otherwise its figures are estimates from the
+    features. Variances, their ratios and a share in `n_components` refer to the features.
 
     Parameters
     ----------
@@ -78,12 +75,10 @@ class RandomFeatures(Streaming):
         Number of frequencies; each gives two features, a cosine and a sine. None: 500, or four per
         component.
     orthogonal : bool
-        Draw orthogonal frequencies, as many at a time as there are columns: still unbiased, with
-        less variance. Not for `Laplacian(norm="l1")`.
+        Draw orthogonal frequencies, which have less variance. Not for `Laplacian(norm="l1")`.
     linear : Method or None
-        The linear method for the 2q features, such as `Covariance()`, `SVD()` or `Iterative()`.
-        None: `Covariance()`; `Dot()` if there are fewer rows than features; `Iterative()` if
-        neither fits in memory.
+        The linear method for the 2q features. None: `Covariance()`; `Dot()` if there are fewer rows
+        than features; `Iterative()` if neither fits in memory.
 
     References
     ----------
@@ -189,15 +184,17 @@ class RandomFeatures(Streaming):
         """Draw the frequencies; the constant of a sum takes one feature."""
         kernel, (n, d), k = problem.kernel, problem.source.shape, problem.n_leading
         assert kernel is not None
-        if k is not None:
-            self.check_size(n, k)
+        q = self.frequencies(n, k)
+        if k is not None and k > 2 * q:
+            why = f"is more than the {2 * q} features of q={q}. Use q >= {-(-k // 2)}."
+            raise ParameterError("n_components", k, why)
         terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
         waves = [term for term in terms if not isinstance(term, Constant)]
         constant = float(sum(term.value for term in terms if isinstance(term, Constant)))
         if not waves:
             waves, constant = [kernel], 0.0
         kernel = functools.reduce(operator.add, waves)
-        drawn = kernel.spectrum(d, self.frequencies(n, k), problem.rng, orthogonal=self.orthogonal)
+        drawn = kernel.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
             drawn = Frequencies.concat([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # for rows that are moved already
@@ -208,16 +205,6 @@ class RandomFeatures(Streaming):
     @property
     def remedy(self) -> str:
         return f"Increase q, or use {format_parameter('method', 'auto')}."
-
-    def check_size(self, n: int, k: int) -> None:
-        q = self.frequencies(n, k)
-        if k > 2 * q:
-            raise ParameterError(
-                "n_components",
-                k,
-                f"is more than the {2 * q} features of q={q} frequencies. Use q >= {-(-k // 2)}; a "
-                f"few times as many is better.",
-            )
 
     def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
         """Return the linear method, the size of its problem, and whether to store the features."""
@@ -303,11 +290,7 @@ def _estimate(projection: FourierProjection, converged: bool) -> Axes:
 
 
 def _judge(problem: KernelProblem, projection: FourierProjection, converged: bool) -> Axes:
-    """Return the components with their evidence, from products with the kernel matrix if cheap.
-
-    Random directions see what the scores have missed. The optimum is bounded by a step of block
-    Krylov, or several if a gap requires it.
-    """
+    """Return the components with their evidence, from steps of block Krylov if those are cheap."""
     (n, d), values, rng = problem.source.shape, projection.eigenvalues, problem.rng
     k = len(values)
     if k == 0 or _walks(n, d, k) is None:
@@ -353,12 +336,10 @@ def _judge(problem: KernelProblem, projection: FourierProjection, converged: boo
 
 
 def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:
-    """Return twice the effect of rounding the angles on scores, relative to their norms.
-
-    An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
-    """
+    """Return twice the effect of rounding the angles on scores, relative to their norms."""
     source, drawn = problem.source, projection.map.frequencies
 
+    # An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
     def squares(block: Block) -> Array:
         rows = block.dense(np.float64)
         return namespace(rows).sum(rows * rows, axis=1)[:, None]

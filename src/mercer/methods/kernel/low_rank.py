@@ -57,11 +57,8 @@ class Nystrom(OnRows):
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
     weigh : bool
         Weight points by the chances with which they were drawn, or by their clusters. False: n/q
         for all, as printed, which is wrong for chances that differ.
@@ -114,11 +111,8 @@ class Reduced(LandmarkMethod):
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
 
     Examples
     --------
@@ -192,9 +186,8 @@ class Cholesky(OnRows):
 class Greedy(Cholesky):
     r"""The best components in the span of rows that are added one by one, the farthest next.
 
-    The next row is the one farthest from the span of those before,
-    :math:`\arg\max_i \|\Phi(x_i) - P\Phi(x_i)\|^2`. These are the pivots of the incomplete Cholesky
-    decomposition, and the components are those of `Cholesky(on="basis")`.
+    The farthest row, :math:`\arg\max_i \|\Phi(x_i) - P\Phi(x_i)\|^2`, is the next pivot of the
+    incomplete Cholesky decomposition: the components are those of `Cholesky(on="basis")`.
 
     Parameters
     ----------

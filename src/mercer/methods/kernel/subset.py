@@ -40,16 +40,7 @@ _CENTROIDS = ("span", "rows", "basis")
 
 
 class OnBasis(Method):
-    """A method whose components lie in the span of some points, the basis.
-
-    Parameters
-    ----------
-    n_basis : int, float or None
-        Number of points; below 1, their share of the rows. None: the number of points passed as
-        `select`, or a number that suits the number of components.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
-    """
+    """A method whose components lie in the span of some points, the basis."""
 
     for_rows = False
 
@@ -94,9 +85,6 @@ class OnBasis(Method):
         automatic = format_parameter("method", "auto")
         return f"Increase {format_parameter('n_basis')}, or use {automatic}."
 
-    def check_size(self, n: int, k: int) -> None:
-        require_points(k, self.points(n, k))
-
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
         wanted, rule = problem.n_leading, self.rule
@@ -131,10 +119,7 @@ class LandmarkMethod(OnBasis):
 
 
 def basis_size(m: Any, n: int | None) -> int:
-    """Return the size of a basis of n rows, or of points that the user passed.
-
-    A number between 0 and 1 is a share of the rows, rounded, and at least one point.
-    """
+    """Return the size of a basis of n rows, or of points that the user passed."""
     if is_real(m) and 0 < m < 1 and n is not None:
         return max(1, round(float(m) * n))
     whole = is_real(m) and math.isfinite(m) and m == int(m) >= 1
@@ -160,10 +145,9 @@ def require_points(wanted: int | None, m: int) -> None:
 
 
 def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
-    """Return the best components in the span, judged as closely as the gap requires.
+    """Return the best components in the span, judged by a sample of rows.
 
-    By a sample of rows; if that misses the gap, and if it is affordable, by one product with the
-    kernel matrix.
+    If that misses the gap, by products with the kernel matrix, if these are affordable.
     """
     gap, shape = fit.problem.gap, fit.problem.source.shape
     axes, sample = fit.best_axes(rows, gap)
@@ -276,18 +260,14 @@ class Subset(LandmarkMethod, Streaming):
 class Improved(LandmarkMethod):
     r"""The eigenproblem of `Subset`, with scores :math:`\kappa^{-1/2}Z^T(h_x - \bar h)`.
 
-    All scores have the same variance, which is useful before a classifier. The operator
-    :math:`TZ\,\mathrm{diag}(1/\kappa)Z^TT^*` is not a projector, and its reconstructions are not
-    near the rows; the certificate is about the span of the components, that of `Subset`. Known as
+    All scores have the same variance, which is useful before a classifier; reconstructions are not
+    near the rows. The certificate is about the span of the components, that of `Subset`. Known as
     improved kernel PCA (Xu et al. 2007; Washizawa 2012, §5.1).
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
 
     Examples
     --------

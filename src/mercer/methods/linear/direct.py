@@ -298,11 +298,10 @@ class Dot(Method):
         memory = 48.0 * n * n + 1.0 * size.itemsize * size.d * lifted
         return Cost(3, products, factor, memory)
 
-    def fit(self, problem: Problem) -> Axes:
-        return self._fit(problem, problem.source.dtype)
-
-    def _fit(self, problem: Problem, products: np.dtype[Any]) -> Axes:
+    def fit(self, problem: Problem, products: Any = None) -> Axes:
+        """Find the components; `products` is the precision of products, by default the rows'."""
         source = problem.source
+        products = np.dtype(products or source.dtype)
         # The deviations must tell a column that varies little from a constant one.
         columns = column_statistics(problem, np.float64 if problem.scale else products)
         mean, deviation, variance = columns.mean, columns.deviation, columns.variance
@@ -322,7 +321,7 @@ class Dot(Method):
         if products == np.float64 and depth < FLOOR[products]:
             return SVD().fit(problem)
         if products == np.float32 and depth < LOST:
-            return self._fit(problem, np.dtype(np.float64))
+            return self.fit(problem, np.float64)
         evidence, total = spectral_evidence(operator, spectrum, k, problem.rng), operator.trace
         values, U = spectrum.pairs
         U = U[:, : _useful(values, k)]
