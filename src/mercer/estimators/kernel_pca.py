@@ -265,6 +265,9 @@ class KernelPCA(KernelModel):
         elif solver == "arpack" and self.max_iter is not None:
             solver = partial(arpack, max_iter=self.max_iter)
         plan = make_kernel_plan(problem, solver, self.method)
+        n, k = problem.shape[0], self.n_components
+        if isinstance(k, Integral):
+            plan.method.check_size(n, min(int(k), n))
         if isinstance(plan.method, RandomFeatures):
             self._require_feature_space()
         return problem, plan

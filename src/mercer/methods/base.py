@@ -135,6 +135,9 @@ class Method(Params, ABC):
         """Advice if the gap was not reached."""
         return f"{format_parameter('method', 'exact')} uses all rows."
 
+    def check_size(self, n: int, k: int) -> None:
+        """Raise if the method cannot find k components of n rows."""
+
 
 class Streaming(Method):
     """A method that reads every row once, so that rows may come in batches."""

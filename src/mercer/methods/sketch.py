@@ -14,10 +14,9 @@ from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.sketch import (
     fit_kernel_sketch,
     kernel_sketch_cost,
-    kernel_sketch_memory,
     require_kernel_map,
 )
-from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost
+from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost, require_columns
 from mercer.problem import KernelProblem, Problem
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.images import ImageMap
@@ -122,6 +121,10 @@ class Sketch(Method):
     def remedy(self) -> str:
         return super().remedy if self.polish else "polish=True gives a much tighter certificate."
 
+    def check_size(self, n: int, k: int) -> None:
+        if self.sketch is not None:
+            require_columns(self.sketch, self.columns(n, k), k)
+
     def check(self) -> None:
         """Raise if parameters are invalid."""
         valid = self.sketch is None or isinstance(self.sketch, SketchMap)
@@ -149,16 +152,11 @@ class Sketch(Method):
         # The size of image maps and of groupings by a bound is fixed.
         if q is None or (kernel and not isinstance(sketch, RandomMap)):
             return None
-        n, d = problem.shape
-        more, k = min(2 * int(q), d), problem.n_components
-        if kernel:
-            width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
-            memory = kernel_sketch_memory(Size(n, width, k, kernel=True), more)
-        else:
-            memory = linear_sketch_cost(Size(n, d, k), more, polish=True, dense=True).memory
-        if more <= q or memory > get_config().budget:
-            return None
-        params: dict[str, Any] = {"q": more}
+        (n, d), k = problem.shape, problem.n_components
+        params: dict[str, Any] = {"q": min(2 * int(q), d)}
         if isinstance(sketch, RandomMap):
             params["identity"] = True
-        return type(sketch)(**(sketch.get_params(deep=False) | params))
+        larger = type(sketch)(**(sketch.get_params(deep=False) | params))
+        width = problem.source.shape[-1] if kernel else d
+        memory = Sketch(larger, self.polish).cost(Size(n, width, k, kernel=kernel)).memory
+        return None if params["q"] <= q or memory > get_config().budget else larger

@@ -25,7 +25,7 @@ from mercer.config import (
 )
 from mercer.data import Source
 from mercer.linalg.solvers import Randomized
-from mercer.messages import ParameterError, format_parameter
+from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods import (
     SVD,
     Cost,
@@ -136,19 +136,16 @@ class Plan:
 
         The limit is the budget where the user has set one, else all of the machine's memory.
         """
-        memory = 0.0
-        for candidate in self.candidates:
-            if candidate.method is self.method:
-                memory = candidate.cost.memory
+        memory = self.method.cost(self.size).memory
         room = self.budget if get_config().memory is not None else machine_memory()
         if memory <= room:
             return
         instead = self._instead(problem, room)
+        enough = format_parameter("memory", enough_memory(self.method, self.size))
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(memory)} for {self.size.shape}, "
             f"more than the memory budget of {format_bytes(room)}. "
-            f"{format_parameter('memory', enough_memory(self.method, self.size))} is enough"
-            f"{f'; {instead}' if instead else ''}."
+            f"{enough} is enough{instead and f'; {instead}'}."
         )
 
     def _instead(self, problem: Problem, room: float) -> str:
@@ -168,7 +165,7 @@ class Plan:
             shape += f", {size.nnz} entries"
         axes = "number of components set by the rule"
         if size.k is not None:
-            axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
+            axes = counted(size.k, "component")
         wide = max(7, *(len(c.cost.passes_range) + 1 for c in self.candidates))
         lines = [
             f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
@@ -234,22 +231,17 @@ def make_plan(
 
 
 def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candidate, str]:
-    fitting = list(filter(attrgetter("fits"), candidates))
+    fitting, room = [c for c in candidates if c.fits], format_bytes(budget)
+    if not fitting:
+        least = min(candidates, key=attrgetter("cost.memory"))
+        return least, f"none fits in {room}: this one needs the least memory"
     if size.n * size.d <= _SMALL and size.nnz is None:
         for candidate in fitting:
             if isinstance(candidate.method, SVD):
-                return (
-                    candidate,
-                    "the most accurate method, cheap for data of this size",
-                )
-    if len(fitting) == len(candidates):
-        return min(fitting, key=attrgetter("nominal")), "the cheapest"
-    room = format_bytes(budget)
-    if fitting:
-        best = min(fitting, key=attrgetter("nominal"))
-        return best, f"the cheapest that fits in {room}"
-    least = min(candidates, key=attrgetter("cost.memory"))
-    return least, f"none fits in {room}: this one needs the least memory"
+                return candidate, "the most accurate method, cheap for data of this size"
+    all_fit = len(fitting) == len(candidates)
+    reason = "the cheapest" if all_fit else f"the cheapest that fits in {room}"
+    return min(fitting, key=attrgetter("nominal")), reason
 
 
 def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:

@@ -115,19 +115,14 @@ def _judge_by_products(
     explained = variance_in_span(T, centered, gram.rounding * gram.divisor) / gram.divisor
     overlaps, scores = R.T @ T @ R, like(centered @ R, gram.reference)
     Q, R = orthonormalize(scores)
-    product = gram.matmat(Q)
-    spectrum = ritz_pairs(gram, Q, product, k)
-    evidence = spectral_evidence(gram, spectrum, k, problem.rng, probe=False)
-    kind = "bound" if fit.bounded else "estimate"
-    bounds = (*evidence.bounds, fit.optimum(k)) if fit.bounded else evidence.bounds
-    bounds = tuple(Figure(bound, kind, bound.confidence) for bound in bounds)
     evidence = score_evidence(
-        replace(evidence, bounds=bounds),
-        spectrum,
-        fit.pairs[0][k:],
-        explained=Figure(explained, kind),
-        eigenvalues=values,
-        residuals=score_residuals(Q, product, R, values) + gram.rounding,
+        gram,
+        (Q, gram.matmat(Q), R),
+        values,
+        Figure(explained, "bound" if fit.bounded else "estimate"),
+        problem.rng,
+        others=fit.pairs[0][k:],
+        bounds=(fit.optimum(k),) if fit.bounded else (),
         note="Components are sums over all rows, certified by kernel matrix products.",
     )
     total = max(gram.trace, 0.0)
@@ -152,29 +147,38 @@ def _judge_in_span(
 
 
 def score_evidence(
-    evidence: Evidence,
-    spectrum: Spectrum,
-    others: Vector,
-    *,
+    gram: Gram,
+    scores: tuple[Array, Array, Matrix],
+    values: Vector,
     explained: Figure,
-    eigenvalues: Vector,
-    residuals: Vector,
+    rng: np.random.Generator,
+    *,
     note: str,
+    others: Vector | None = None,
+    bounds: tuple[Figure, ...] = (),
 ) -> Evidence:
-    """Return evidence about components, given that about the best in the span of their scores.
+    """Return evidence about components whose scores are WR, given orthonormal W, KW and R.
 
-    `others` are the eigenvalues after those of the components, where they are known.
+    W may have further columns. `others` are the eigenvalues that follow, by default Ritz values.
     """
-    likely = max(likely_optimum(spectrum, others, len(eigenvalues)), float(explained))
+    W, product, R = scores
+    k = len(values)
+    spectrum = ritz_pairs(gram, W, product, k)
+    evidence = spectral_evidence(gram, spectrum, k, rng, probe=False)
+    assert spectrum.ritz is not None
+    others = spectrum.ritz[k:] if others is None else others
+    bounds = (*evidence.bounds, *bounds)
     evidence = replace(
         evidence,
         explained=explained,
-        residuals=residuals,
-        eigenvalues=eigenvalues,
+        bounds=tuple(Figure(bound, explained.kind, bound.confidence) for bound in bounds),
+        residuals=score_residuals(W[:, :k], product[:, :k], R, values) + gram.rounding,
+        eigenvalues=values,
         rayleigh=False,
-        spacing=spacing_of(eigenvalues, others),
+        spacing=spacing_of(values, others),
         notes=(note,),
     )
+    likely = max(likely_optimum(spectrum, others, k), float(explained))
     return replace(evidence, likely=min(likely, float(evidence.optimum)))
 
 

@@ -11,17 +11,16 @@ import numpy as np
 
 from mercer.arrays import Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
 from mercer.arrays.linear import FEW
-from mercer.certificate import Axes, Evidence, Figure, spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Sum
 from mercer.linalg import Gram
-from mercer.linalg.solvers import ritz_pairs
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.exact import rows_in_memory
-from mercer.methods.kernel.expansion import score_evidence, score_residuals, variance_in_span
+from mercer.methods.kernel.expansion import score_evidence, variance_in_span
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
 from mercer.methods.kernel.products import EXTRA
 from mercer.methods.linear.direct import Covariance, Dot
@@ -184,17 +183,15 @@ class RandomFeatures(Streaming):
         """Draw the frequencies; the constant of a sum takes one feature."""
         kernel, (n, d), k = problem.kernel, problem.source.shape, problem.n_leading
         assert kernel is not None
-        q = self.frequencies(n, k)
-        if k is not None and k > 2 * q:
-            why = f"is more than the {2 * q} features of q={q}. Use q >= {-(-k // 2)}."
-            raise ParameterError("n_components", k, why)
+        if k is not None:
+            self.check_size(n, k)
         terms = kernel.terms if isinstance(kernel, Sum) else (kernel,)
         waves = [term for term in terms if not isinstance(term, Constant)]
         constant = float(sum(term.value for term in terms if isinstance(term, Constant)))
         if not waves:
             waves, constant = [kernel], 0.0
         kernel = functools.reduce(operator.add, waves)
-        drawn = kernel.spectrum(d, q, problem.rng, orthogonal=self.orthogonal)
+        drawn = kernel.spectrum(d, self.frequencies(n, k), problem.rng, orthogonal=self.orthogonal)
         if constant > 0:
             drawn = Frequencies.concat([drawn, Constant(constant).spectrum(d, 1, problem.rng)])
         return FourierMap(drawn)  # for rows that are moved already
@@ -205,6 +202,12 @@ class RandomFeatures(Streaming):
     @property
     def remedy(self) -> str:
         return f"Increase q, or use {format_parameter('method', 'auto')}."
+
+    def check_size(self, n: int, k: int) -> None:
+        q = self.frequencies(n, k)
+        if k > 2 * q:
+            why = f"is more than the {2 * q} features of q={q}. Use q >= {-(-k // 2)}."
+            raise ParameterError("n_components", k, why)
 
     def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
         """Return the linear method, the size of its problem, and whether to store the features."""
@@ -311,28 +314,18 @@ def _judge(problem: KernelProblem, projection: FourierProjection, converged: boo
     Q, along, last = W[:, :k], product[:, :k], product
     explained = variance_in_span(to_numpy(Q.T @ along), to_numpy(along), gram.rounding)
     close, steps = 1.0 - max(problem.gap or 0.0, _CLOSE), 1 if problem.gap is None else _STEPS
+    figure = Figure(explained, "bound" if gram.psd else "estimate")
     while True:
-        spectrum = ritz_pairs(gram, W, product, k)
-        evidence = spectral_evidence(gram, spectrum, k, rng, probe=False)
+        evidence = score_evidence(gram, (W, product, R), values, figure, rng, note=_BY_PRODUCTS)
         done = steps == 0 or explained >= close * evidence.optimum
         new = None if done else _new_directions(W, last)
         if new is None:
             break
         last, steps = gram.matmat(new), steps - 1
         W, product = xp.concat([W, new], axis=1), xp.concat([product, last], axis=1)
-    assert spectrum.ritz is not None
-    residuals = score_residuals(Q, along, R, values) + gram.rounding
-    residuals += float(evidence.optimum) * _score_rounding(plain, problem)
-    evidence = score_evidence(
-        replace(evidence, converged=converged),
-        spectrum,
-        spectrum.ritz[k:],
-        explained=Figure(explained, "bound" if gram.psd else "estimate"),
-        eigenvalues=values,
-        residuals=residuals,
-        note=_BY_PRODUCTS,
-    )
-    return Axes(projection, evidence)
+    rounding = float(evidence.optimum) * _score_rounding(plain, problem)
+    residuals = evidence.residuals + rounding
+    return Axes(projection, replace(evidence, residuals=residuals, converged=converged))
 
 
 def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:

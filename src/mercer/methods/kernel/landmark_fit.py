@@ -24,6 +24,7 @@ from mercer.data import Block
 from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate
 from mercer.kernels.points import Points, cast_rows, take_rows
 from mercer.linalg.span import Basis, KernelMoments, Span, kernel_matrix
+from mercer.messages import counted
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
@@ -197,19 +198,18 @@ class LandmarkFit:
                 likely = float(optimum)  # few rows hold most of the residual, and were not drawn
             likely = min(max(likely, explained), float(optimum))
         low, high = self.total_lower, self.total_upper
-        points = "1 point" if span.size == 1 else f"{span.size} points"
         notes = [
-            f"Components in the span of {points}. Explained shares are of the "
+            f"Components in the span of {counted(span.size, 'point')}. Explained shares are of the "
             f"most that the total variance can be; it is at least "
             f"{100.0 * low / high if high > 0 else 100.0:.4g} % of that."
         ]
         if span.rank < span.size:
-            dependent = "are linear combinations of the others, up to rounding"
-            if not self.bounded:
-                dependent += ", or belong to eigenvalues no larger than the negative ones"
-            directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
-            fewer = span.size - span.rank
-            notes.append(f"The points span {directions}: {fewer} of them {dependent}.")
+            negative = ", or belong to eigenvalues no larger than the negative ones"
+            notes.append(
+                f"The points span {counted(span.rank, 'direction')}: {span.size - span.rank} of "
+                f"them are linear combinations of the others, up to rounding"
+                f"{'' if self.bounded else negative}."
+            )
         if not self.bounded:
             notes.append("The kernel may have negative eigenvalues: all figures are estimates.")
         kind, sure = "bound" if self.bounded else "estimate", self.confidence
@@ -268,9 +268,8 @@ class LandmarkFit:
 
         If they miss the gap, by as many rows as the bound at 99.9 % needs, up to a quarter of all.
         """
-        values, components = self.pairs
-        k = self.choose(values)
-        values, components = values[:k], components[:, :k]
+        values, components = self.best
+        k = len(values)
         sample = self.sample(k, rows)
         evidence = self.evidence(values, components, sample)
         axes = Axes(self.projection(values, components), evidence)
@@ -332,12 +331,11 @@ class LandmarkFit:
 
 def require_finite_kernel(problem: KernelProblem, *sums: Array) -> None:
     """Raise if sums of kernel values of finite rows are NaN or infinite."""
-    for part in sums:
-        if not is_finite(part):
-            raise ValueError(
-                f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
-                f"the kernel's parameters."
-            )
+    if not all(map(is_finite, sums)):
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+            f"kernel's parameters."
+        )
 
 
 def add_rows(total: Any, at: Any, part: Any) -> Any:
@@ -412,8 +410,7 @@ def draw_residual_sample(
     entries of unit-variance eigenvectors.
     """
     source, rng, weights = problem.source, problem.rng, problem.source.weights
-    chance = None if weights is None else weights / weights.sum()
-    at = np.sort(rng.choice(source.shape[0], rows, p=chance))
+    at = _draw_rows(problem, rows)
     kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
     assert kernel is not None
     x = Points(points)
@@ -454,9 +451,8 @@ def measure_rounding(
     At 99.95 % confidence: no row can be off by more than its a-priori bound, so the empirical
     Bernstein inequality applies. Infinite if a row is.
     """
-    source, weights = problem.source, problem.source.weights
-    n, chance = source.shape[0], None if weights is None else weights / weights.sum()
-    at = np.sort(problem.rng.choice(n, min(n, max(_ROWS, n // _PART)), p=chance))
+    source, n = problem.source, problem.source.shape[0]
+    at = _draw_rows(problem, min(n, max(_ROWS, n // _PART)))
     block = Block(0, source.take(at), None)
     rounded, exact = (
         to_numpy(span.feature_map(source, dtype)(block)).astype(np.float64)
@@ -472,6 +468,13 @@ def measure_rounding(
     likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
     first, second = (mean_bound(x, likely) for x in (np.sqrt(share), share))
     return moments.weight * math.sqrt(most) * first, moments.weight * most * second
+
+
+def _draw_rows(problem: KernelProblem, size: int) -> Any:
+    """Draw rows in proportion to their weights, with replacement; return their indices in order."""
+    n, weights = problem.source.shape[0], problem.source.weights
+    chance = None if weights is None else weights / weights.sum()
+    return np.sort(problem.rng.choice(n, size, p=chance))
 
 
 def _residual_matrix(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:

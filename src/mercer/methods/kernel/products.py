@@ -71,7 +71,7 @@ def judge_by_products(
             current,
             explained=Figure(float(before.explained), **certain),
             eigenvalues=before.eigenvalues,
-            notes=("Components in the span of a basis, certified by kernel matrix products.",),
+            notes=(_BY_PRODUCTS,),
         )
 
     def enough(spectrum: Spectrum) -> bool:

@@ -103,11 +103,7 @@ def require_kernel_map(sketch: SketchMap | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SketchProducts:
-    r"""Two products with the kernel matrix A: Z = AW, and A times the left vectors of Z.
-
-    The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its singular
-    values, Zu/√λ its left vectors.
-    """
+    """Two products with the kernel matrix A: Z = AW, and A times the left vectors of Z."""
 
     problem: KernelProblem
     gram: Gram  # the centered, weighted matrix K̃/c
@@ -133,6 +129,7 @@ def _multiply_twice(problem: KernelProblem, matrix: SketchMatrix) -> SketchProdu
     shown, _ = eigh((W * weighted).T @ W - center * (mean.T @ mean))
     free, most = int((shown > _RANK * shown[0]).sum()), int(weighted.sum()) - center
     del W, along
+    # The eigenpairs (λ, u) of ZᵀZ, from an SVD of Z, which squares nothing.
     Q, R = orthonormalize(gram.first)
     gram.first = None
     turn, roots, _ = svd(R)
@@ -153,16 +150,13 @@ def _least(gram: Gram, values: Vector) -> float:
 
 
 def _choose(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) -> int | None:
-    """Return the number of components of these variances; None if there are too few.
-
-    If the sketch has shown all eigenvalues, the others are zero.
-    """
+    """Return the number of components of these variances; None if there are too few."""
     rank, wanted = int((values > _least(gram, values)).sum()), problem.n_leading
     if wanted is not None:
         return None if rank < wanted and not whole else min(rank, wanted)
     if problem.n_components is not None:
         return rank
-    others = problem.limit - len(values) if whole else 0
+    others = problem.limit - len(values) if whole else 0  # the eigenvalues not shown are zero
     chosen = problem.choose(np.pad(values, (0, others)), gram.trace)
     return None if chosen is None else min(chosen, rank)
 
@@ -248,11 +242,8 @@ def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
 
 
 def _explained(gram: Gram, values: Vector, norms: Vector) -> Figure:
-    """Bound the variance in the span of components with these inner products and norms of AV.
-
-    In units of the largest value, because squares may overflow.
-    """
-    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    """Bound the variance in the span of components with these inner products and norms of AV."""
+    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0  # squares may overflow
     rounding = gram.rounding / unit
     return Figure(unit * span_variance(values / unit, (norms / unit) ** 2, rounding))
 

@@ -85,6 +85,9 @@ class OnBasis(Method):
         automatic = format_parameter("method", "auto")
         return f"Increase {format_parameter('n_basis')}, or use {automatic}."
 
+    def check_size(self, n: int, k: int) -> None:
+        require_points(k, self.points(n, k))
+
     def basis(self, problem: KernelProblem) -> Basis:
         """Choose the points."""
         wanted, rule = problem.n_leading, self.rule
