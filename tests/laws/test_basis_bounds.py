@@ -24,7 +24,7 @@ from mercer.methods import (
     Reduced,
     Subset,
 )
-from mercer.methods.kernel import expansion as rows
+from mercer.methods.kernel import products as rows
 from mercer.methods.kernel.landmark_fit import (
     CONFIDENCE,
     draw_residual_sample,
@@ -184,16 +184,8 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     gain = np.einsum("ik,ij,jk->", y, E, y)
     shares, gains, missed = [], [], 0
     for seed in range(500):
-        problem = replace(found.problem, rng=np.random.default_rng(seed))
-        drawn = draw_residual_sample(
-            problem,
-            found.span,
-            found.span.whitener[:, : found.directions],
-            Z[:, :3] / np.sqrt(xi[:3]),
-            found.moments.mean,
-            found.moments.diag_max,
-            200,
-        )
+        found.problem = replace(found.problem, rng=np.random.default_rng(seed))
+        drawn = draw_residual_sample(found, 3, 200)
         shares.append(drawn.shares.mean())
         gains.append(drawn.gain)
         missed += drawn.norm(found.outside) < norm

@@ -33,24 +33,16 @@ class Size:
 
     n: int
     d: int
-    k: int | None
-    """Number of components; None where the rule must see the eigenvalues first."""
+    k: int | None  # number of components; None where the rule must see the eigenvalues first
     itemsize: int = 8
     nnz: int | None = None
-    columns: bool = True
-    """Whether the rows can be read by columns."""
-    gap: float | None = None
-    """Certified distance from the optimum that is good enough."""
-    kernel: bool = False
-    """Whether the components lie in feature space, where there may be as many as rows."""
-    strings: bool = False
-    """Whether rows are strings; d is then the cost of comparing two of them."""
-    on_device: bool = False
-    """Whether rows live on a device with its own memory."""
-    remote: bool = False
-    """Whether rows live on a cluster, where products with their kernel matrix are computed."""
-    first_pass: bool = False
-    """Whether columns are summed in a pass of its own, to scale rows or to shift them."""
+    columns: bool = True  # whether the rows can be read by columns
+    gap: float | None = None  # certified distance from the optimum that is good enough
+    kernel: bool = False  # whether components lie in feature space: there may be as many as rows
+    strings: bool = False  # whether rows are strings; d is then the cost of comparing two of them
+    on_device: bool = False  # whether rows live on a device with its own memory
+    remote: bool = False  # whether rows, and products with their kernel matrix, stay on a cluster
+    first_pass: bool = False  # whether a pass of its own sums columns, to scale or shift rows
 
     @property
     def shape(self) -> str:
@@ -106,8 +98,7 @@ class Method(Params, ABC):
     """A method that computes components: `fit` solves a problem, `cost` predicts its cost."""
 
     name: str
-    for_rows = for_kernels = True
-    """Whether it finds components of the rows themselves, and in the feature space of a kernel."""
+    for_rows = for_kernels = True  # whether it finds components of the rows; in feature space
     pairwise = False
     """Whether rows enter only by products with the kernel matrix: remote rows can stay remote."""
 

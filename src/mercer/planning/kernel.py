@@ -12,7 +12,7 @@ from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
 from mercer.messages import format_parameter
-from mercer.methods import Adaptive, Exact, Method, Size, Subset
+from mercer.methods import Adaptive, Exact, Method, Size
 from mercer.methods.preparation import needs_moving
 from mercer.planning.plan import (
     ASKED,
@@ -86,22 +86,19 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
     psd = problem.kernel is not None and problem.kernel.psd is True
     stored = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
-    if stored:
-        best: Candidate | None = min(stored, key=attrgetter("nominal"))
-        reason = "the cheapest"
-    else:
-        best = next((c for c in exact if c.fits), None)
-        reason = f"the first that fits in {format_bytes(budget)}"
+    best = next((c for c in exact if c.fits), None)
+    reason = f"the first that fits in {format_bytes(budget)}"
     grows = solver == "auto" and size.k is None and psd and not problem.rule.needs_all
     if grows and len(stored) > 1 and n > _DENSE:
         # Krylov decomposes the whole matrix only if a rule asks for many components.
-        best = stored[-1]
-        reason = "computes the whole spectrum only if the rule needs it"
-    if method == "exact" or solver != "auto":
-        if best is None:
-            raise _too_large(exact, size, budget)
-        return Plan(best.method, reason, tuple(exact), size, budget)
-    return _chosen(problem, exact, best, reason, size, budget)
+        best, reason = stored[-1], "computes the whole spectrum only if the rule needs it"
+    elif stored:
+        best, reason = min(stored, key=attrgetter("nominal")), "the cheapest"
+    if method != "exact" and solver == "auto":
+        return _chosen(exact, best, reason, size, budget, psd)
+    if best is None:
+        raise _too_large(exact, size, budget)
+    return Plan(best.method, reason, tuple(exact), size, budget)
 
 
 def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
@@ -118,30 +115,27 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
 
 
 def _chosen(
-    problem: KernelProblem,
     exact: list[Candidate],
     best: Candidate | None,
     reason: str,
     size: Size,
     budget: int,
+    psd: bool,
 ) -> Plan:
     """Choose between all rows and a basis."""
     if best is not None and _takes_long(best):
         best = None
-    bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
-    other: Method = Adaptive(store=store) if size.gap is not None and bounded else Subset()
+    certified = size.gap is not None and psd
+    other = Adaptive(store=store) if certified else largest_subset(size, budget)
     basis = price(other, size, budget)
-    if not basis.fits and isinstance(other, Subset):
-        other = largest_subset(size, budget)
-        basis = price(other, size, budget)
     candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
-    cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
-    if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
-        return Plan(best.method, reason, candidates, size, budget)
+    if best is not None:
+        cheaper = certified and size.n > _FEW and basis.fits and basis.nominal < best.nominal
+        chosen, why = (other, "the cheapest") if cheaper else (best.method, reason)
+        return Plan(chosen, why, candidates, size, budget)
     if basis.fits:
-        why = "the cheapest" if best is not None else "as all rows take too much memory or time"
-        return Plan(other, why, candidates, size, budget)
+        return Plan(other, "as all rows take too much memory or time", candidates, size, budget)
     quick = [one for one in exact if not _takes_long(one)]
     raise _too_large([*quick, basis], size, budget)
 

@@ -20,9 +20,8 @@ from mercer.linalg import Gram
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.exact import rows_in_memory
-from mercer.methods.kernel.expansion import score_evidence, variance_in_span
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
-from mercer.methods.kernel.products import EXTRA
+from mercer.methods.kernel.products import EXTRA, score_evidence, variance_in_span
 from mercer.methods.linear.direct import Covariance, Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows

@@ -21,8 +21,8 @@ from mercer.arrays import (
 from mercer.arrays.linear import confidence
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.data import Block
-from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate
-from mercer.kernels.points import Points, cast_rows, take_rows
+from mercer.kernels.evaluate import check_magnitude
+from mercer.kernels.points import cast_rows, take_rows
 from mercer.linalg.span import Basis, KernelMoments, Span, kernel_matrix
 from mercer.messages import counted
 from mercer.problem import KernelProblem
@@ -229,13 +229,7 @@ class LandmarkFit:
         rows = min(rows, self.problem.source.shape[0])
         if not self.bounded or k == 0 or rows == 0:
             return None
-        xi, Z = self.pairs
-        positive = xi[:k] > 0.0
-        V = Z[:, :k][:, positive] / np.sqrt(xi[:k][positive])
-        T, moments = self.span.whitener[:, : self.directions], self.moments
-        return draw_residual_sample(
-            self.problem, self.span, T, V, moments.mean, moments.diag_max, rows
-        )
+        return draw_residual_sample(self, k, rows)
 
     def choose(self, values: Vector) -> int:
         """Return the number of components, of those whose variance is above rounding."""
@@ -395,29 +389,17 @@ def pairs_needed(mean: float) -> float:
     return 7.0 * math.log(2.0 * _LOOKS / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
 
 
-def draw_residual_sample(
-    problem: KernelProblem,
-    span: Span,
-    T: Matrix,
-    V: Matrix,
-    mean: Vector,
-    diag_max: float,
-    rows: int,
-) -> ResidualSample:
-    """Draw rows, and accept each with probability E_ii over the largest k(x, x).
-
-    T are the orthonormal directions of the span that E lies outside of; V turns h − mean into the
-    entries of unit-variance eigenvectors.
-    """
+def draw_residual_sample(fit: LandmarkFit, k: int, rows: int) -> ResidualSample:
+    """Draw rows, and accept each with probability E_ii over the largest k(x, x)."""
+    problem, span, diag_max = fit.problem, fit.span, fit.moments.diag_max
+    xi, Z = (part[..., :k][..., fit.pairs[0][:k] > 0.0] for part in fit.pairs)
     source, rng, weights = problem.source, problem.rng, problem.source.weights
     at = _draw_rows(problem, rows)
-    kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
-    assert kernel is not None
-    x = Points(points)
-    y = Points(cast_rows(KernelMap(kernel, span.basis.points).near(source), np.float64))
-    h = to_numpy(evaluate(kernel.on, x, y, source.reference, np.float64))
-    f = h @ T
-    diag = to_numpy(kernel.on_diagonal(x))
+    points = cast_rows(source.take(at), np.float64)
+    block = Block(0, points, None)
+    h = to_numpy(span.feature_map(source, np.float64)(block))
+    f = h @ span.whitener[:, : fit.directions]
+    diag = to_numpy(span.diag(block, np.float64))
     residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
     accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
     rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
@@ -426,7 +408,7 @@ def draw_residual_sample(
     chosen = accepted if enough else rng.permutation(rows)[:_MOST]
     # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
     counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
-    v = (h[chosen] - mean * problem.center) @ V
+    v = (h[chosen] - fit.moments.mean * problem.center) @ Z / np.sqrt(xi)  # scores, unit variance
     share = source.count / problem.divisor
     E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
     w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]

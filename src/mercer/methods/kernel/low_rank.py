@@ -12,8 +12,8 @@ from mercer.certificate import Axes
 from mercer.landmarks import Landmarks, PivotedCholesky
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
-from mercer.methods.kernel.expansion import expand_over_rows
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, LandmarkFit
+from mercer.methods.kernel.products import expand_over_rows
 from mercer.methods.kernel.subset import LandmarkMethod, best_axes
 from mercer.problem import Problem
 

@@ -30,7 +30,7 @@ from mercer.methods.kernel.exact import (
     require_finite_gram,
     rows_in_memory,
 )
-from mercer.methods.kernel.expansion import likely_optimum
+from mercer.methods.kernel.products import likely_optimum
 from mercer.methods.linear.sketch import NOT_POLISHED, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection, span_variance, weighted_signs

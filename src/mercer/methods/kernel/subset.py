@@ -21,14 +21,13 @@ from mercer.linalg import Gram
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming
-from mercer.methods.kernel.expansion import stack_points
 from mercer.methods.kernel.landmark_fit import (
     AFFORDABLE,
     SAMPLE_ROWS,
     LandmarkFit,
     fit_landmarks,
 )
-from mercer.methods.kernel.products import EXTRA, judge_by_products
+from mercer.methods.kernel.products import EXTRA, judge_by_products, stack_points
 from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection

@@ -27,8 +27,8 @@ from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.messages import counted
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
-from mercer.methods.kernel.expansion import BETTER, expansion_evidence
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.products import BETTER, expansion_evidence
 from mercer.methods.kernel.subset import OnBasis
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
