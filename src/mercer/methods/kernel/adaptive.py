@@ -31,11 +31,10 @@ NEEDED = "The requested gap needs"
 class Adaptive(Method):
     r"""Components certified within the gap: a growing basis, then products if needed.
 
-    `Subset` on a random basis, whose bounds cost next to nothing. If they do not suffice, the basis
-    grows as long as that is predicted to cost less than one product with the kernel matrix; then
-    such products, starting from the components found, until the gap is certified. The components
-    are those of the basis if they are good enough by then, otherwise combinations of all rows.
-    Without a `gap`, as close to the optimum as products come.
+    `Subset` on a random basis, which grows until its bounds certify the gap, or as long as that is
+    predicted to cost less than one product with the kernel matrix; then such products. The
+    components are those of the basis if they are good enough by then, otherwise combinations of all
+    rows. Without a `gap`, as close to the optimum as products come.
 
     Parameters
     ----------
@@ -111,12 +110,7 @@ class Adaptive(Method):
         return m
 
     def _next(self, fit: LandmarkFit, gap: float, evidence: Evidence, n: int) -> int | None:
-        """Return the size of the next basis, of n points; None if it need not or cannot grow.
-
-        As large as the bound is predicted to need, if that costs less than products with the kernel
-        matrix do. Otherwise as large as a tenth of their cost allows, for components that are good
-        enough for one product to show it.
-        """
+        """Return the size of the next basis, of n points; None if it need not or cannot grow."""
         m, k, shape = fit.span.size, len(evidence.eigenvalues), fit.problem.source.shape
         size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, kernel=True)
         if evidence.gap <= gap or m >= n:
@@ -124,6 +118,7 @@ class Adaptive(Method):
         wanted, most = _predicted_size(fit, k, gap), self._product_cost(size)
         if _operations(min(wanted, n), size) <= most and (wanted < n / 2 or self.store is None):
             return int(min(n, max(m + 1.0, 1.5 * m, min(wanted, _GROWTH * m))))
+        # As large as a tenth of the cost of products allows: one may then suffice.
         close = evidence.gap_estimate <= gap / 2
         points = float(m)
         while not close and points < n / 4 and _operations(1.1 * points, size) <= most / 10:
@@ -158,10 +153,7 @@ def _order(problem: KernelProblem) -> Any:
 
 
 def _predicted_size(fit: LandmarkFit, k: int, gap: float) -> float:
-    """Predict the size of the basis that the bound needs, from the residual of half of this one.
-
-    More points than this one has. The residual of its first half does without the cost of rounding.
-    """
+    """Predict the size of the basis that the bound needs, from the residual of half of this one."""
     m, moments = fit.span.size, fit.moments
     half, share = m // 2, moments.weight / fit.divisor
     values, U = eigh(fit.span.matrix[:half, :half])

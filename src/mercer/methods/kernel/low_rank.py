@@ -9,13 +9,13 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
 from mercer.certificate import Axes
+from mercer.checks import require
 from mercer.landmarks import Landmarks, PivotedCholesky
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, LandmarkFit
 from mercer.methods.kernel.products import expand_over_rows
 from mercer.methods.kernel.subset import LandmarkMethod, best_axes
-from mercer.problem import Problem
 
 
 class OnRows(LandmarkMethod):
@@ -28,6 +28,7 @@ class OnRows(LandmarkMethod):
         return self.on == "rows"
 
     def cost(self, size: Size) -> Cost:
+        require(self, "on", self.on in ("rows", "basis"), "'rows' or 'basis'")
         cost = super().cost(size)
         if not self.keeps_rows:
             return cost
@@ -38,11 +39,6 @@ class OnRows(LandmarkMethod):
             products, passes = products + 3 * pairs, passes + 4
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
         return replace(cost, passes=passes, products=products, memory=memory)
-
-    def fit(self, problem: Problem) -> Axes:
-        if self.on not in ("rows", "basis"):
-            raise ValueError(f"{self!r}: on={self.on!r} is not one of 'rows', 'basis'.")
-        return super().fit(problem)
 
 
 class Nystrom(OnRows):

@@ -73,18 +73,11 @@ def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
         return Exact("dense").cost(size)
     n, passes = float(size.n), 3 if polish else 2
     products = passes * (n * n * size.d + 2.0 * n * n * q) + 12.0 * n * q * q
-    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, kernel_sketch_memory(size, q))
-
-
-def kernel_sketch_memory(size: Size, q: int) -> float:
-    """Return the bytes of vectors, blocks of the kernel matrix, and float64 rows."""
-    if q >= size.n:
-        return Exact("dense").cost(size).memory
-    vectors = 8.0 * size.n * q * _COPIES + 64.0 * q * q
-    if size.remote:
-        return vectors
-    blocks = 4 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-    return vectors + blocks + 20.0 * size.n * size.d
+    memory = 8.0 * n * q * _COPIES + 64.0 * q * q
+    if not size.remote:  # blocks of the kernel matrix, and float64 rows
+        rows = upper_block_rows(size.n, 8, on_device=size.on_device)
+        memory += 4 * 8.0 * n * rows + 20.0 * n * size.d
+    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, memory)
 
 
 def require_kernel_map(sketch: SketchMap | None) -> None:
@@ -183,11 +176,10 @@ def _polish(products: SketchProducts) -> Axes | None:
 
 
 def _unpolished(products: SketchProducts) -> Axes | None:
-    """Return the components of Algorithm 6, with the variances of the sketch.
+    """Return the components of Algorithm 6, judged without another product.
 
-    They are judged without another product. For a positive semi-definite A, the span of AU explains
-    no less than the span of U: for any j, by Cauchy–Schwarz,
-    tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). For others tr UᵀAU is an estimate.
+    For a positive semi-definite A, the span of AU explains no less than the span of U: for any j,
+    by Cauchy–Schwarz, tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U).
     """
     problem, gram = products.problem, products.gram
     product, inner = products.product, products.inner

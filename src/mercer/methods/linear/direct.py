@@ -137,10 +137,7 @@ class SVD(Streaming):
 
 
 def _decompose(problem: Problem, R: Matrix) -> tuple[Matrix, Vector, Evidence, float, float]:
-    """Return right singular vectors of a triangle, variances, evidence, their total and the rest.
-
-    Raises if NaN or infinity in the rows made the triangle invalid.
-    """
+    """Return the right singular vectors of R, variances, evidence, their total and the rest."""
     with np.errstate(over="ignore"):
         variance = float((R**2).sum()) / problem.divisor
     if not np.isfinite(variance):
@@ -243,10 +240,7 @@ def _too_coarse(problem: Problem, fold: Moments) -> bool:
 
 
 def _seems_deep(problem: Problem) -> bool:
-    """Guess from a few rows whether float32 products will lose a component that is wanted.
-
-    A guess that saves a pass: the result of the pass is judged by itself.
-    """
+    """Guess from a few rows, to save a pass, whether float32 products will lose a component."""
     source, n, k = problem.source, problem.source.shape[0], problem.n_components
     if k is None or not 0 < k < _ROWS * _PLACES // 2 or n < 16 * _ROWS * _PLACES:
         return False
@@ -336,10 +330,7 @@ class Dot(Method):
 
 
 def _dot_matrix(problem: Problem, moments: Moments, u: Vector) -> DenseOperator:
-    """Return the dot-product matrix, centered again to remove the rounding of the means.
-
-    `u` is the unit vector along √w, which centering projects out.
-    """
+    """Return the dot-product matrix, centered again: u, along √w, is projected out."""
     error, confidence = moments.error(np.ones(moments.d))
     G = moments.scatter
     if isinstance(G, np.ndarray) and not G.flags.writeable:  # a view of another library's array
@@ -356,10 +347,9 @@ def _dot_matrix(problem: Problem, moments: Moments, u: Vector) -> DenseOperator:
 def lift_eigenvectors(
     dots: DotOperator, values: Vector, U: Array, k: int, *, exact: bool
 ) -> tuple[Vector, Array]:
-    """Return the variances and orthonormal components of eigenvectors U of the dot matrix.
+    """Return variances and components of eigenvectors U of the dot matrix, in their precision.
 
-    In the precision of U. A few vectors beyond the k wanted are lifted too, if there are any: they
-    hold what rounding took from the k-th.
+    A few vectors beyond the k wanted are lifted, too: they hold what rounding took from the k-th.
     """
     if k == 0:
         return np.zeros(0), like(np.zeros((dots.source.shape[1], 0)), dots.reference)

@@ -149,7 +149,7 @@ def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
 def _component_count(n: int, d: int, q: int, k: int | None) -> int:
     """Return how many components of a sketch to compute: some more than k, or all.
 
-    All if a rule must see them first, or if there are so few rows that they are exact.
+    All if a rule must see them first, or if they are exact, because there are few rows.
     """
     everything = min(n, q)
     if k is None or (n <= q and _memory(d, q, everything) <= get_config().budget):
@@ -220,13 +220,13 @@ class SketchMoments(Fold):
         return type(self)(self.sketch, self.rows.spawn(), self.small.spawn())
 
     def arrays(self) -> dict[str, Array]:
-        parts = {"rows": self.rows.arrays(), "small": self.small.arrays()}
-        return {f"{name}.{key}": a for name, part in parts.items() for key, a in part.items()}
+        rows = {f"rows.{name}": a for name, a in self.rows.arrays().items()}
+        return rows | self.small.arrays()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        for name, fold in (("rows", self.rows), ("small", self.small)):
-            own = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
-            fold.restore(own)
+        self.small.restore(arrays)
+        rows = {n.removeprefix("rows."): a for n, a in arrays.items() if n.startswith("rows.")}
+        self.rows.restore(rows)
 
     def settle(self) -> None:
         self.rows.settle()
