@@ -27,7 +27,6 @@ from mercer.methods import (
 from mercer.methods.kernel import products as rows
 from mercer.methods.kernel.landmark_fit import (
     CONFIDENCE,
-    draw_residual_sample,
     fit_landmarks,
     mean_bound,
 )
@@ -185,7 +184,7 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     shares, gains, missed = [], [], 0
     for seed in range(500):
         found.problem = replace(found.problem, rng=np.random.default_rng(seed))
-        drawn = draw_residual_sample(found, 3, 200)
+        drawn = found.sample(3, 200)
         shares.append(drawn.shares.mean())
         gains.append(drawn.gain)
         missed += drawn.norm(found.outside) < norm

@@ -231,7 +231,7 @@ def make_plan(
 
 
 def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candidate, str]:
-    fitting, room = [c for c in candidates if c.fits], format_bytes(budget)
+    fitting, room = list(filter(attrgetter("fits"), candidates)), format_bytes(budget)
     if not fitting:
         least = min(candidates, key=attrgetter("cost.memory"))
         return least, f"none fits in {room}: this one needs the least memory"

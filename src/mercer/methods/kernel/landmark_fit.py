@@ -21,8 +21,8 @@ from mercer.arrays import (
 from mercer.arrays.linear import confidence
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.data import Block
-from mercer.kernels.evaluate import check_magnitude
-from mercer.kernels.points import cast_rows, take_rows
+from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate
+from mercer.kernels.points import Points, cast_rows, take_rows
 from mercer.linalg.span import Basis, KernelMoments, Span, kernel_matrix
 from mercer.messages import counted
 from mercer.problem import KernelProblem
@@ -198,10 +198,11 @@ class LandmarkFit:
                 likely = float(optimum)  # few rows hold most of the residual, and were not drawn
             likely = min(max(likely, explained), float(optimum))
         low, high = self.total_lower, self.total_upper
+        share = 100.0 * low / high if high > 0 else 100.0
         notes = [
-            f"Components in the span of {counted(span.size, 'point')}. Explained shares are of the "
-            f"most that the total variance can be; it is at least "
-            f"{100.0 * low / high if high > 0 else 100.0:.4g} % of that."
+            f"Components in the span of {span.size} point{'s' * (span.size != 1)}. Explained "
+            "shares are of the most that the total variance can be; it is at least "
+            f"{share:.4g} % of that."
         ]
         if span.rank < span.size:
             negative = ", or belong to eigenvalues no larger than the negative ones"
@@ -225,11 +226,47 @@ class LandmarkFit:
         )
 
     def sample(self, k: int, rows: int) -> ResidualSample | None:
-        """Draw rows to see how the residual outside the span is spread."""
-        rows = min(rows, self.problem.source.shape[0])
+        """Draw rows to see how the residual E outside the span is spread.
+
+        Each is accepted with probability E_ii over the largest k(x, x).
+        """
+        problem, span, diag_max = self.problem, self.span, self.moments.diag_max
+        source, rng, weights = problem.source, problem.rng, problem.source.weights
+        rows = min(rows, source.shape[0])
         if not self.bounded or k == 0 or rows == 0:
             return None
-        return draw_residual_sample(self, k, rows)
+        positive = self.pairs[0][:k] > 0.0
+        xi, Z = self.pairs[0][:k][positive], self.pairs[1][:, :k][:, positive]
+        at = _draw_rows(problem, rows)
+        kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
+        assert kernel is not None
+        x = Points(points)
+        y = Points(cast_rows(KernelMap(kernel, span.basis.points).near(source), np.float64))
+        h = to_numpy(evaluate(kernel.on, x, y, source.reference, np.float64))
+        f, diag = h @ span.whitener[:, : self.directions], to_numpy(kernel.on_diagonal(x))
+        residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
+        accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
+        rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
+        rate = float(np.sum(residuals)) / (rows * diag_max) if diag_max > 0 else 0.0
+        enough = len(accepted) >= _FEW
+        chosen = accepted if enough else rng.permutation(rows)[:_MOST]
+        # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
+        counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
+        mean, share = self.moments.mean * problem.center, source.count / problem.divisor
+        v = (h[chosen] - mean) @ Z / np.sqrt(xi)  # entries of unit-variance eigenvectors
+        E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
+        w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]
+        own = np.diag(E) * counts * w / source.count
+        E[at[chosen][:, None] == at[chosen]] = 0.0  # a row with itself is in `own`
+        gains = own + counts * (E @ counts) / max(1, len(chosen) - 1)
+        error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
+        looks = 1 if problem.gap is None else _LOOKS
+        looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
+        first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
+        half = np.arange(len(first))
+        E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
+        shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
+        return ResidualSample(shares, float(gains.mean()), error, rate, looks)
 
     def choose(self, values: Vector) -> int:
         """Return the number of components, of those whose variance is above rounding."""
@@ -262,8 +299,8 @@ class LandmarkFit:
 
         If they miss the gap, by as many rows as the bound at 99.9 % needs, up to a quarter of all.
         """
-        values, components = self.best
-        k = len(values)
+        k = self.choose(self.pairs[0])
+        values, components = self.pairs[0][:k], self.pairs[1][:, :k]
         sample = self.sample(k, rows)
         evidence = self.evidence(values, components, sample)
         axes = Axes(self.projection(values, components), evidence)
@@ -387,42 +424,6 @@ def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
 def pairs_needed(mean: float) -> float:
     """Return how many pairs bound a mean near zero by this."""
     return 7.0 * math.log(2.0 * _LOOKS / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
-
-
-def draw_residual_sample(fit: LandmarkFit, k: int, rows: int) -> ResidualSample:
-    """Draw rows, and accept each with probability E_ii over the largest k(x, x)."""
-    problem, span, diag_max = fit.problem, fit.span, fit.moments.diag_max
-    xi, Z = (part[..., :k][..., fit.pairs[0][:k] > 0.0] for part in fit.pairs)
-    source, rng, weights = problem.source, problem.rng, problem.source.weights
-    at = _draw_rows(problem, rows)
-    points = cast_rows(source.take(at), np.float64)
-    block = Block(0, points, None)
-    h = to_numpy(span.feature_map(source, np.float64)(block))
-    f = h @ span.whitener[:, : fit.directions]
-    diag = to_numpy(span.diag(block, np.float64))
-    residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
-    accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
-    rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
-    rate = float(np.sum(residuals)) / (rows * diag_max) if diag_max > 0 else 0.0
-    enough = len(accepted) >= _FEW
-    chosen = accepted if enough else rng.permutation(rows)[:_MOST]
-    # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
-    counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
-    v = (h[chosen] - fit.moments.mean * problem.center) @ Z / np.sqrt(xi)  # scores, unit variance
-    share = source.count / problem.divisor
-    E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
-    w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]
-    own = np.diag(E) * counts * w / source.count
-    E[at[chosen][:, None] == at[chosen]] = 0.0  # a row with itself is in `own`
-    gains = own + counts * (E @ counts) / max(1, len(chosen) - 1)
-    error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
-    looks = 1 if problem.gap is None else _LOOKS
-    looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
-    first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
-    half = np.arange(len(first))
-    E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
-    shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
-    return ResidualSample(shares, float(gains.mean()), error, rate, looks)
 
 
 def measure_rounding(

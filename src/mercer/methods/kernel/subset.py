@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -122,9 +122,10 @@ class LandmarkMethod(OnBasis):
 
 def basis_size(m: Any, n: int | None) -> int:
     """Return the size of a basis of n rows, or of points that the user passed."""
-    if is_real(m) and 0 < m < 1 and n is not None:
+    real = isinstance(m, Real) and not isinstance(m, bool)
+    if real and 0 < m < 1 and n is not None:
         return max(1, round(float(m) * n))
-    whole = is_real(m) and math.isfinite(m) and m == int(m) >= 1
+    whole = real and math.isfinite(m) and m == int(m) >= 1
     if not whole or (m == 1 and not isinstance(m, Integral)):  # 1.0: one point, or all rows?
         problem = "must be an integer of at least 1, or a share of the rows between 0 and 1."
         raise ParameterError("n_basis", m, problem)
