@@ -169,9 +169,9 @@ def pieces(X, kernel, at, weights=None, center=True):
 @cycled(kernel=[RBF(0.5), Laplacian(0.3)], weighed=[False, True])
 def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     """In 500 draws the bound on ‖E‖_F holds, and the estimates are right on average."""
-    X = np.random.default_rng(3).standard_normal((60, 3))
-    weights = np.arange(60) % 3 + 0.0 if weighed else None
-    found, E = pieces(X, kernel, np.arange(0, 60, 6), weights)
+    X = np.random.default_rng(3).standard_normal((240, 3))
+    weights = np.arange(240) % 3 + 0.0 if weighed else None
+    found, E = pieces(X, kernel, np.arange(0, 240, 24), weights)
     norm, trace = np.linalg.norm(E), np.trace(E)
     assert found.outside == pytest.approx(trace, rel=1e-8)
     assert found.outside >= trace
@@ -179,7 +179,7 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     assert found.evidence(xi[:3], Z[:, :3]).optimum == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
     w = plain.counts(X, weights)
     V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
-    y = (kernel(X, X[::6]) - found.moments.mean) @ V * np.sqrt(w)[:, None]
+    y = (kernel(X, X[::24]) - found.moments.mean) @ V * np.sqrt(w)[:, None]
     gain = np.einsum("ik,ij,jk->", y, E, y)
     shares, gains, missed = [], [], 0
     for seed in range(500):
