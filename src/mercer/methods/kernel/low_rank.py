@@ -33,7 +33,7 @@ class OnRows(LandmarkMethod):
         if not self.keeps_rows:
             return cost
         pairs = float(size.n) * size.n * size.d
-        products, passes = cost.products, cost.passes + 2
+        products, passes = cost.products, cost.passes + 1
         memory = cost.memory + 8.0 * size.n * (size.d + 4 * size.components)
         if pairs <= AFFORDABLE:  # for the certificate
             products, passes = products + 3 * pairs, passes + 4

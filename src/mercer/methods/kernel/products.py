@@ -55,23 +55,21 @@ BETTER = 1e-4
 def expand_over_rows(
     fit: LandmarkFit, values: Vector, components: Matrix, mean_coef: Vector
 ) -> Axes:
-    """Return the components Σ_i a_i (Φ(x_i) − c), a_i = w_i (h_i − K_y s)·components.
-
-    About the center c = Σ s_j Φ(y_j), a combination of landmarks.
-    """
+    """Return Σ_i a_i (Φ(x_i) − c), a_i = w_i (h_i − K_y s)·components, about c = Σ s_j Φ(y_j)."""
     problem, k = fit.problem, len(values)
     source, center = problem.source, fit.span.matrix @ mean_coef
-    A, s, offset = (like(part, source.reference) for part in (components, mean_coef, center))
+    A = like(np.column_stack([components, mean_coef]), source.reference)
+    offset, mean_sq = like(center, source.reference), float(mean_coef @ center)
     features = fit.span.features(source, np.float64)
-    means = features.map(lambda block: (block.rows @ s)[:, None], 1).collect()
-    rows = features.map(lambda block: (block.rows - offset) @ A, k).collect()
+    products = features.map(lambda block: (block.rows - offset) @ A, k + 1).collect()
+    rows, means = products[:, :k], to_numpy(products[:, k]) + mean_sq
     signs = column_signs(to_numpy(rows))
     if source.weights is not None:  # as if each row stood there as often as it counts
         signs = column_signs(to_numpy(rows) * (source.weights > 0)[:, None])
         rows = rows * like(source.weights, rows)[:, None]
     rows = rows * like(signs, rows)
     projection = KernelProjection(
-        mean=to_numpy(means)[:, 0],
+        mean=means,
         components=rows,
         eigenvalues=values,
         total_variance=fit.total_upper,
@@ -80,7 +78,7 @@ def expand_over_rows(
         basis=None if problem.kernel is None else source.load(),
         shift=problem.shift,
         mean_coef=np.zeros(source.shape[0]),
-        mean_sq=float(mean_coef @ center),
+        mean_sq=mean_sq,
     )
     sums = to_numpy(rows).sum(axis=0) if problem.center else np.zeros(k)
     width = source.shape[1] if len(source.shape) > 1 else 1
