@@ -96,9 +96,8 @@ class Adaptive(Method):
             return axes
         if self.store is not None and fit.bounded:
             return judge_by_products(fit, axes, self.store, sample)
-        size, n = _predicted_size(fit, len(axes.evidence.eigenvalues), gap), len(order)
-        points = f"a basis of about {size:.2g} points"
-        points = points if size < n / 2 else "most of the rows as a basis"
+        n, k = len(order), len(axes.evidence.eigenvalues)
+        points = f"a basis of about {min(n, _predicted_size(fit, k, gap)):.2g} points"
         note = f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."
         return replace(axes, evidence=axes.evidence.annotated(note))
 

@@ -57,15 +57,14 @@ class LandmarkFit:
     bounded : bool
         Whether the kernel is positive semi-definite, on which the bounds rest.
     pairs : ndarray of shape (p,), ndarray of shape (m, p)
-        Variances ξ of the best components in the span, largest first, and the components, with
-        zᵀK_yz = 1. Some more than are wanted; all if a rule decides on their number.
+        Variances ξ and components z, zᵀK_yz = 1: some more than are wanted, all for a rule.
     mean_coef, mean_sq : ndarray of shape (m,), float
         Coefficients K_y†h̄ of the projection of the mean on the span, and its squared norm.
     diag_total, total_lower, total_upper : float
         The most that Σ k(x, x)/c can be, and bounds on the total variance.
     directions, outside : int, float
-        Number of directions of the span that the bounds use, the others being mostly rounding; and
-        a bound on τ₀/c, τ₀ = tr K − tr N₀, the energy of the rows outside those directions.
+        Directions of the span that the bounds use, the others being mostly rounding; and a bound on
+        τ₀/c, τ₀ = tr K − tr N₀, the energy of the rows outside those directions.
     """
 
     def __init__(
