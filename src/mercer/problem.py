@@ -28,24 +28,18 @@ class Problem:
         Relative residual required of a solver; 0 for working precision.
     gap : float or None
         Certified distance from the optimum that is good enough.
-    rng : numpy.random.Generator
-        Source of randomness.
     exponent : int
-        The rows are the user's rows divided by 2**exponent, which keeps squares from over- and
-        underflowing.
+        The rows are the user's rows divided by 2**exponent, against over- and underflow.
     shift : ndarray of shape (d,) or None
         What was subtracted from the user's rows.
     shape : tuple of int
         Number of rows and of features.
-    limit : int
-        The largest possible number of components.
-    n_components : int or None
-        The number of components, where it is known before the eigenvalues are.
+    limit, n_components : int, int or None
+        The largest possible number of components, and the number if it is known in advance.
     divisor : float
         The divisor of variances: the number of rows minus one.
     counts : tuple of int
-        Number of rows, each as often as its weight says, and of features, as rules count them.
-        Weights below one are not counts: then the rows are counted.
+        Number of rows, as often as their weights say if those are counts, and of features.
     """
 
     source: Source

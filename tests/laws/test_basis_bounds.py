@@ -24,11 +24,9 @@ from mercer.methods import (
     Reduced,
     Subset,
 )
-from mercer.methods.kernel import adaptive
-from mercer.methods.kernel import expansion as rows
+from mercer.methods.kernel import products as rows
 from mercer.methods.kernel.landmark_fit import (
     CONFIDENCE,
-    draw_residual_sample,
     fit_landmarks,
     mean_bound,
 )
@@ -171,9 +169,9 @@ def pieces(X, kernel, at, weights=None, center=True):
 @cycled(kernel=[RBF(0.5), Laplacian(0.3)], weighed=[False, True])
 def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     """In 500 draws the bound on ‖E‖_F holds, and the estimates are right on average."""
-    X = np.random.default_rng(3).standard_normal((60, 3))
-    weights = np.arange(60) % 3 + 0.0 if weighed else None
-    found, E = pieces(X, kernel, np.arange(0, 60, 6), weights)
+    X = np.random.default_rng(3).standard_normal((240, 3))
+    weights = np.arange(240) % 3 + 0.0 if weighed else None
+    found, E = pieces(X, kernel, np.arange(0, 240, 24), weights)
     norm, trace = np.linalg.norm(E), np.trace(E)
     assert found.outside == pytest.approx(trace, rel=1e-8)
     assert found.outside >= trace
@@ -181,20 +179,12 @@ def test_a_sample_tells_what_lies_beyond_the_span(kernel, weighed):
     assert found.evidence(xi[:3], Z[:, :3]).optimum == pytest.approx(xi[:3].sum() + trace, rel=1e-8)
     w = plain.counts(X, weights)
     V = Z[:, :3] / np.sqrt(xi[:3] * (w.sum() - 1))
-    y = (kernel(X, X[::6]) - found.moments.mean) @ V * np.sqrt(w)[:, None]
+    y = (kernel(X, X[::24]) - found.moments.mean) @ V * np.sqrt(w)[:, None]
     gain = np.einsum("ik,ij,jk->", y, E, y)
     shares, gains, missed = [], [], 0
     for seed in range(500):
-        problem = replace(found.problem, rng=np.random.default_rng(seed))
-        drawn = draw_residual_sample(
-            problem,
-            found.span,
-            found.span.whitener[:, : found.directions],
-            Z[:, :3] / np.sqrt(xi[:3]),
-            found.moments.mean,
-            found.moments.diag_max,
-            200,
-        )
+        found.problem = replace(found.problem, rng=np.random.default_rng(seed))
+        drawn = found.sample(3, 200)
         shares.append(drawn.shares.mean())
         gains.append(drawn.gain)
         missed += drawn.norm(found.outside) < norm
@@ -314,32 +304,12 @@ def test_without_products_the_note_says_what_it_takes():
     assert met != bool(told)
 
 
-def test_within_keeps_kernels_only_where_there_is_room(monkeypatch):
-    """The same basis, axes and certificate where every kernel is computed anew."""
-    walked, kept = adaptive._grow, []
-
-    def watched(problem, basis, known):
-        found, known = walked(problem, basis, known)
-        kept.append(0 if known is None else int(known.shape[1]))
-        return found, known
-
-    monkeypatch.setattr(adaptive, "_grow", watched)
+def test_a_basis_that_has_grown_is_that_of_a_subset():
     X = np.random.default_rng(8).standard_normal((20_000, 3))
-    fits, widths = [], []
-    for memory in ("1GiB", "80MiB"):
-        with config_context(memory=memory):
-            fits.append(fit(2, Adaptive(100, store=None), X, kernel=RBF(0.2), gap=0.01))
-        widths.append(kept.copy())
-        kept.clear()
-    sizes = widths[0]
-    assert len(sizes) > 1
-    assert sizes[0] == 100 < sizes[-1] == len(fits[0].X_fit_)
-    assert widths[1] == [100] + [0] * (len(sizes) - 1)
-    assert np.array_equal(fits[0].X_fit_, fits[1].X_fit_)
-    assert np.abs(fits[0].transform(X[:50]) - fits[1].transform(X[:50])).max() <= 1e-9
-    assert fits[0].certificate_.gap == pytest.approx(fits[1].certificate_.gap, rel=1e-6)
-    again = fit(2, Subset(select=fits[0].X_fit_), X, kernel=RBF(0.2))
-    assert np.abs(fits[0].transform(X[:50]) - again.transform(X[:50])).max() <= 1e-9
+    grown = fit(2, Adaptive(100, store=None), X, kernel=RBF(0.2), gap=0.01)
+    assert len(grown.X_fit_) > 100
+    again = fit(2, Subset(select=grown.X_fit_), X, kernel=RBF(0.2))
+    assert np.abs(grown.transform(X[:50]) - again.transform(X[:50])).max() <= 1e-9
 
 
 # Axes over all rows, and kernels that have no bounds.

@@ -10,7 +10,11 @@ from mercer import PCA, KernelPCA
 from mercer.data import Source
 from mercer.data.fold import Collect
 from mercer.methods import (
+    Adaptive,
+    Cholesky,
     Exact,
+    Greedy,
+    Hebbian,
     Improved,
     Iterative,
     Nystrom,
@@ -18,6 +22,7 @@ from mercer.methods import (
     Reduced,
     Sketch,
     Sparse,
+    SparseL1,
     Subset,
 )
 from tests.catalogue import WAYS, pairwise, rows, separated
@@ -76,8 +81,12 @@ def passes(monkeypatch):
 
 
 def planned(model):
+    return cost(model).passes
+
+
+def cost(model):
     plan = model.plan_
-    return next(c.cost.passes for c in plan.candidates if c.method is plan.method)
+    return next(c.cost for c in plan.candidates if c.method is plan.method)
 
 
 def fitted(model, X):
@@ -144,3 +153,52 @@ def test_all_rows(method, source, passes, tmp_path):
         assert len(passes) <= planned(model), passes
     else:
         assert len(passes) == planned(model), passes
+
+
+DEPEND = [
+    Cholesky(50),
+    Cholesky(50, tol=0.05),
+    Cholesky(50, on="rows"),
+    Greedy(50),
+    Subset(50, select="rp_cholesky"),
+    Subset(50, select="backward"),
+    Subset(50, select="forward_backward"),
+    SparseL1(),
+    SparseL1(candidates=30),
+    Adaptive(50),
+    Adaptive(50, store=None),
+]
+
+
+@pairwise(source=SOURCES, method=DEPEND, kernel=["rbf", "poly", "linear"], k=[3, 0.5])
+def test_a_number_that_depends_on_the_data(method, kernel, k, source, passes, tmp_path):
+    """The plan states the fewest and the most, and says so."""
+    X = SOURCES[source](separated(np.random.default_rng(0), N, D), tmp_path)
+    model = fitted(KernelPCA(k, kernel=kernel, gamma=0.1, method=method, random_state=0), X)
+    known = cost(model)
+    assert known.passes <= len(passes) <= known.passes + known.extra_passes, passes
+    assert known.passes_range in str(model.plan_)
+    assert " to " in known.passes_range or " or more" in known.passes_range
+
+
+@pytest.mark.parametrize("gap", [0.5, 1e-6])
+@pytest.mark.parametrize(
+    "method", [Adaptive(50), Adaptive(50, store=None), Subset(50), RandomFeatures(100), Sketch()]
+)
+def test_a_gap_may_take_more_passes(method, gap, passes):
+    X = separated(np.random.default_rng(0), N, D)
+    model = fitted(KernelPCA(3, kernel="rbf", gap=gap, method=method, random_state=0), X)
+    known = cost(model)
+    assert known.passes <= len(passes) <= known.passes + known.extra_passes, passes
+
+
+@pairwise(
+    source=SOURCES,
+    method=[Hebbian(), Hebbian(n_basis=50), Hebbian(n_basis=50, polish=False)],
+    kernel=["rbf", "linear"],
+)
+def test_hebbian(method, kernel, source, passes, tmp_path):
+    """It learns from rows in memory."""
+    X = SOURCES[source](separated(np.random.default_rng(0), N, D), tmp_path)
+    model = fitted(KernelPCA(3, kernel=kernel, gamma=0.1, method=method, random_state=0), X)
+    assert len(passes) == planned(model), passes

@@ -45,10 +45,9 @@ def test_the_polish_is_exact_where_the_sketch_holds_the_axes(sketch):
     assert np.abs(found.components_ @ found.components_.T - np.eye(6)).max() <= 1e-12
 
 
-def test_the_certificate_tells_before_and_after():
+def test_the_certificate_bounds_the_variance():
     found = PCA(5, svd_solver=Sketch(Gaussian(30))).fit(X)
     truth = PCA(5).fit(X).explained_variance_ratio_.sum()
-    assert "Before polishing" in str(found.certificate_)
     assert float(found.certificate_.captured) <= truth <= float(found.certificate_.optimum_upper)
     assert found.explained_variance_ratio_.sum() <= truth * (1 + 1e-12)
 

@@ -22,11 +22,15 @@ Rows = Any
 
 
 class SelectionCost(NamedTuple):
-    """Cost of choosing landmarks: passes over the rows (the fewest), operations, bytes."""
+    """Cost of choosing landmarks: passes over the rows, operations, bytes.
+
+    `extra_passes` may be needed besides, at most, depending on the data.
+    """
 
     passes: int = 0
     work: float = 0.0
     memory: float = 0.0
+    extra_passes: int = 0
 
 
 class Landmarks(Params, ABC):

@@ -98,7 +98,8 @@ class CholeskyLandmarks(Landmarks):
     """A rule whose landmarks are pivots."""
 
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
-        return SelectionCost(1, 2.0 * n * m * d + 2.0 * n * m * m, cholesky_bytes(n, m))
+        work = 2.0 * n * m * d + 2.0 * n * m * m
+        return SelectionCost(1, work, cholesky_bytes(n, m), extra_passes=m)  # one a pivot, at most
 
 
 @dataclass(eq=False, repr=False)

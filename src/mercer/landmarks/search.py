@@ -141,7 +141,7 @@ class Backward(CandidateLandmarks):
         p = self.n_candidates(n, m)
         steps = 1.0 / (3.0 * _SHARE) if self.step is None else (p - m) / self.step
         work = 2.0 * n * p * d + 3.0 * n * p * p + 15.0 * steps * p**3
-        return SelectionCost(1, work, cholesky_bytes(n, p) + 48.0 * p * p)
+        return SelectionCost(1, work, cholesky_bytes(n, p) + 48.0 * p * p, extra_passes=p)
 
 
 class ForwardBackward(Forward):
@@ -185,7 +185,8 @@ class ForwardBackward(Forward):
     def cost(self, n: int, d: int, m: int) -> SelectionCost:
         more = self._more(m)
         forward, backward = super().cost(n, d, more), Backward(self.step, more).cost(n, d, m)
-        return SelectionCost(1, forward.work + backward.work, max(forward.memory, backward.memory))
+        work, memory = forward.work + backward.work, max(forward.memory, backward.memory)
+        return SelectionCost(2, work, memory, extra_passes=more)
 
 
 @dataclass(eq=False, repr=False)

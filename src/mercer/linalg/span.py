@@ -210,19 +210,16 @@ class KernelMoments(Moments):
 
     label = "kernel to the landmarks"
 
-    def __init__(self, span: Span, source: Source, *, center: bool, known: Array = None) -> None:
+    def __init__(self, span: Span, source: Source, *, center: bool) -> None:
         super().__init__(len(span.matrix), source.reference, np.float64, center=center)
-        self.span, self.known = span, known
+        self.span = span
         # Sums that are sent to workers, or outlive the rows of a batch, go without the rows.
         self.source = source if source.remote is None else PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
         self.row_bytes += self.d * span.dtype.itemsize
 
     def add(self, block: Block) -> None:
-        known = self.known
-        self.add_features(
-            block, self._map(block) if known is None else known[block.start : block.stop, :]
-        )
+        self.add_features(block, self._map(block))
 
     def add_features(self, block: Block, h: Array) -> None:
         """Add the rows of a block whose kernels to the basis are known."""
@@ -253,7 +250,7 @@ class KernelMoments(Moments):
         self.diag_max = max(self.diag_max, other.diag_max)
 
     def spawn(self) -> Self:
-        return type(self)(self.span, self.source, center=self.center, known=self.known)
+        return type(self)(self.span, self.source, center=self.center)
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.diag_sum, self.diag_max, self.rounding_sum, self.rounding_max])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,24 +33,16 @@ class Size:
 
     n: int
     d: int
-    k: int | None
-    """Number of components; None where the rule must see the eigenvalues first."""
+    k: int | None  # number of components; None where the rule must see the eigenvalues first
     itemsize: int = 8
     nnz: int | None = None
-    columns: bool = True
-    """Whether the rows can be read by columns."""
-    gap: float | None = None
-    """Certified distance from the optimum that is good enough."""
-    kernel: bool = False
-    """Whether the components lie in feature space, where there may be as many as rows."""
-    strings: bool = False
-    """Whether rows are strings; d is then the cost of comparing two of them."""
-    on_device: bool = False
-    """Whether rows live on a device with its own memory."""
-    remote: bool = False
-    """Whether rows live on a cluster, where products with their kernel matrix are computed."""
-    first_pass: bool = False
-    """Whether columns are summed in a pass of its own, to scale rows or to shift them."""
+    columns: bool = True  # whether the rows can be read by columns
+    gap: float | None = None  # certified distance from the optimum that is good enough
+    kernel: bool = False  # whether components lie in feature space: there may be as many as rows
+    strings: bool = False  # whether rows are strings; d is then the cost of comparing two of them
+    on_device: bool = False  # whether rows live on a device with its own memory
+    remote: bool = False  # whether rows, and products with their kernel matrix, stay on a cluster
+    first_pass: bool = False  # whether a pass of its own sums columns, to scale or shift rows
 
     @property
     def shape(self) -> str:
@@ -72,7 +63,8 @@ class Cost(NamedTuple):
     Attributes
     ----------
     passes : int
-        Passes over the rows.
+        Passes over the rows; the fewest, if the number depends on the data. Iterative solvers of
+        linear PCA and of `Exact` may converge earlier.
     products : float
         Floating-point operations in matrix products, in the precision of the data.
     sparse : float
@@ -81,6 +73,8 @@ class Cost(NamedTuple):
         Floating-point operations in LAPACK, float64.
     memory : float
         Bytes beside the data.
+    extra_passes : float
+        Passes that the data may require besides, at most; infinite if no limit is known.
     """
 
     passes: int
@@ -88,14 +82,22 @@ class Cost(NamedTuple):
     factor: float
     memory: float
     sparse: float = 0.0
+    extra_passes: float = 0.0
+
+    @property
+    def passes_range(self) -> str:
+        """The number of passes, as "3", "3 to 1003" or "3 or more"."""
+        if not self.extra_passes:
+            return str(self.passes)
+        most = self.passes + self.extra_passes
+        return f"{self.passes} or more" if math.isinf(most) else f"{self.passes} to {most:.0f}"
 
 
 class Method(Params, ABC):
     """A method that computes components: `fit` solves a problem, `cost` predicts its cost."""
 
     name: str
-    for_rows = for_kernels = True
-    """Whether it finds components of the rows themselves, and in the feature space of a kernel."""
+    for_rows = for_kernels = True  # whether it finds components of the rows; in feature space
     pairwise = False
     """Whether rows enter only by products with the kernel matrix: remote rows can stay remote."""
 
@@ -118,19 +120,6 @@ class Method(Params, ABC):
         name = solver if isinstance(solver, str) else type(solver).__name__.lower()
         return self.name if name == "dense" else f"{self.name} ({name})"
 
-    def shrink(self, size: Size, room: float) -> Self | None:
-        """Return the method with parameters that fit into `room` bytes; None if none fit."""
-        return None
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        """Name a change of parameters that fits into `room` bytes; None if none fits."""
-        smaller = self.shrink(size, room)
-        return None if smaller is None else f"{format_parameter('method', smaller)} fits"
-
-    def with_params(self, **params: Any) -> Self:
-        """Return a copy with other parameters."""
-        return copy.copy(self).set_params(**params)
-
     @property
     def remedy(self) -> str:
         """Advice if the gap was not reached."""
@@ -138,16 +127,6 @@ class Method(Params, ABC):
 
     def check_size(self, n: int, k: int) -> None:
         """Raise if the method cannot find k components of n rows."""
-
-
-def largest(fits: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Return the largest number from low to high that fits, by bisection; None if low does not."""
-    if low > high or not fits(low):
-        return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 class Streaming(Method):
@@ -185,11 +164,10 @@ def solve(
     warm: WarmStart | None = None,
     most: int | None = None,
 ) -> tuple[Spectrum, int]:
-    """Find as many eigenpairs as the rule asks for; return them, and the number it chose.
+    """Find as many eigenpairs as the rule asks for, or more; return them, and the number it chose.
 
-    The spectrum may hold more pairs than were chosen. Krylov starts from `warm`, and stops as soon
-    as the required gap is certified. If the rule needs more than `most` pairs, the operator is
-    decomposed instead.
+    Krylov starts from `warm`, and stops as soon as the required gap is certified. If the rule needs
+    more than `most` pairs, the operator is decomposed instead.
     """
     if isinstance(solver, str):
         solver = find_solver(solver)
@@ -211,19 +189,10 @@ def solve(
         chosen = problem.choose(spectrum.values, operator.trace)
         if chosen is not None:
             break
-        if most is not None and not _within(most, problem, operator, spectrum):
-            return _decompose(problem, operator, limit)
         k = min(limit, 2 * k)
+        if most is not None and k > most:
+            return _decompose(problem, operator, limit)
     return _converged(spectrum, chosen) if isinstance(solver, Randomized) else spectrum, chosen
-
-
-def _within(most: int, problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Return whether `most` eigenvalues could satisfy the rule, if the next are as large."""
-    more = most - len(spectrum.values)
-    if more <= 0:
-        return False
-    optimistic = np.append(spectrum.values, np.full(more, spectrum.values[-1]))
-    return problem.choose(optimistic, operator.trace) is not None
 
 
 def _decompose(problem: Problem, operator: Operator, limit: int) -> tuple[Spectrum, int]:
@@ -249,11 +218,7 @@ def _converged(spectrum: Spectrum, k: int) -> Spectrum:
 
 
 def within_gap(problem: Problem, operator: Operator, spectrum: Spectrum) -> bool:
-    """Return whether the eigenpairs are certified within the required gap.
-
-    The bounds that cost nothing come first; the one that costs products is tried only when the
-    coupling alone would leave half of the gap.
-    """
+    """Return whether the eigenpairs are certified within the required gap."""
     k = problem.choose(spectrum.values, operator.trace)
     if k is None or problem.gap is None or k == 0:
         return k == 0
@@ -261,6 +226,7 @@ def within_gap(problem: Problem, operator: Operator, spectrum: Spectrum) -> bool
         return True
     assert spectrum.ritz is not None
     assert spectrum.coupling is not None
+    # The bound that costs products: only if the coupling alone leaves at most half of the gap.
     explained = float(spectrum.values[:k].sum())
     hopeful = split_bound(spectrum.ritz, spectrum.coupling, float(spectrum.ritz[-1]), k)
     if hopeful * (1.0 - problem.gap / 2) > explained:

@@ -61,8 +61,7 @@ def statistics_of(problem: Problem, moments: Moments) -> ColumnStatistics:
 def column_deviation(problem: Problem, squares: Vector, mean: Vector) -> Vector:
     """Return the divisors of columns with these sums of squares: 1 unless they are scaled.
 
-    A scaled column is divided by its standard deviation; by infinity, which leaves nothing of it,
-    if it is constant up to the rounding of its values.
+    Then standard deviations, or infinity for columns that are constant up to rounding.
     """
     if not problem.scale:
         return np.ones(len(squares))
@@ -81,9 +80,9 @@ def require_finite_vectors(problem: KernelProblem) -> None:
 def level(problem: P, columns: ColumnStatistics) -> P:
     """Subtract the mean from the rows, if rounding the mean to float64 matters.
 
-    For methods that subtract the mean in every product. A mean rounded by δ adds δ² to a variance,
-    too much for a column with a mean of 1e16 and a deviation of 2. The mean of sparse rows is
-    subtracted after the product, where more is lost: their columns without zeros are levelled.
+    For methods that subtract the mean in every product, where a mean rounded by δ adds δ² to a
+    variance. The mean of sparse rows is subtracted after the product, where more is lost: their
+    columns without zeros are levelled.
     """
     if not problem.center or not columns.variance > 0.0 or problem.shift is not None:
         return problem
@@ -138,11 +137,7 @@ def move_rows(problem: KernelProblem, *, always: bool = False) -> KernelProblem:
 
 
 def _coarse(mean: Vector, deviation: Vector) -> Vector:
-    """Round means to a thousandth of the deviations, or finer.
-
-    Sums over other blocks round the mean differently, and rows minus another mean are other rows:
-    landmark rules could choose others of them.
-    """
+    """Round means to a thousandth of the deviations, or finer: the same for any block size."""
     steps = np.ldexp(1.0, np.frexp(deviation)[1] - 10)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         rounded = np.round(mean / steps) * steps

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, Self
+import math
+from typing import Any
 
 from mercer.certificate import Axes
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.messages import counted
-from mercer.methods.base import Cost, Method, Size, largest
+from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.sketch import (
     fit_kernel_sketch,
     kernel_sketch_cost,
-    kernel_sketch_memory,
     require_kernel_map,
 )
-from mercer.methods.linear.sketch import (
-    fit_linear_sketch,
-    linear_sketch_cost,
-    require_columns,
-)
+from mercer.methods.linear.sketch import fit_linear_sketch, linear_sketch_cost, require_columns
 from mercer.problem import KernelProblem, Problem
 from mercer.sketches import Gaussian, RandomMap, SketchMap
 from mercer.sketches.images import ImageMap
@@ -34,25 +29,22 @@ class Sketch(Method):
 
     The rows go through a map f that preserves dot products, :math:`\tilde x = f(x) \in R^q`; the
     q×q scatter of :math:`\tilde X` has the eigenpairs (λ, u). Two passes over the rows, q² memory.
-    The resulting components are not orthogonal: a Rayleigh–Ritz step on the rows themselves, one
-    more pass, turns them into the best of their span, with true variances and a certificate.
+    A Rayleigh–Ritz step, one more pass, turns these components, which are not orthogonal, into the
+    best of their span, with true variances and a certificate.
 
-    For kernel PCA the sketched rows are those of the centered kernel matrix,
-    :math:`Z = \tilde KW` with the map's n×q matrix W, :math:`E[WW^T] = I`. From the eigenpairs
-    (λ, u) of :math:`Z^TZ` the eigenvalues of :math:`\tilde K` are :math:`\pm\sqrt\lambda`, with
-    the sign of :math:`(Zu)^T\tilde K(Zu)`, and the eigenvectors are proportional to
-    :math:`\tilde KZu`. Two products with the kernel matrix, which is never formed, three with the
-    polish; nq memory.
+    For kernel PCA, :math:`Z = \tilde KW` with the map's n×q matrix W, :math:`E[WW^T] = I`. From the
+    eigenpairs (λ, u) of :math:`Z^TZ` the eigenvalues of :math:`\tilde K` are
+    :math:`\pm\sqrt\lambda`, with the sign of :math:`(Zu)^T\tilde K(Zu)`, and the eigenvectors are
+    proportional to :math:`\tilde KZu`. Two products with the kernel matrix, which is never formed,
+    three with the polish; nq memory.
 
     Parameters
     ----------
     sketch : SketchMap or None
-        The map, such as `mercer.sketches.Gaussian(500)`, with its own `random_state`. None is a
-        Gaussian map of a size that suits the number of components, or that grows until the rule
-        for their number is met, drawn by the `random_state` of the estimator.
+        The map, such as `mercer.sketches.Gaussian(500)`, with its own `random_state`. None: a
+        Gaussian map that grows until it suits the number of components.
     polish : bool
-        Whether to make the Rayleigh–Ritz step. Without it the variances are those of the sketch,
-        estimates, and linear PCA has no certificate.
+        Whether to make the Rayleigh–Ritz step. Without it the variances are estimates.
 
     References
     ----------
@@ -88,10 +80,13 @@ class Sketch(Method):
         self.check()
         if size.kernel:
             require_kernel_map(self.sketch)
-            return kernel_sketch_cost(size, self.columns(size.n, size.k), polish=self.polish)
-        dense = isinstance(self._map(size.d, size.k), Gaussian)
-        q = self.columns(size.d, size.k)
-        return linear_sketch_cost(size, q, polish=self.polish, dense=dense)
+            cost = kernel_sketch_cost(size, self.columns(size.n, size.k), polish=self.polish)
+        else:
+            dense = isinstance(self._map(size.d, size.k), Gaussian)
+            q = self.columns(size.d, size.k)
+            cost = linear_sketch_cost(size, q, polish=self.polish, dense=dense)
+        grows = size.gap is not None or (self.sketch is None and size.k is None)
+        return cost._replace(extra_passes=math.inf) if grows else cost
 
     def fit(self, problem: Problem) -> Axes:
         self.check()
@@ -120,19 +115,6 @@ class Sketch(Method):
     def label(self, size: Size) -> str:
         q = self.columns(size.n, size.k) if size.kernel else 0
         return f"{self.name} ({counted(q, 'column')})" if q else self.name
-
-    def shrink(self, size: Size, room: float) -> Self | None:
-        if not size.kernel or not isinstance(self.sketch, RandomMap | None):
-            return None
-
-        def resized(q: int) -> SketchMap:
-            return Gaussian(q) if self.sketch is None else copy.copy(self.sketch).set_params(q=q)
-
-        def fits(q: int) -> bool:
-            return self.with_params(sketch=resized(q)).cost(size).memory <= room
-
-        q = largest(fits, max(1, size.k or 1), self.columns(size.n, size.k))
-        return None if q is None else self.with_params(sketch=resized(q))
 
     @property
     def remedy(self) -> str:
@@ -169,16 +151,11 @@ class Sketch(Method):
         # The size of image maps and of groupings by a bound is fixed.
         if q is None or (kernel and not isinstance(sketch, RandomMap)):
             return None
-        n, d = problem.shape
-        more, k = min(2 * int(q), d), problem.n_components
-        if kernel:
-            width = problem.source.shape[1] if len(problem.source.shape) > 1 else 1
-            memory = kernel_sketch_memory(Size(n, width, k, kernel=True), more)
-        else:
-            memory = linear_sketch_cost(Size(n, d, k), more, polish=True, dense=True).memory
-        if more <= q or memory > get_config().budget:
-            return None
-        params: dict[str, Any] = {"q": more}
+        (n, d), k = problem.shape, problem.n_components
+        params: dict[str, Any] = {"q": min(2 * int(q), d)}
         if isinstance(sketch, RandomMap):
             params["identity"] = True
-        return type(sketch)(**(sketch.get_params(deep=False) | params))
+        larger = type(sketch)(**(sketch.get_params(deep=False) | params))
+        width = problem.source.shape[-1] if kernel else d
+        memory = Sketch(larger, self.polish).cost(Size(n, width, k, kernel=kernel)).memory
+        return None if params["q"] <= q or memory > get_config().budget else larger

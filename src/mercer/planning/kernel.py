@@ -11,11 +11,18 @@ from mercer import methods
 from mercer.arrays import on_accelerator
 from mercer.config import format_bytes, get_config
 from mercer.linalg.solvers import Solver
-from mercer.messages import counted, format_parameter
-from mercer.methods import Adaptive, Exact, Method, Size, Subset
-from mercer.methods.base import largest
+from mercer.messages import format_parameter
+from mercer.methods import Adaptive, Exact, Method, Size
 from mercer.methods.preparation import needs_moving
-from mercer.planning.plan import ASKED, Candidate, Plan, alternative, enough_memory, price
+from mercer.planning.plan import (
+    ASKED,
+    Candidate,
+    Plan,
+    alternative,
+    enough_memory,
+    largest_subset,
+    price,
+)
 from mercer.problem import KernelProblem
 
 _NAMED: dict[str, type[Method]] = {
@@ -31,8 +38,6 @@ METHODS = ("auto", "exact", *_NAMED)
 _STRING_COST = 10_000
 # Seconds, on the nominal machine, that a kernel matrix which is not stored may take.
 _PATIENCE = 600.0
-# The fewest points of a basis that is chosen to fit the memory.
-_SMALLEST = 100
 # Below so many rows a decomposition costs no more than a basis.
 _FEW = 2000
 # Up to so many rows the whole spectrum costs next to nothing.
@@ -81,22 +86,19 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         return Plan(exact[0].method, ASKED, tuple(exact), size, budget)
     psd = problem.kernel is not None and problem.kernel.psd is True
     stored = [c for c in exact if c.fits and getattr(c.method, "store", "") == "float64"]
-    if stored:
-        best: Candidate | None = min(stored, key=attrgetter("nominal"))
-        reason = "the cheapest"
-    else:
-        best = next((c for c in exact if c.fits), None)
-        reason = f"the first that fits in {format_bytes(budget)}"
+    best = next((c for c in exact if c.fits), None)
+    reason = f"the first that fits in {format_bytes(budget)}"
     grows = solver == "auto" and size.k is None and psd and not problem.rule.needs_all
     if grows and len(stored) > 1 and n > _DENSE:
         # Krylov decomposes the whole matrix only if a rule asks for many components.
-        best = stored[-1]
-        reason = "computes the whole spectrum only if the rule needs it"
-    if method == "exact" or solver != "auto":
-        if best is None:
-            raise _too_large(problem, exact, size, budget, auto=solver == "auto")
-        return Plan(best.method, reason, tuple(exact), size, budget)
-    return _chosen(problem, exact, best, reason, size, budget)
+        best, reason = stored[-1], "computes the whole spectrum only if the rule needs it"
+    elif stored:
+        best, reason = min(stored, key=attrgetter("nominal")), "the cheapest"
+    if method != "exact" and solver == "auto":
+        return _chosen(exact, best, reason, size, budget, psd)
+    if best is None:
+        raise _too_large(exact, size, budget)
+    return Plan(best.method, reason, tuple(exact), size, budget)
 
 
 def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
@@ -113,32 +115,29 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
 
 
 def _chosen(
-    problem: KernelProblem,
     exact: list[Candidate],
     best: Candidate | None,
     reason: str,
     size: Size,
     budget: int,
+    psd: bool,
 ) -> Plan:
     """Choose between all rows and a basis."""
     if best is not None and _takes_long(best):
         best = None
-    bounded = problem.kernel is not None and problem.kernel.psd is True
     store = None if best is None else getattr(best.method, "store", None)
-    other: Method = Adaptive(store=store) if size.gap is not None and bounded else Subset()
+    certified = size.gap is not None and psd
+    other = Adaptive(store=store) if certified else largest_subset(size, budget)
     basis = price(other, size, budget)
-    if not basis.fits and isinstance(other, Subset):
-        other = _smaller(size, budget)
-        basis = price(other, size, budget)
     candidates = (*exact, basis) if size.n > _FEW or best is None else tuple(exact)
-    cheaper = best is not None and size.gap is not None and bounded and size.n > _FEW
-    if best is not None and not (cheaper and basis.fits and basis.nominal < best.nominal):
-        return Plan(best.method, reason, candidates, size, budget)
+    if best is not None:
+        cheaper = certified and size.n > _FEW and basis.fits and basis.nominal < best.nominal
+        chosen, why = (other, "the cheapest") if cheaper else (best.method, reason)
+        return Plan(chosen, why, candidates, size, budget)
     if basis.fits:
-        why = "the cheapest" if best is not None else "as all rows take too much memory or time"
-        return Plan(other, why, candidates, size, budget)
+        return Plan(other, "as all rows take too much memory or time", candidates, size, budget)
     quick = [one for one in exact if not _takes_long(one)]
-    raise _too_large(problem, [*quick, basis], size, budget)
+    raise _too_large([*quick, basis], size, budget)
 
 
 def _takes_long(one: Candidate) -> bool:
@@ -146,39 +145,19 @@ def _takes_long(one: Candidate) -> bool:
     return getattr(one.method, "store", "") == "none" and one.nominal > _PATIENCE
 
 
-def _smaller(size: Size, budget: int) -> Subset:
-    """Return `Subset` on the largest basis that fits, of at least two points per component.
-
-    Where none fits, on the smallest.
-    """
-    m = Subset().points(size.n, size.k)
-    least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
-    while m > least and Subset(m).cost(size).memory > budget:
-        m = max(least, int(0.9 * m))
-    return Subset(m)
-
-
 def _too_large(
-    problem: KernelProblem,
     candidates: list[Candidate],
     size: Size,
     budget: int,
-    *,
-    auto: bool = False,
 ) -> MemoryError:
+    """Return the error where no method fits, with the budget, rows or basis that do."""
     least = min(candidates, key=lambda c: c.cost.memory)
     remedies = [f"{format_parameter('memory', enough_memory(least.method, size))} is enough"]
     whole = [one.method for one in candidates if isinstance(one.method, Exact)]
-    rows = max((_rows_that_fit(one, size, budget) or 0 for one in whole), default=0)
-    if rows:
+    rows = max((_rows_that_fit(one, size, budget) for one in whole), default=0)
+    if rows > 1:
         remedies.append(f"a sample of {rows} rows fits")
-    if auto and price(Subset(), size, budget).fits:
-        points = counted(Subset().points(size.n, size.k), "point")
-        auto_method, subset = (format_parameter("method", name) for name in ("auto", "subset"))
-        remedies.append(f"{auto_method} would use {subset} with a basis of {points}, which fits")
-    else:
-        other = alternative(problem, size, budget)
-        remedies.append(f"{other} all rows" if other else "")
+    remedies.append(alternative(size, budget))
     return MemoryError(
         f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
         f"{least.method.label(size)}, but the memory budget is {format_bytes(budget)}. "
@@ -186,11 +165,12 @@ def _too_large(
     )
 
 
-def _rows_that_fit(method: Method, size: Size, budget: int) -> int | None:
-    """Return how many rows fit; None where two do not."""
-
-    def fits(n: int) -> bool:
+def _rows_that_fit(method: Method, size: Size, budget: int) -> int:
+    """Return how many rows fit, by bisection."""
+    low, high = 0, size.n
+    while low < high:
+        n = (low + high + 1) // 2
         k = None if size.k is None else min(size.k, n)
-        return method.cost(replace(size, n=n, k=k)).memory <= budget
-
-    return largest(fits, 2, size.n)
+        fits = method.cost(replace(size, n=n, k=k)).memory <= budget
+        low, high = (n, high) if fits else (low, n - 1)
+    return low

@@ -26,7 +26,7 @@ from mercer.config import (
 )
 from mercer.data import Source
 from mercer.linalg.solvers import Randomized
-from mercer.messages import ParameterError, format_parameter
+from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods import (
     SVD,
     Cost,
@@ -34,12 +34,10 @@ from mercer.methods import (
     Dot,
     Iterative,
     Method,
-    RandomFeatures,
     Size,
     Sketch,
     Subset,
 )
-from mercer.methods.kernel.features import has_spectrum
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Rule
 
@@ -60,6 +58,8 @@ NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 _CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full", "krylov"))
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
+# The fewest points of a basis that is chosen to fit the memory.
+_SMALLEST = 100
 
 
 @dataclass(frozen=True)
@@ -136,26 +136,23 @@ class Plan:
 
         The limit is the budget where the user has set one, else all of the machine's memory.
         """
-        memory = 0.0
-        for candidate in self.candidates:
-            if candidate.method is self.method:
-                memory = candidate.cost.memory
+        memory = self.method.cost(self.size).memory
         room = self.budget if get_config().memory is not None else machine_memory()
         if memory <= room:
             return
-        instead = self.method.suggestion(self.size, room) or self._instead(problem, room)
+        instead = self._instead(problem, room)
+        enough = format_parameter("memory", enough_memory(self.method, self.size))
         raise MemoryError(
             f"{self.method.label(self.size)} needs {format_bytes(memory)} for {self.size.shape}, "
             f"more than the memory budget of {format_bytes(room)}. "
-            f"{format_parameter('memory', enough_memory(self.method, self.size))} is enough"
-            f"{f'; {instead}' if instead else ''}."
+            f"{enough} is enough{instead and f'; {instead}'}."
         )
 
     def _instead(self, problem: Problem, room: float) -> str:
         """Name other methods that fit; empty where none does."""
         fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
         if not fitting:
-            return alternative(problem, self.size, room)
+            return alternative(self.size, room) if isinstance(problem, KernelProblem) else ""
         automatic = format_parameter("eigen_solver" if self.size.kernel else "svd_solver", "auto")
         return f"{automatic} would choose from {', '.join(fitting)}, which fit"
 
@@ -168,22 +165,22 @@ class Plan:
             shape += f", {size.nnz} entries"
         axes = "number of components set by the rule"
         if size.k is not None:
-            axes = f"{size.k} component" if size.k == 1 else f"{size.k} components"
+            axes = counted(size.k, "component")
+        wide = max(7, *(len(c.cost.passes_range) + 1 for c in self.candidates))
         lines = [
             f"Plan for {shape}, {axes}, memory {format_bytes(self.budget)}:",
             f"{self.method!r}, {self.reason}.",
             "",
-            f"   {'method':<24}{'passes':>7}{'operations':>12}{'memory':>11}{'seconds':>10}",
+            f"   {'method':<24}{'passes':>{wide}}{'operations':>12}{'memory':>11}{'seconds':>10}",
         ]
         for candidate in self.candidates:
             cost = candidate.cost
             work = cost.products + cost.sparse + cost.factor
             mark = "→" if candidate.method is self.method else " "
             seconds = f"{measured().seconds(cost, size):.2g}" if candidate.fits else "too large"
-            lines.append(
-                f" {mark} {candidate.method.label(size):<24}{cost.passes:>7}{work:>12.1e}"
-                f"{format_bytes(cost.memory):>11}{seconds:>10}"
-            )
+            passes, memory = f"{cost.passes_range:>{wide}}", format_bytes(cost.memory)
+            label = candidate.method.label(size)
+            lines.append(f" {mark} {label:<24}{passes}{work:>12.1e}{memory:>11}{seconds:>10}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -234,22 +231,17 @@ def make_plan(
 
 
 def _choose(candidates: list[Candidate], size: Size, budget: int) -> tuple[Candidate, str]:
-    fitting = list(filter(attrgetter("fits"), candidates))
+    fitting, room = list(filter(attrgetter("fits"), candidates)), format_bytes(budget)
+    if not fitting:
+        least = min(candidates, key=attrgetter("cost.memory"))
+        return least, f"none fits in {room}: this one needs the least memory"
     if size.n * size.d <= _SMALL and size.nnz is None:
         for candidate in fitting:
             if isinstance(candidate.method, SVD):
-                return (
-                    candidate,
-                    "the most accurate method, cheap for data of this size",
-                )
-    if len(fitting) == len(candidates):
-        return min(fitting, key=attrgetter("nominal")), "the cheapest"
-    room = format_bytes(budget)
-    if fitting:
-        best = min(fitting, key=attrgetter("nominal"))
-        return best, f"the cheapest that fits in {room}"
-    least = min(candidates, key=attrgetter("cost.memory"))
-    return least, f"none fits in {room}: this one needs the least memory"
+                return candidate, "the most accurate method, cheap for data of this size"
+    all_fit = len(fitting) == len(candidates)
+    reason = "the cheapest" if all_fit else f"the cheapest that fits in {room}"
+    return min(fitting, key=attrgetter("nominal")), reason
 
 
 def _named(name: str, size: Size, budget: int, randomized: Randomized) -> Method:
@@ -270,17 +262,25 @@ def price(method: Method, size: Size, budget: int) -> Candidate:
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
 
 
-def alternative(problem: Problem, size: Size, room: float) -> str:
-    """Name a method on fewer points, or features, that fits in `room` bytes; empty if none does."""
-    if not isinstance(problem, KernelProblem) or problem.kernel is None:
-        return ""
-    for method in (Subset(), *([RandomFeatures()] if has_spectrum(problem) else [])):
-        if method.cost(size).memory <= room:
-            return f"{format_parameter('method', method.name)} fits"
-        smaller = method.shrink(size, room)
-        if smaller is not None:
-            return f"{format_parameter('method', smaller)} fits"
-    return ""
+def largest_subset(size: Size, room: float) -> Subset:
+    """Return `Subset` on as many points as fit in `room` bytes, at least two per component.
+
+    Where none fits, on the fewest.
+    """
+    subset = Subset()
+    m = subset.points(size.n, size.k)
+    least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
+    while m > least and subset.cost(size).memory > room:
+        m = max(least, int(0.9 * m))
+        subset = Subset(m)
+    return subset
+
+
+def alternative(size: Size, room: float) -> str:
+    """Name a basis that fits in `room` bytes; empty if none does."""
+    subset = largest_subset(size, room)
+    fits = subset.cost(size).memory <= room
+    return f"{format_parameter('method', subset)} fits" if fits else ""
 
 
 def enough_memory(method: Method, size: Size) -> str:

@@ -256,7 +256,7 @@ def plan_rows(subject: Subject) -> list[tuple[bool, list[str]]]:
     for candidate in plan.candidates:
         cost = candidate.cost
         operations = cost.products + cost.sparse + cost.factor
-        texts = [str(cost.passes), f"{operations:.1e}", format_bytes(cost.memory)]
+        texts = [cost.passes_range, f"{operations:.1e}", format_bytes(cost.memory)]
         texts.append("yes" if candidate.fits else "no")
         chosen = candidate.method is plan.method or candidate.method == plan.method
         rows.append((chosen, [candidate.method.label(plan.size), *texts]))

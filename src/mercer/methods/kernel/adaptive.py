@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, eigh, empty
+from mercer.arrays import eigh
 from mercer.certificate import Axes, Evidence
 from mercer.config import get_config
-from mercer.kernels.evaluate import GramFold
-from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import row_basis
-from mercer.linalg.span import FEW_ROWS, Basis
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
 from mercer.methods.kernel.products import EXTRA, judge_by_products
 from mercer.methods.kernel.subset import Subset, basis_size, require_points
-from mercer.methods.preparation import move_rows, require_finite_vectors
+from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
 
 # The first basis: at least this many points, and this many per component.
@@ -34,11 +31,10 @@ NEEDED = "The requested gap needs"
 class Adaptive(Method):
     r"""Components certified within the gap: a growing basis, then products if needed.
 
-    `Subset` on a random basis, whose bounds cost next to nothing. If they do not suffice, the basis
-    grows as long as that is predicted to cost less than one product with the kernel matrix; then
-    such products, starting from the components found, until the gap is certified. The components
-    are those of the basis if they are good enough by then, otherwise combinations of all rows.
-    Without a `gap`, as close to the optimum as products come.
+    `Subset` on a random basis, which grows until its bounds certify the gap, or as long as that is
+    predicted to cost less than one product with the kernel matrix; then such products. The
+    components are those of the basis if they are good enough by then, otherwise combinations of all
+    rows. Without a `gap`, as close to the optimum as products come.
 
     Parameters
     ----------
@@ -72,31 +68,36 @@ class Adaptive(Method):
     def cost(self, size: Size) -> Cost:
         first = Subset(self._first(size.n, size.k)).cost(replace(size, gap=None))
         if self.store is None:
-            return first
-        return Cost(
-            first.passes + 3,
-            first.products + self._product_cost(size),
-            first.factor,
-            max(first.memory, Exact("krylov", self.store).cost(size).memory),
+            return replace(first, extra_passes=self._most_growths(size))
+        return replace(
+            first,
+            products=first.products + self._product_cost(size),
+            memory=max(first.memory, Exact("krylov", self.store).cost(size).memory),
+            extra_passes=math.inf,
         )
+
+    def _most_growths(self, size: Size) -> int:
+        """Return how often the basis can grow, by half of its points at least."""
+        m, growths = self._first(size.n, size.k), 0
+        while m < size.n:
+            m, growths = max(m + 1, int(1.5 * m)), growths + 1
+        return growths
 
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)
         problem = move_rows(problem)
-        require_finite_vectors(problem)
-        gap, order, kernel_values = problem.gap or 0.0, _order(problem), None
+        gap, order = problem.gap or 0.0, _order(problem)
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:
-            fit, kernel_values = _grow(problem, row_basis(problem, order[:m]), kernel_values)
+            fit = fit_landmarks(problem, row_basis(problem, order[:m]))
             axes, sample = fit.best_axes(SAMPLE_ROWS, gap)
             m = self._next(fit, gap, axes.evidence, len(order))
         if axes.evidence.gap <= gap:
             return axes
         if self.store is not None and fit.bounded:
             return judge_by_products(fit, axes, self.store, sample)
-        size, n = _predicted_size(fit, len(axes.evidence.eigenvalues), gap), len(order)
-        points = f"a basis of about {size:.2g} points"
-        points = points if size < n / 2 else "most of the rows as a basis"
+        n, k = len(order), len(axes.evidence.eigenvalues)
+        points = f"a basis of about {min(n, _predicted_size(fit, k, gap)):.2g} points"
         note = f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."
         return replace(axes, evidence=axes.evidence.annotated(note))
 
@@ -108,12 +109,7 @@ class Adaptive(Method):
         return m
 
     def _next(self, fit: LandmarkFit, gap: float, evidence: Evidence, n: int) -> int | None:
-        """Return the size of the next basis, of n points; None if it need not or cannot grow.
-
-        As large as the bound is predicted to need, if that costs less than products with the kernel
-        matrix do. Otherwise as large as a tenth of their cost allows, for components that are good
-        enough for one product to show it.
-        """
+        """Return the size of the next basis, of n points; None if it need not or cannot grow."""
         m, k, shape = fit.span.size, len(evidence.eigenvalues), fit.problem.source.shape
         size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, kernel=True)
         if evidence.gap <= gap or m >= n:
@@ -121,6 +117,7 @@ class Adaptive(Method):
         wanted, most = _predicted_size(fit, k, gap), self._product_cost(size)
         if _operations(min(wanted, n), size) <= most and (wanted < n / 2 or self.store is None):
             return int(min(n, max(m + 1.0, 1.5 * m, min(wanted, _GROWTH * m))))
+        # As large as a tenth of the cost of products allows: one may then suffice.
         close = evidence.gap_estimate <= gap / 2
         points = float(m)
         while not close and points < n / 4 and _operations(1.1 * points, size) <= most / 10:
@@ -154,28 +151,8 @@ def _order(problem: KernelProblem) -> Any:
     return np.argsort(keys)[: int((weights > 0).sum())]
 
 
-def _grow(problem: KernelProblem, basis: Basis, values: Array) -> tuple[LandmarkFit, Array]:
-    """Fit a basis, given kernel values to its first points; return those to all, if they fit."""
-    source, kernel, m = problem.source, problem.kernel, len(basis)
-    n = source.shape[0]
-    dtype = np.dtype(np.float64 if n <= FEW_ROWS else source.dtype)
-    if kernel is None or get_config().budget // 4 < n * m * dtype.itemsize:
-        return fit_landmarks(problem, basis), None
-    old = 0 if values is None else int(values.shape[1])
-    h = empty((n, m), source.reference, dtype)
-    if old:
-        h[:, :old] = values
-    assert basis.at is not None
-    fresh = Points(cast_rows(source.take(basis.at[old:]), dtype))
-    source.fold(GramFold(kernel.on, fresh, h[:, old:], source.reference))
-    return fit_landmarks(problem, basis, h), h
-
-
 def _predicted_size(fit: LandmarkFit, k: int, gap: float) -> float:
-    """Predict the size of the basis that the bound needs, from the residual of half of this one.
-
-    More points than this one has. The residual of its first half does without the cost of rounding.
-    """
+    """Predict the size of the basis that the bound needs, from the residual of half of this one."""
     m, moments = fit.span.size, fit.moments
     half, share = m // 2, moments.weight / fit.divisor
     values, U = eigh(fit.span.matrix[:half, :half])

@@ -42,10 +42,9 @@ class Exact(Method):
     solver : str or callable
         "krylov", "dense", "arpack", "randomized", "power", "jacobi" or a solver.
     store : {"float64", "float32", "none"}
-        How the kernel matrix is stored. Float32 only drives the iteration: the last product is
-        computed in float64, and eigenvalues and residuals come from it. The kernel matrix of a Dask
-        collection is never stored: workers compute every product from pairs of chunks, and only
-        the product is sent to the client.
+        How the kernel matrix is stored. Float32 only drives the iteration: eigenvalues and
+        residuals come from a last product in float64. The kernel matrix of a Dask collection is
+        never stored: workers compute every product from pairs of chunks.
 
     Examples
     --------
@@ -163,10 +162,7 @@ def exact_axes(
 
 
 def rows_in_memory(problem: KernelProblem) -> KernelProblem:
-    """Return the problem with its rows in memory, moved toward zero if that keeps digits.
-
-    Remote rows stay remote, and are moved when they are read.
-    """
+    """Return the problem; if moving its rows toward zero keeps digits, moved and in memory."""
     moved = move_rows(problem) if problem.shift is None else problem
     if moved.shift is None:
         return problem

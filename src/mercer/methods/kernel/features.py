@@ -5,24 +5,22 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import FEW, Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
-from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
+from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Sum
 from mercer.linalg import Gram
-from mercer.linalg.solvers import ritz_pairs
 from mercer.messages import ParameterError, counted, format_parameter
-from mercer.methods.base import Cost, Method, Size, Streaming, largest
+from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.exact import rows_in_memory
-from mercer.methods.kernel.expansion import score_evidence, score_residuals, variance_in_span
 from mercer.methods.kernel.landmark_fit import AFFORDABLE
-from mercer.methods.kernel.products import EXTRA
+from mercer.methods.kernel.products import EXTRA, score_evidence, variance_in_span
 from mercer.methods.linear.direct import Covariance, Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows
@@ -61,15 +59,12 @@ class RandomFeatures(Streaming):
     frequencies drawn from its spectrum, dot products of the features
     :math:`z(x) = [a_i\cos\omega_i^Tx,\ a_i\sin\omega_i^Tx]` are unbiased estimates of the kernel,
     and a linear method finds their components. For RBF, Laplacian, Matérn and rational quadratic
-    kernels, and sums, products, powers and positive multiples of them. The rows are read in blocks
-    and not kept; nothing is as large as the kernel matrix. Rows can come in batches if the linear
-    method takes batches.
+    kernels, and sums, products, powers and positive multiples of them. Rows are read in blocks and
+    not kept; they can come in batches if the linear method takes batches.
 
-    Features do not lie in feature space, and only products with the kernel matrix bound what they
-    miss. If those are affordable, the certificate judges the span of the scores over the rows;
-    otherwise its figures are those of the features, labelled as estimates. Variances, their ratios
-    and a share in `n_components` always refer to the features. A `gap` makes the judgement sharper;
-    it does not raise q.
+    The certificate judges the span of the scores over the rows by products with the kernel matrix,
+    if those are affordable, more closely with a `gap`; otherwise its figures are estimates from the
+    features. Variances, their ratios and a share in `n_components` refer to the features.
 
     Parameters
     ----------
@@ -77,12 +72,10 @@ class RandomFeatures(Streaming):
         Number of frequencies; each gives two features, a cosine and a sine. None: 500, or four per
         component.
     orthogonal : bool
-        Draw orthogonal frequencies, as many at a time as there are columns: still unbiased, with
-        less variance. Not for `Laplacian(norm="l1")`.
+        Draw orthogonal frequencies, which have less variance. Not for `Laplacian(norm="l1")`.
     linear : Method or None
-        The linear method for the 2q features, such as `Covariance()`, `SVD()` or `Iterative()`.
-        None: `Covariance()`; `Dot()` if there are fewer rows than features; `Iterative()` if
-        neither fits in memory.
+        The linear method for the 2q features. None: `Covariance()`; `Dot()` if there are fewer rows
+        than features; `Iterative()` if neither fits in memory.
 
     References
     ----------
@@ -124,12 +117,14 @@ class RandomFeatures(Streaming):
         memory += float(n) * features.d * features.itemsize if stored else 0.0
         products = cost.products + 2.0 * n * waves * (1 if stored else cost.passes + 1)
         walks = _walks(n, d, k)
-        passes = cost.passes + 1
+        passes, extra = cost.passes + 1, 0
         if walks is not None:
             products, memory = products + walks[0], max(memory, walks[1])
             # Two of the scores, three of the kernel matrix; float32 rows need another product.
             passes += 5 + (size.itemsize == 4)
-        return Cost(passes, products, cost.factor, memory)
+            if size.gap is not None:
+                passes, extra = passes - 1, _STEPS
+        return Cost(passes, products, cost.factor, memory, extra_passes=extra)
 
     def frequencies(self, n: int, k: int | None) -> int:
         """Return the number of frequencies for k components of n rows."""
@@ -202,16 +197,6 @@ class RandomFeatures(Streaming):
     def label(self, size: Size) -> str:
         return f"{self.name} ({counted(self.frequencies(size.n, size.k), 'wave')})"
 
-    def shrink(self, size: Size, room: float) -> Self | None:
-        def fits(q: int) -> bool:
-            try:
-                return self.with_params(q=q).cost(size).memory <= room
-            except MemoryError:  # of a linear method that needs stored features
-                return False
-
-        q = largest(fits, max(1, -(-(size.k or 1) // 2)), self.frequencies(size.n, size.k))
-        return None if q is None else self.with_params(q=q)
-
     @property
     def remedy(self) -> str:
         return f"Increase q, or use {format_parameter('method', 'auto')}."
@@ -219,12 +204,8 @@ class RandomFeatures(Streaming):
     def check_size(self, n: int, k: int) -> None:
         q = self.frequencies(n, k)
         if k > 2 * q:
-            raise ParameterError(
-                "n_components",
-                k,
-                f"is more than the {2 * q} features of q={q} frequencies. Use q >= {-(-k // 2)}; a "
-                f"few times as many is better.",
-            )
+            why = f"is more than the {2 * q} features of q={q}. Use q >= {-(-k // 2)}."
+            raise ParameterError("n_components", k, why)
 
     def _linear(self, n: int, k: int | None, itemsize: int) -> tuple[Method, Size, bool]:
         """Return the linear method, the size of its problem, and whether to store the features."""
@@ -248,15 +229,6 @@ class RandomFeatures(Streaming):
 
 def _gone(block: Any) -> Any:
     raise ValueError("The rows of earlier batches are not stored.")
-
-
-def has_spectrum(problem: KernelProblem) -> bool:
-    """Return whether the kernel of a problem has Fourier features."""
-    try:
-        _require_spectrum(problem)
-    except ValueError:
-        return False
-    return True
 
 
 def _require_spectrum(problem: Problem) -> KernelProblem:
@@ -312,26 +284,14 @@ def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
 
 def _estimate(projection: FourierProjection, converged: bool) -> Axes:
     """Return the components with an estimate from the features alone."""
-    values, total = projection.eigenvalues, Figure(projection.total_variance)
-    evidence = Evidence(
-        explained=Figure(min(total, float(values.sum())), "estimate"),
-        bounds=(),
-        total=(total, total),
-        residuals=np.full(len(values), np.nan),
-        eigenvalues=values,
-        spacing=spacing_of(values, np.zeros(0)),
-        converged=converged,
-        notes=(_BY_FEATURES,),
-    )
+    values, total = projection.eigenvalues, projection.total_variance
+    none = np.zeros(0)
+    evidence = Evidence.of_estimates(values, none, total, _BY_FEATURES, converged=converged)
     return Axes(projection, evidence)
 
 
 def _judge(problem: KernelProblem, projection: FourierProjection, converged: bool) -> Axes:
-    """Return the components with their evidence, from products with the kernel matrix if cheap.
-
-    Random directions see what the scores have missed. The optimum is bounded by a step of block
-    Krylov, or several if a gap requires it.
-    """
+    """Return the components with their evidence, from steps of block Krylov if those are cheap."""
     (n, d), values, rng = problem.source.shape, projection.eigenvalues, problem.rng
     k = len(values)
     if k == 0 or _walks(n, d, k) is None:
@@ -352,37 +312,25 @@ def _judge(problem: KernelProblem, projection: FourierProjection, converged: boo
     Q, along, last = W[:, :k], product[:, :k], product
     explained = variance_in_span(to_numpy(Q.T @ along), to_numpy(along), gram.rounding)
     close, steps = 1.0 - max(problem.gap or 0.0, _CLOSE), 1 if problem.gap is None else _STEPS
+    figure = Figure(explained, "bound" if gram.psd else "estimate")
     while True:
-        spectrum = ritz_pairs(gram, W, product, k)
-        evidence = spectral_evidence(gram, spectrum, k, rng, probe=False)
+        evidence = score_evidence(gram, (W, product, R), values, figure, rng, note=_BY_PRODUCTS)
         done = steps == 0 or explained >= close * evidence.optimum
         new = None if done else _new_directions(W, last)
         if new is None:
             break
         last, steps = gram.matmat(new), steps - 1
         W, product = xp.concat([W, new], axis=1), xp.concat([product, last], axis=1)
-    assert spectrum.ritz is not None
-    residuals = score_residuals(Q, along, R, values) + gram.rounding
-    residuals += float(evidence.optimum) * _score_rounding(plain, problem)
-    evidence = score_evidence(
-        replace(evidence, converged=converged),
-        spectrum,
-        spectrum.ritz[k:],
-        explained=Figure(explained, "bound" if gram.psd else "estimate"),
-        eigenvalues=values,
-        residuals=residuals,
-        note=_BY_PRODUCTS,
-    )
-    return Axes(projection, evidence)
+    rounding = float(evidence.optimum) * _score_rounding(plain, problem)
+    residuals = evidence.residuals + rounding
+    return Axes(projection, replace(evidence, residuals=residuals, converged=converged))
 
 
 def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:
-    """Return twice the effect of rounding the angles on scores, relative to their norms.
-
-    An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
-    """
+    """Return twice the effect of rounding the angles on scores, relative to their norms."""
     source, drawn = problem.source, projection.map.frequencies
 
+    # An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
     def squares(block: Block) -> Array:
         rows = block.dense(np.float64)
         return namespace(rows).sum(rows * rows, axis=1)[:, None]

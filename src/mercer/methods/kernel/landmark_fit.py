@@ -17,7 +17,6 @@ from mercer.arrays import (
     eigh,
     is_finite,
     like,
-    numpy_dtype,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
@@ -25,6 +24,7 @@ from mercer.data import Block
 from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate
 from mercer.kernels.points import Points, cast_rows, take_rows
 from mercer.linalg.span import Basis, KernelMoments, Span, kernel_matrix
+from mercer.messages import counted
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
@@ -57,15 +57,14 @@ class LandmarkFit:
     bounded : bool
         Whether the kernel is positive semi-definite, on which the bounds rest.
     pairs : ndarray of shape (p,), ndarray of shape (m, p)
-        Variances ξ of the best components in the span, largest first, and the components, with
-        zᵀK_yz = 1. Some more than are wanted; all if a rule decides on their number.
+        Variances ξ and components z, zᵀK_yz = 1: some more than are wanted, all for a rule.
     mean_coef, mean_sq : ndarray of shape (m,), float
         Coefficients K_y†h̄ of the projection of the mean on the span, and its squared norm.
     diag_total, total_lower, total_upper : float
         The most that Σ k(x, x)/c can be, and bounds on the total variance.
     directions, outside : int, float
-        Number of directions of the span that the bounds use, the others being mostly rounding; and
-        a bound on τ₀/c, τ₀ = tr K − tr N₀, the energy of the rows outside those directions.
+        Directions of the span that the bounds use, the others being mostly rounding; and a bound on
+        τ₀/c, τ₀ = tr K − tr N₀, the energy of the rows outside those directions.
     """
 
     def __init__(
@@ -198,19 +197,19 @@ class LandmarkFit:
                 likely = float(optimum)  # few rows hold most of the residual, and were not drawn
             likely = min(max(likely, explained), float(optimum))
         low, high = self.total_lower, self.total_upper
-        points = "1 point" if span.size == 1 else f"{span.size} points"
+        share = 100.0 * low / high if high > 0 else 100.0
         notes = [
-            f"Components in the span of {points}. Explained shares are of the "
-            f"most that the total variance can be; it is at least "
-            f"{100.0 * low / high if high > 0 else 100.0:.4g} % of that."
+            f"Components in the span of {span.size} point{'s' * (span.size != 1)}. Explained "
+            "shares are of the most that the total variance can be; it is at least "
+            f"{share:.4g} % of that."
         ]
         if span.rank < span.size:
-            dependent = "are linear combinations of the others, up to rounding"
-            if not self.bounded:
-                dependent += ", or belong to eigenvalues no larger than the negative ones"
-            directions = "1 direction" if span.rank == 1 else f"{span.rank} directions"
-            fewer = span.size - span.rank
-            notes.append(f"The points span {directions}: {fewer} of them {dependent}.")
+            negative = ", or belong to eigenvalues no larger than the negative ones"
+            notes.append(
+                f"The points span {counted(span.rank, 'direction')}: {span.size - span.rank} of "
+                f"them are linear combinations of the others, up to rounding"
+                f"{'' if self.bounded else negative}."
+            )
         if not self.bounded:
             notes.append("The kernel may have negative eigenvalues: all figures are estimates.")
         kind, sure = "bound" if self.bounded else "estimate", self.confidence
@@ -226,17 +225,47 @@ class LandmarkFit:
         )
 
     def sample(self, k: int, rows: int) -> ResidualSample | None:
-        """Draw rows to see how the residual outside the span is spread."""
-        rows = min(rows, self.problem.source.shape[0])
+        """Draw rows to see how the residual E outside the span is spread.
+
+        Each is accepted with probability E_ii over the largest k(x, x).
+        """
+        problem, span, diag_max = self.problem, self.span, self.moments.diag_max
+        source, rng, weights = problem.source, problem.rng, problem.source.weights
+        rows = min(rows, source.shape[0])
         if not self.bounded or k == 0 or rows == 0:
             return None
-        xi, Z = self.pairs
-        positive = xi[:k] > 0.0
-        V = Z[:, :k][:, positive] / np.sqrt(xi[:k][positive])
-        T, moments = self.span.whitener[:, : self.directions], self.moments
-        return draw_residual_sample(
-            self.problem, self.span, T, V, moments.mean, moments.diag_max, rows
-        )
+        positive = self.pairs[0][:k] > 0.0
+        xi, Z = self.pairs[0][:k][positive], self.pairs[1][:, :k][:, positive]
+        at = _draw_rows(problem, rows)
+        kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
+        assert kernel is not None
+        x = Points(points)
+        y = Points(cast_rows(KernelMap(kernel, span.basis.points).near(source), np.float64))
+        h = to_numpy(evaluate(kernel.on, x, y, source.reference, np.float64))
+        f, diag = h @ span.whitener[:, : self.directions], to_numpy(kernel.on_diagonal(x))
+        residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
+        accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
+        rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
+        rate = float(np.sum(residuals)) / (rows * diag_max) if diag_max > 0 else 0.0
+        enough = len(accepted) >= _FEW
+        chosen = accepted if enough else rng.permutation(rows)[:_MOST]
+        # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
+        counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
+        mean, share = self.moments.mean * problem.center, source.count / problem.divisor
+        v = (h[chosen] - mean) @ Z / np.sqrt(xi)  # entries of unit-variance eigenvectors
+        E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
+        w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]
+        own = np.diag(E) * counts * w / source.count
+        E[at[chosen][:, None] == at[chosen]] = 0.0  # a row with itself is in `own`
+        gains = own + counts * (E @ counts) / max(1, len(chosen) - 1)
+        error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
+        looks = 1 if problem.gap is None else _LOOKS
+        looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
+        first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
+        half = np.arange(len(first))
+        E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
+        shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
+        return ResidualSample(shares, float(gains.mean()), error, rate, looks)
 
     def choose(self, values: Vector) -> int:
         """Return the number of components, of those whose variance is above rounding."""
@@ -269,9 +298,8 @@ class LandmarkFit:
 
         If they miss the gap, by as many rows as the bound at 99.9 % needs, up to a quarter of all.
         """
-        values, components = self.pairs
-        k = self.choose(values)
-        values, components = values[:k], components[:, :k]
+        k = self.choose(self.pairs[0])
+        values, components = self.pairs[0][:k], self.pairs[1][:, :k]
         sample = self.sample(k, rows)
         evidence = self.evidence(values, components, sample)
         axes = Axes(self.projection(values, components), evidence)
@@ -333,12 +361,11 @@ class LandmarkFit:
 
 def require_finite_kernel(problem: KernelProblem, *sums: Array) -> None:
     """Raise if sums of kernel values of finite rows are NaN or infinite."""
-    for part in sums:
-        if not is_finite(part):
-            raise ValueError(
-                f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change "
-                f"the kernel's parameters."
-            )
+    if not all(map(is_finite, sums)):
+        raise ValueError(
+            f"{problem.kernel!r} gives NaN or infinity between rows. Scale the rows, or change the "
+            f"kernel's parameters."
+        )
 
 
 def add_rows(total: Any, at: Any, part: Any) -> Any:
@@ -347,15 +374,10 @@ def add_rows(total: Any, at: Any, part: Any) -> Any:
     return total
 
 
-def fit_landmarks(
-    problem: KernelProblem, basis: Basis, known: Array = None, dtype: Any = None
-) -> LandmarkFit:
-    """Pass over the rows once, with a basis; `known` are kernel values to it, if they exist."""
-    span = Span(problem.kernel, basis, problem.source, dtype)
-    if known is not None and numpy_dtype(known) != span.dtype:
-        known = None
-    moments = KernelMoments(span, problem.source, center=problem.center, known=known)
-    moments, measured = problem.source.fold(moments), None
+def fit_landmarks(problem: KernelProblem, basis: Basis, dtype: Any = None) -> LandmarkFit:
+    """Pass over the rows once, with a basis."""
+    span, measured = Span(problem.kernel, basis, problem.source, dtype), None
+    moments = problem.source.fold(KernelMoments(span, problem.source, center=problem.center))
     if span.dtype != np.float64 and span.kernel is not None:
         measured = measure_rounding(problem, span, moments)
         if measured is not None and math.isinf(measured[0]):
@@ -403,55 +425,6 @@ def pairs_needed(mean: float) -> float:
     return 7.0 * math.log(2.0 * _LOOKS / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
 
 
-def draw_residual_sample(
-    problem: KernelProblem,
-    span: Span,
-    T: Matrix,
-    V: Matrix,
-    mean: Vector,
-    diag_max: float,
-    rows: int,
-) -> ResidualSample:
-    """Draw rows, and accept each with probability E_ii over the largest k(x, x).
-
-    T are the orthonormal directions of the span that E lies outside of; V turns h − mean into the
-    entries of unit-variance eigenvectors.
-    """
-    source, rng, weights = problem.source, problem.rng, problem.source.weights
-    chance = None if weights is None else weights / weights.sum()
-    at = np.sort(rng.choice(source.shape[0], rows, p=chance))
-    kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
-    assert kernel is not None
-    x = Points(points)
-    y = Points(cast_rows(KernelMap(kernel, span.basis.points).near(source), np.float64))
-    h = to_numpy(evaluate(kernel.on, x, y, source.reference, np.float64))
-    f = h @ T
-    diag = to_numpy(kernel.on_diagonal(x))
-    residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
-    accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
-    rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
-    rate = float(np.sum(residuals)) / (rows * diag_max) if diag_max > 0 else 0.0
-    enough = len(accepted) >= _FEW
-    chosen = accepted if enough else rng.permutation(rows)[:_MOST]
-    # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
-    counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
-    v = (h[chosen] - mean * problem.center) @ V
-    share = source.count / problem.divisor
-    E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
-    w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]
-    own = np.diag(E) * counts * w / source.count
-    E[at[chosen][:, None] == at[chosen]] = 0.0  # a row with itself is in `own`
-    gains = own + counts * (E @ counts) / max(1, len(chosen) - 1)
-    error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
-    looks = 1 if problem.gap is None else _LOOKS
-    looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
-    first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
-    half = np.arange(len(first))
-    E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
-    shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
-    return ResidualSample(shares, float(gains.mean()), error, rate, looks)
-
-
 def measure_rounding(
     problem: KernelProblem, span: Span, moments: KernelMoments
 ) -> tuple[float, float] | None:
@@ -460,9 +433,8 @@ def measure_rounding(
     At 99.95 % confidence: no row can be off by more than its a-priori bound, so the empirical
     Bernstein inequality applies. Infinite if a row is.
     """
-    source, weights = problem.source, problem.source.weights
-    n, chance = source.shape[0], None if weights is None else weights / weights.sum()
-    at = np.sort(problem.rng.choice(n, min(n, max(_ROWS, n // _PART)), p=chance))
+    source, n = problem.source, problem.source.shape[0]
+    at = _draw_rows(problem, min(n, max(_ROWS, n // _PART)))
     block = Block(0, source.take(at), None)
     rounded, exact = (
         to_numpy(span.feature_map(source, dtype)(block)).astype(np.float64)
@@ -478,6 +450,13 @@ def measure_rounding(
     likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
     first, second = (mean_bound(x, likely) for x in (np.sqrt(share), share))
     return moments.weight * math.sqrt(most) * first, moments.weight * most * second
+
+
+def _draw_rows(problem: KernelProblem, size: int) -> Any:
+    """Draw rows in proportion to their weights, with replacement; return their indices in order."""
+    n, weights = problem.source.shape[0], problem.source.weights
+    chance = None if weights is None else weights / weights.sum()
+    return np.sort(problem.rng.choice(n, size, p=chance))
 
 
 def _residual_matrix(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:

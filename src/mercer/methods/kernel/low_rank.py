@@ -8,13 +8,13 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh
 from mercer.certificate import Axes
+from mercer.checks import require
 from mercer.landmarks import Landmarks, PivotedCholesky
 from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
-from mercer.methods.kernel.expansion import expand_over_rows
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, LandmarkFit
+from mercer.methods.kernel.products import expand_over_rows
 from mercer.methods.kernel.subset import LandmarkMethod, best_axes
-from mercer.problem import Problem
 
 
 class OnRows(LandmarkMethod):
@@ -27,21 +27,17 @@ class OnRows(LandmarkMethod):
         return self.on == "rows"
 
     def cost(self, size: Size) -> Cost:
+        require(self, "on", self.on in ("rows", "basis"), "'rows' or 'basis'")
         cost = super().cost(size)
         if not self.keeps_rows:
             return cost
         pairs = float(size.n) * size.n * size.d
-        products, memory = cost.products, 8.0 * size.n * (size.d + 4 * size.components)
-        passes = cost.passes + 2
+        products, passes = cost.products, cost.passes + 1
+        memory = cost.memory + 8.0 * size.n * (size.d + 4 * size.components)
         if pairs <= AFFORDABLE:  # for the certificate
             products, passes = products + 3 * pairs, passes + 4
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-        return Cost(passes, products, cost.factor, memory + cost.memory)
-
-    def fit(self, problem: Problem) -> Axes:
-        if self.on not in ("rows", "basis"):
-            raise ValueError(f"{self!r}: on={self.on!r} is not one of 'rows', 'basis'.")
-        return super().fit(problem)
+        return cost._replace(passes=passes, products=products, memory=memory)
 
 
 class Nystrom(OnRows):
@@ -56,11 +52,8 @@ class Nystrom(OnRows):
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
     weigh : bool
         Weight points by the chances with which they were drawn, or by their clusters. False: n/q
         for all, as printed, which is wrong for chances that differ.
@@ -113,11 +106,8 @@ class Reduced(LandmarkMethod):
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
 
     Examples
     --------
@@ -191,9 +181,8 @@ class Cholesky(OnRows):
 class Greedy(Cholesky):
     r"""The best components in the span of rows that are added one by one, the farthest next.
 
-    The next row is the one farthest from the span of those before,
-    :math:`\arg\max_i \|\Phi(x_i) - P\Phi(x_i)\|^2`. These are the pivots of the incomplete Cholesky
-    decomposition, and the components are those of `Cholesky(on="basis")`.
+    The farthest row, :math:`\arg\max_i \|\Phi(x_i) - P\Phi(x_i)\|^2`, is the next pivot of the
+    incomplete Cholesky decomposition: the components are those of `Cholesky(on="basis")`.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ from mercer.methods.kernel.exact import (
     require_finite_gram,
     rows_in_memory,
 )
-from mercer.methods.kernel.expansion import likely_optimum
-from mercer.methods.linear.sketch import NOT_POLISHED, polish_note, require_columns
+from mercer.methods.kernel.products import likely_optimum
+from mercer.methods.linear.sketch import NOT_POLISHED, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection, span_variance, weighted_signs
 from mercer.sketches import FeatureGrouping, RandomMap, SketchMap, SketchMatrix
@@ -59,9 +59,7 @@ def fit_kernel_sketch(
         )
     matrix = sketch.matrix_for(n, rng)
     if isinstance(matrix, IdentityMatrix):  # Z is the matrix itself
-        axes = Exact("dense").fit(problem)
-        note = "The sketch has as many columns as rows: it is the kernel matrix itself."
-        return replace(axes, evidence=axes.evidence.annotated(note))
+        return Exact("dense").fit(problem)
     require_columns(sketch, matrix.q, problem.n_leading or 0)
     products = _multiply_twice(problem, matrix)
     return _polish(products) if polish else _unpolished(products)
@@ -73,18 +71,11 @@ def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
         return Exact("dense").cost(size)
     n, passes = float(size.n), 3 if polish else 2
     products = passes * (n * n * size.d + 2.0 * n * n * q) + 12.0 * n * q * q
-    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, kernel_sketch_memory(size, q))
-
-
-def kernel_sketch_memory(size: Size, q: int) -> float:
-    """Return the bytes of vectors, blocks of the kernel matrix, and float64 rows."""
-    if q >= size.n:
-        return Exact("dense").cost(size).memory
-    vectors = 8.0 * size.n * q * _COPIES + 64.0 * q * q
-    if size.remote:
-        return vectors
-    blocks = 4 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
-    return vectors + blocks + 20.0 * size.n * size.d
+    memory = 8.0 * n * q * _COPIES + 64.0 * q * q
+    if not size.remote:  # blocks of the kernel matrix, and float64 rows
+        rows = upper_block_rows(size.n, 8, on_device=size.on_device)
+        memory += 4 * 8.0 * n * rows + 20.0 * n * size.d
+    return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, memory)
 
 
 def require_kernel_map(sketch: SketchMap | None) -> None:
@@ -103,11 +94,7 @@ def require_kernel_map(sketch: SketchMap | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SketchProducts:
-    r"""Two products with the kernel matrix A: Z = AW, and A times the left vectors of Z.
-
-    The eigenpairs (λ, u) of ZᵀZ come from an SVD of Z, which squares nothing: √λ are its singular
-    values, Zu/√λ its left vectors.
-    """
+    """Two products with the kernel matrix A: Z = AW, and A times the left vectors of Z."""
 
     problem: KernelProblem
     gram: Gram  # the centered, weighted matrix K̃/c
@@ -133,6 +120,7 @@ def _multiply_twice(problem: KernelProblem, matrix: SketchMatrix) -> SketchProdu
     shown, _ = eigh((W * weighted).T @ W - center * (mean.T @ mean))
     free, most = int((shown > _RANK * shown[0]).sum()), int(weighted.sum()) - center
     del W, along
+    # The eigenpairs (λ, u) of ZᵀZ, from an SVD of Z, which squares nothing.
     Q, R = orthonormalize(gram.first)
     gram.first = None
     turn, roots, _ = svd(R)
@@ -153,27 +141,22 @@ def _least(gram: Gram, values: Vector) -> float:
 
 
 def _choose(problem: KernelProblem, gram: Gram, values: Vector, *, whole: bool) -> int | None:
-    """Return the number of components of these variances; None if there are too few.
-
-    If the sketch has shown all eigenvalues, the others are zero.
-    """
+    """Return the number of components of these variances; None if there are too few."""
     rank, wanted = int((values > _least(gram, values)).sum()), problem.n_leading
     if wanted is not None:
         return None if rank < wanted and not whole else min(rank, wanted)
     if problem.n_components is not None:
         return rank
-    others = problem.limit - len(values) if whole else 0
+    others = problem.limit - len(values) if whole else 0  # the eigenvalues not shown are zero
     chosen = problem.choose(np.pad(values, (0, others)), gram.trace)
     return None if chosen is None else min(chosen, rank)
 
 
 def _polish(products: SketchProducts) -> Axes | None:
     """Return the best components of the span, by a third product."""
-    problem, gram, before = products.problem, products.gram, products.values
-    whole, positive = products.whole, products.positive
+    problem, gram, whole = products.problem, products.gram, products.whole
     norms = column_norms(to_numpy(products.product))
     Y = products.product / like(np.where(norms > 0, norms, 1.0), gram.reference)
-    overlaps = to_numpy(Y.T @ Y)[np.ix_(positive, positive)]
     del products  # its vectors
     spectrum = _ritz(gram, orthonormalize(Y)[0], len(norms))
     k = _choose(problem, gram, spectrum.values, whole=whole)
@@ -187,17 +170,14 @@ def _polish(products: SketchProducts) -> Axes | None:
         outside = np.sqrt(np.diag(spectrum.coupling)[:k])
         norms = np.hypot(spectrum.values[:k], outside)
         evidence = replace(evidence, explained=_explained(gram, spectrum.values[:k], norms))
-    both = min(k, len(before))
-    note = polish_note(before[:both], spectrum.values[:both], overlaps[:both, :both])
-    return exact_axes(problem, gram, spectrum, k, evidence.annotated(note))
+    return exact_axes(problem, gram, spectrum, k, evidence)
 
 
 def _unpolished(products: SketchProducts) -> Axes | None:
-    """Return the components of Algorithm 6, with the variances of the sketch.
+    """Return the components of Algorithm 6, judged without another product.
 
-    They are judged without another product. For a positive semi-definite A, the span of AU explains
-    no less than the span of U: for any j, by Cauchy–Schwarz,
-    tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U). For others tr UᵀAU is an estimate.
+    For a positive semi-definite A, the span of AU explains no less than the span of U: for any j,
+    by Cauchy–Schwarz, tr((UᵀAʲ⁺¹U)⁻¹UᵀAʲ⁺²U) ≥ tr((UᵀAʲU)⁻¹UᵀAʲ⁺¹U).
     """
     problem, gram = products.problem, products.gram
     product, inner = products.product, products.inner
@@ -252,11 +232,8 @@ def _ritz(gram: Gram, Q: Array, k: int, product: Array = None) -> Spectrum:
 
 
 def _explained(gram: Gram, values: Vector, norms: Vector) -> Figure:
-    """Bound the variance in the span of components with these inner products and norms of AV.
-
-    In units of the largest value, because squares may overflow.
-    """
-    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    """Bound the variance in the span of components with these inner products and norms of AV."""
+    unit = float(np.max(np.abs(values), initial=0.0)) or 1.0  # squares may overflow
     rounding = gram.rounding / unit
     return Figure(unit * span_variance(values / unit, (norms / unit) ** 2, rounding))
 

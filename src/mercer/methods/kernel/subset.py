@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.linalg.lapack
@@ -20,15 +20,14 @@ from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
 from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import ParameterError, counted, format_parameter
-from mercer.methods.base import Cost, Method, Size, Streaming, largest
-from mercer.methods.kernel.expansion import stack_points
+from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.landmark_fit import (
     AFFORDABLE,
     SAMPLE_ROWS,
     LandmarkFit,
     fit_landmarks,
 )
-from mercer.methods.kernel.products import EXTRA, judge_by_products
+from mercer.methods.kernel.products import EXTRA, judge_by_products, stack_points
 from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
@@ -40,16 +39,7 @@ _CENTROIDS = ("span", "rows", "basis")
 
 
 class OnBasis(Method):
-    """A method whose components lie in the span of some points, the basis.
-
-    Parameters
-    ----------
-    n_basis : int, float or None
-        Number of points; below 1, their share of the rows. None: the number of points passed as
-        `select`, or a number that suits the number of components.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
-    """
+    """A method whose components lie in the span of some points, the basis."""
 
     for_rows = False
 
@@ -68,12 +58,14 @@ class OnBasis(Method):
         products += selection.work
         memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
         pairs = float(size.n) * size.n * size.d
+        extra = float(selection.extra_passes)
         if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
+            extra = math.inf
             products += 2 * pairs
             memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
         passes = 1 + size.first_pass + selection.passes + bool(selection.passes)
-        return Cost(passes, products, 12.0 * m**3, memory)
+        return Cost(passes, products, 12.0 * m**3, memory, extra_passes=extra)
 
     def points(self, n: int, k: int | None) -> int:
         """Return the number of points, for n rows and k components."""
@@ -86,27 +78,6 @@ class OnBasis(Method):
 
     def label(self, size: Size) -> str:
         return f"{self.name} ({counted(self.points(size.n, size.k), 'point')})"
-
-    def shrink(self, size: Size, room: float) -> Self | None:
-        def fits(m: int) -> bool:
-            return self.with_params(n_basis=m).cost(size).memory <= room
-
-        if isinstance(self.rule, Given):
-            return None
-        m = largest(fits, max(1, size.k or 1), self.points(size.n, size.k))
-        if m is not None:
-            return self.with_params(n_basis=m)
-        if "select" not in self.get_params(deep=False) or self.rule == as_landmarks("uniform"):
-            return None
-        return self.with_params(select="uniform").shrink(size, room)
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        smaller = self.shrink(size, room)
-        if smaller is None:
-            return None
-        same = smaller.rule == self.rule
-        rule = "" if same else f" with {format_parameter('select', 'uniform')}"
-        return f"{format_parameter('n_basis', smaller.n_basis)}{rule} fits"
 
     @property
     def remedy(self) -> str:
@@ -150,26 +121,19 @@ class LandmarkMethod(OnBasis):
 
 
 def basis_size(m: Any, n: int | None) -> int:
-    """Return the size of a basis of n rows, or of points that the user passed.
-
-    A number between 0 and 1 is a share of the rows, rounded, and at least one point.
-    """
-    if isinstance(m, int) and not isinstance(m, bool) and m >= 1 and (n is None or m <= n):
-        return m
-    same = f"to use all rows, set {format_parameter('method', 'exact')}."
-    if is_real(m) and 0 < m < 1:
-        if n is not None:
-            return max(1, round(float(m) * n))
-        problem = "is a share of the rows, but points were passed. Omit it."
-    elif is_real(m) and m == 1 and not isinstance(m, Integral):
-        problem = f"is ambiguous: one point, or all rows. Use 1 for one point; {same}"
-    elif not (is_real(m) and math.isfinite(m) and m == int(m) >= 1):
+    """Return the size of a basis of n rows, or of points that the user passed."""
+    real = isinstance(m, Real) and not isinstance(m, bool)
+    if real and 0 < m < 1 and n is not None:
+        return max(1, round(float(m) * n))
+    whole = real and math.isfinite(m) and m == int(m) >= 1
+    if not whole or (m == 1 and not isinstance(m, Integral)):  # 1.0: one point, or all rows?
         problem = "must be an integer of at least 1, or a share of the rows between 0 and 1."
-    elif n is not None and m > n:
-        problem = f"is more than the {n} rows to choose from. Use at most {n}; {same}"
-    else:
-        return int(m)
-    raise ParameterError("n_basis", m, problem)
+        raise ParameterError("n_basis", m, problem)
+    if n is not None and m > n:
+        exact = format_parameter("method", "exact")
+        problem = f"is more than the {n} rows to choose from. To use all rows, set {exact}."
+        raise ParameterError("n_basis", m, problem)
+    return int(m)
 
 
 def require_points(wanted: int | None, m: int) -> None:
@@ -184,10 +148,9 @@ def require_points(wanted: int | None, m: int) -> None:
 
 
 def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
-    """Return the best components in the span, judged as closely as the gap requires.
+    """Return the best components in the span, judged by a sample of rows.
 
-    By a sample of rows; if that misses the gap, and if it is affordable, by one product with the
-    kernel matrix.
+    If that misses the gap, by products with the kernel matrix, if these are affordable.
     """
     gap, shape = fit.problem.gap, fit.problem.source.shape
     axes, sample = fit.best_axes(rows, gap)
@@ -259,7 +222,7 @@ class Subset(LandmarkMethod, Streaming):
             return cost
         pairs = float(size.n) * size.n * size.d
         memory = cost.memory + 8.0 * size.n * (size.components + 2)
-        return Cost(cost.passes + 2, cost.products + pairs, cost.factor, memory)
+        return cost._replace(passes=cost.passes + 2, products=cost.products + pairs, memory=memory)
 
     @property
     def keeps_rows(self) -> bool:
@@ -300,18 +263,14 @@ class Subset(LandmarkMethod, Streaming):
 class Improved(LandmarkMethod):
     r"""The eigenproblem of `Subset`, with scores :math:`\kappa^{-1/2}Z^T(h_x - \bar h)`.
 
-    All scores have the same variance, which is useful before a classifier. The operator
-    :math:`TZ\,\mathrm{diag}(1/\kappa)Z^TT^*` is not a projector, and its reconstructions are not
-    near the rows; the certificate is about the span of the components, that of `Subset`. Known as
+    All scores have the same variance, which is useful before a classifier; reconstructions are not
+    near the rows. The certificate is about the span of the components, that of `Subset`. Known as
     improved kernel PCA (Xu et al. 2007; Washizawa 2012, §5.1).
 
     Parameters
     ----------
-    n_basis : int, float or None
-        Number of landmarks; below 1, their share of the rows. None: the number of points passed as
-        `select`, or 1000, or four per component.
-    select : str, Landmarks, points or indices of rows
-        How they are chosen: a rule of `mercer.landmarks` or its name; or the points themselves.
+    n_basis, select
+        The landmarks, as in `Subset`.
 
     Examples
     --------

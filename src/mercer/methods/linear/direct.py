@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer import progress
 from mercer.arrays import (
     Array,
     Matrix,
@@ -23,7 +22,7 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, lifted_evidence, spectral_evidence
-from mercer.data import ArraySource, Block, require_finite_sums
+from mercer.data import Block, require_finite_sums
 from mercer.linalg import DenseOperator, DotOperator, Moments, TriangularFactor
 from mercer.linalg.solvers import Solver, Spectrum
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, Streaming, solve
@@ -240,10 +239,7 @@ def _too_coarse(problem: Problem, fold: Moments) -> bool:
 
 
 def _seems_deep(problem: Problem) -> bool:
-    """Guess from a few rows whether float32 products will lose a component that is wanted.
-
-    A guess that saves a pass: the result of the pass is judged by itself.
-    """
+    """Guess from a few rows, to save a pass, whether float32 products will lose a component."""
     source, n, k = problem.source, problem.source.shape[0], problem.n_components
     if k is None or not 0 < k < _ROWS * _PLACES // 2 or n < 16 * _ROWS * _PLACES:
         return False
@@ -295,11 +291,10 @@ class Dot(Method):
         memory = 48.0 * n * n + 1.0 * size.itemsize * size.d * lifted
         return Cost(3, products, factor, memory)
 
-    def fit(self, problem: Problem) -> Axes:
-        return self._fit(problem, problem.source.dtype)
-
-    def _fit(self, problem: Problem, products: np.dtype[Any]) -> Axes:
+    def fit(self, problem: Problem, products: Any = None) -> Axes:
+        """Find the components; `products` is the precision of products, by default the rows'."""
         source = problem.source
+        products = np.dtype(products or source.dtype)
         # The deviations must tell a column that varies little from a constant one.
         columns = column_statistics(problem, np.float64 if problem.scale else products)
         mean, deviation, variance = columns.mean, columns.deviation, columns.variance
@@ -319,7 +314,7 @@ class Dot(Method):
         if products == np.float64 and depth < FLOOR[products]:
             return SVD().fit(problem)
         if products == np.float32 and depth < LOST:
-            return self._fit(problem, np.dtype(np.float64))
+            return self.fit(problem, np.float64)
         evidence, total = spectral_evidence(operator, spectrum, k, problem.rng), operator.trace
         values, U = spectrum.pairs
         U = U[:, : _useful(values, k)]
@@ -334,10 +329,7 @@ class Dot(Method):
 
 
 def _dot_matrix(problem: Problem, moments: Moments, u: Vector) -> DenseOperator:
-    """Return the dot-product matrix, centered again to remove the rounding of the means.
-
-    `u` is the unit vector along √w, which centering projects out.
-    """
+    """Return the dot-product matrix, centered again: u, along √w, is projected out."""
     error, confidence = moments.error(np.ones(moments.d))
     G = moments.scatter
     if isinstance(G, np.ndarray) and not G.flags.writeable:  # a view of another library's array
@@ -354,34 +346,18 @@ def _dot_matrix(problem: Problem, moments: Moments, u: Vector) -> DenseOperator:
 def lift_eigenvectors(
     dots: DotOperator, values: Vector, U: Array, k: int, *, exact: bool
 ) -> tuple[Vector, Array]:
-    """Return the variances and orthonormal components of eigenvectors U of the dot matrix.
+    """Return variances and components of eigenvectors U of the dot matrix, in their precision.
 
-    In the precision of U. A few vectors beyond the k wanted are lifted too, if there are any: they
-    hold what rounding took from the k-th.
+    A few vectors beyond the k wanted are lifted, too: they hold what rounding took from the k-th.
     """
-    import scipy.linalg
-
     if k == 0:
         return np.zeros(0), like(np.zeros((dots.source.shape[1], 0)), dots.reference)
     useful, dtype = _useful(values[: U.shape[1]], k), numpy_dtype(U)
     lengths = np.sqrt(values[:useful] * dots.divisor)
-    # Orthonormal up to rounding: the Cholesky factor that makes them so is near the identity.
     U = like(U[:, :useful], dots.reference) / like(lengths, dots.reference, dtype)
-    W = dots.lift(U, exact=exact)
-    rows = ArraySource(W)
-    with progress.quiet():
-        fold = rows.fold(Moments(useful, W, dtype, center=False))
-    try:
-        L = np.linalg.cholesky(fold.scatter)
-    except np.linalg.LinAlgError:  # linearly dependent up to rounding
-        Q, R = orthonormalize(W)
-        theta, S = eigh((R * lengths**2) @ R.T, k)
-        return theta / dots.divisor, Q @ like(S, W, dtype)
-    theta, S = eigh((L.T * lengths**2) @ L, k)
-    S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, dtype)
-    with progress.quiet():
-        rows.map(lambda block: (S.T @ block.rows.T).T, k).collect(out=W[:, :k])
-    return theta / dots.divisor, W[:, :k]
+    Q, R = orthonormalize(dots.lift(U, exact=exact))
+    theta, S = eigh((R * lengths**2) @ R.T, k)
+    return theta / dots.divisor, Q @ like(S, Q, dtype)
 
 
 def _useful(values: Vector, k: int) -> int:

@@ -20,9 +20,8 @@ class FrequentDirections(Streaming):
     r"""Components of a sketch of `size` rows that follows a stream of any length.
 
     For rows so wide that a d×d matrix does not fit in memory. The loss of the sketch B is known:
-    :math:`B^TB \preceq A^TA \preceq B^TB + \Delta I`, so the certificate is a bound. Block size and
-    threads do not change the sketch; the batches of `partial_fit` and the chunks of a Dask array
-    do, because each is sketched on its own before the sketches are merged.
+    :math:`B^TB \preceq A^TA \preceq B^TB + \Delta I`, so the certificate is a bound. Each batch of
+    `partial_fit`, and each chunk of a Dask array, is sketched on its own.
 
     Parameters
     ----------

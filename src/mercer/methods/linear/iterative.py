@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.arrays import Array, Vector, cast, like, orthonormalize, svd
-from mercer.certificate import Axes, lifted_evidence, spectral_evidence
+from mercer.certificate import Axes, Evidence, lifted_evidence, spectral_evidence
 from mercer.config import get_config
 from mercer.linalg import Centering, CovarianceOperator, DotOperator, Operator, TriangularFactor
 from mercer.linalg.solvers import Randomized, Solver
@@ -90,31 +90,43 @@ class Iterative(Method):
         if source.sparse and operator.rounding > 1e-8 * variance:
             evidence = evidence.annotated(_LOST_DIGITS)
         values, vectors = spectrum.values[:k], spectrum.vectors[:, :k]
-        deep = k > 0 and spectrum.depth(k) < FLOOR[np.dtype(np.float64)]
-        if deep and spectrum.depth(k) < INVISIBLE:
-            if SVD().cost(Size(n, d, k)).memory <= get_config().budget:
-                return SVD().fit(problem)
-            evidence = replace(evidence, converged=False)
         if isinstance(operator, DotOperator):
             evidence = lifted_evidence(evidence, variance, n)
-            if deep:
+            if spectrum.depth(k) < FLOOR[np.dtype(np.float64)]:
                 vectors, _ = orthonormalize(operator.lift(cast(vectors, np.float64)))
             else:
                 values, U = with_score_variances(spectrum, k).pairs
                 U = cast(U, np.float64)
                 values, vectors = lift_eigenvectors(operator, values, U, k, exact=False)
-        if deep:
-            values, vectors = refine_by_scores(problem, columns, vectors)
-        return linear_axes(problem, mean, deviation, vectors, values, evidence, total=variance)
+        return refined_axes(problem, columns, spectrum.depth(k), evidence, values, vectors)
+
+
+def refined_axes(
+    problem: Problem,
+    columns: ColumnStatistics,
+    depth: float,
+    evidence: Evidence,
+    values: Vector,
+    vectors: Array,
+) -> Axes:
+    """Return components from products; `depth` is their smallest variance over the largest.
+
+    If products squared away their digits, they come from an SVD of the rows or of their scores.
+    """
+    if depth < INVISIBLE:
+        if SVD().cost(Size(*problem.source.shape, len(values))).memory <= get_config().budget:
+            return SVD().fit(problem)
+        evidence = replace(evidence, converged=False)
+    if depth < FLOOR[np.dtype(np.float64)]:
+        values, vectors = refine_by_scores(problem, columns, vectors)
+    mean, deviation = columns.mean, columns.deviation
+    return linear_axes(problem, mean, deviation, vectors, values, evidence, total=columns.variance)
 
 
 def refine_by_scores(
     problem: Problem, columns: ColumnStatistics, vectors: Array
 ) -> tuple[Vector, Array]:
-    """Return variances and components from a QR decomposition of the scores.
-
-    Variances are then as accurate as those of an SVD of the scores.
-    """
+    """Return variances and components from a QR decomposition of the scores."""
     V = cast(vectors, np.float64)
     V = V / like(columns.deviation, V)[:, None]
     centering = Centering(columns.mean, np.float64, V)

@@ -9,7 +9,6 @@ import numpy as np
 
 from mercer.arrays import (
     Array,
-    Matrix,
     Vector,
     cast,
     eigh,
@@ -19,14 +18,14 @@ from mercer.arrays import (
     orthonormalize,
     to_numpy,
 )
-from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
+from mercer.certificate import Axes, Evidence, spectral_evidence
 from mercer.config import get_config
 from mercer.data import Block, Fold, require_finite_sums
 from mercer.linalg import Centering, CovarianceOperator, CovarianceProduct, Moments
 from mercer.linalg.solvers import rayleigh_ritz
-from mercer.methods.base import FLOOR, Cost, Size
+from mercer.methods.base import Cost, Size
 from mercer.methods.linear.direct import SVD, linear_axes
-from mercer.methods.linear.iterative import INVISIBLE, refine_by_scores
+from mercer.methods.linear.iterative import refined_axes
 from mercer.methods.preparation import ColumnStatistics, column_statistics, level, statistics_of
 from mercer.problem import Problem
 from mercer.sketches import SketchMap, SketchMatrix
@@ -103,7 +102,7 @@ def fit_linear_sketch(
         others = like(problem.rng.standard_normal((d, missing)), vectors) / d**0.5
         vectors = namespace(vectors).concat([vectors, others], axis=1)
     if polish:
-        return _polish(problem, columns, vectors, values)
+        return _polish(problem, columns, vectors, len(values))
     return _unpolished(problem, columns, vectors, values)
 
 
@@ -115,56 +114,27 @@ def _unpolished(
     k = _choose(problem, values, total)
     if k is None:
         return None
-    evidence = Evidence(
-        explained=Figure(min(total, float(values[:k].sum())), "estimate"),
-        bounds=(),
-        total=(Figure(total), Figure(total)),
-        eigenvalues=values[:k],
-        residuals=np.full(k, np.nan),
-        spacing=spacing_of(values[:k], values[k:]),
-        notes=(NOT_POLISHED,),
-    )
-    return linear_axes(
-        problem,
-        columns.mean,
-        columns.deviation,
-        vectors[:, :k],
-        values[:k],
-        evidence,
-        total=total,
-    )
+    mean, deviation, values, others = columns.mean, columns.deviation, values[:k], values[k:]
+    evidence = Evidence.of_estimates(values, others, total, NOT_POLISHED)
+    return linear_axes(problem, mean, deviation, vectors[:, :k], values, evidence, total=total)
 
 
-def _polish(
-    problem: Problem, columns: ColumnStatistics, vectors: Array, before: Vector
-) -> Axes | None:
-    """Return the best components of the span, by one product with the covariance.
-
-    If that squares away the smallest of them, by a QR decomposition of their scores or of the rows.
-    """
+def _polish(problem: Problem, columns: ColumnStatistics, vectors: Array, q: int) -> Axes | None:
+    """Return the best components of the span, by one product with the covariance."""
     mean, deviation, total = columns.mean, columns.deviation, columns.variance
     operator = CovarianceOperator(problem.source, mean, deviation, problem.divisor, total)
     p = int(vectors.shape[1])
     spectrum = rayleigh_ritz(operator, orthonormalize(vectors)[0], p)
     # Components that are rounding in the sketch were not lifted: for a rule they have no variance.
-    missing = max(0, min(len(before), problem.limit) - p)
+    missing = max(0, min(q, problem.limit) - p)
     k = _choose(problem, np.pad(spectrum.values, (0, missing)), total)
     if k is None:
         return None
     k = min(k, p)
     spectrum = spectrum.head(k)
     evidence = spectral_evidence(operator, spectrum, k, problem.rng, probe=problem.gap is not None)
-    overlaps = to_numpy(vectors[:, :k].T @ vectors[:, :k])
-    evidence = evidence.annotated(polish_note(before[:k], spectrum.values, overlaps))
     values, vectors = spectrum.values, spectrum.vectors
-    depth = spectrum.depth(k)
-    if depth < INVISIBLE:
-        if SVD().cost(Size(*problem.shape, k)).memory <= get_config().budget:
-            return SVD().fit(problem)
-        evidence = replace(evidence, converged=False)
-    if depth < FLOOR[np.dtype(np.float64)]:
-        values, vectors = refine_by_scores(problem, columns, vectors)
-    return linear_axes(problem, mean, deviation, vectors, values, evidence, total=total)
+    return refined_axes(problem, columns, spectrum.depth(k), evidence, values, vectors)
 
 
 def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
@@ -176,21 +146,10 @@ def require_columns(sketch: SketchMap, q: int, wanted: int) -> None:
         )
 
 
-def polish_note(before: Vector, after: Vector, overlaps: Matrix) -> str:
-    """Describe the errors of the variances and the overlap of the components."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = float(np.max(np.abs(before / after - 1.0), initial=0.0))
-    overlap = np.abs(overlaps - np.eye(len(overlaps))).max(initial=0.0)
-    return (
-        f"Before polishing, the variances of the sketch were off by up to {100 * error:.2g} %, and "
-        f"its components overlapped by up to {overlap:.2g}."
-    )
-
-
 def _component_count(n: int, d: int, q: int, k: int | None) -> int:
     """Return how many components of a sketch to compute: some more than k, or all.
 
-    All if a rule must see them first, or if there are so few rows that they are exact.
+    All if a rule must see them first, or if they are exact, because there are few rows.
     """
     everything = min(n, q)
     if k is None or (n <= q and _memory(d, q, everything) <= get_config().budget):
@@ -261,13 +220,13 @@ class SketchMoments(Fold):
         return type(self)(self.sketch, self.rows.spawn(), self.small.spawn())
 
     def arrays(self) -> dict[str, Array]:
-        parts = {"rows": self.rows.arrays(), "small": self.small.arrays()}
-        return {f"{name}.{key}": a for name, part in parts.items() for key, a in part.items()}
+        rows = {f"rows.{name}": a for name, a in self.rows.arrays().items()}
+        return rows | self.small.arrays()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        for name, fold in (("rows", self.rows), ("small", self.small)):
-            own = {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith(f"{name}.")}
-            fold.restore(own)
+        self.small.restore(arrays)
+        rows = {n.removeprefix("rows."): a for n, a in arrays.items() if n.startswith("rows.")}
+        self.rows.restore(rows)
 
     def settle(self) -> None:
         self.rows.settle()

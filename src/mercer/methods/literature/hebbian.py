@@ -25,8 +25,8 @@ from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.messages import counted
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
-from mercer.methods.kernel.expansion import BETTER, expansion_evidence
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.products import BETTER, expansion_evidence
 from mercer.methods.kernel.subset import OnBasis
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
@@ -156,19 +156,17 @@ class Hebbian(OnBasis, Streaming):
         update = _GAINS.get(self.gain, _GAINS["smd"])[2]
         if not self.keeps_rows:
             cost, m = super().cost(size), self.points(n, size.k)
-            work, memory = passes * n * update * m * r, 8.0 * n * m
-            return cost._replace(
-                passes=cost.passes + 1,
-                products=cost.products + 2.0 * n * m * (m + size.d) + work,
-                memory=cost.memory + memory,
-            )
-        matrix, evaluations = 16.0 * n * n, 4
+            work = passes * n * update * m * r + 2.0 * n * m * (m + size.d)
+            products, memory = cost.products + work, cost.memory + 8.0 * n * m
+            return cost._replace(passes=cost.passes + 1, products=products, memory=memory)
+        # Its diagonal, its means and the matrix itself.
+        matrix, evaluations, extra = 16.0 * n * n, 4, 0.0
         if not _fits_twice(n):
             matrix = 4 * 8.0 * n * upper_block_rows(n, 8, on_device=size.on_device)
-            evaluations = passes + 6
+            evaluations, extra = passes + 6, math.inf
         vectors = 8.0 * n * (8 * r + 16 + size.d)
         work = 2.0 * evaluations * n * n * size.d + passes * update * n * n * r
-        return Cost(passes, work, 0.0, matrix + vectors)
+        return Cost(3 + size.first_pass, work, 0.0, matrix + vectors, extra_passes=extra)
 
     def passes(self, n: int) -> int:
         """Return the maximum number of passes over n rows."""
@@ -610,10 +608,8 @@ class HebbianFold(KernelMoments):
     local = True  # the rows that wait are not among the arrays
     resumable = False
 
-    def __init__(
-        self, span: Span, source: Any, *, center: bool, known: Any = None, state: Any = None
-    ) -> None:
-        super().__init__(span, source, center=center, known=known)
+    def __init__(self, span: Span, source: Any, *, center: bool, state: Any = None) -> None:
+        super().__init__(span, source, center=center)
         self.state: HebbianState | None = state
         self.rows: dict[int, Matrix] = {}
 

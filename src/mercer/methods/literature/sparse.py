@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mercer.landmarks.base import row_basis, weighted_row_indices
 from mercer.linalg import Moments
 from mercer.linalg.span import Basis, Span
 from mercer.messages import warn
-from mercer.methods.base import ConvergenceWarning, Cost, Method, Size, largest
+from mercer.methods.base import ConvergenceWarning, Cost, Size
 from mercer.methods.kernel.landmark_fit import fit_landmarks, require_finite_kernel
 from mercer.methods.kernel.low_rank import weighted_components
 from mercer.methods.kernel.subset import OnBasis, basis_size, require_points
@@ -137,21 +137,6 @@ class Sparse(OnBasis):
             selection = rule.cost(n, d, p)
             products, memory = products + selection.work, memory + selection.memory
         return Cost(2 + size.first_pass, products, _STEPS * float(p) ** 3, memory)
-
-    def shrink(self, size: Size, room: float) -> Self | None:
-        if self.pool is None:
-            return super().shrink(size, room)
-        pool = largest(
-            lambda pool: self.with_params(pool=pool).cost(size).memory <= room,
-            self.points(size.n, size.k),
-            self.candidates(size.n, size.k),
-        )
-        return None if pool is None else self.with_params(pool=pool)
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        if self.pool is None:
-            return super().suggestion(size, room)
-        return Method.suggestion(self, size, room)
 
     @property
     def remedy(self) -> str:

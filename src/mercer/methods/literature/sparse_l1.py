@@ -14,7 +14,7 @@ from mercer.config import get_config
 from mercer.landmarks.base import Rows, draw_rows, row_basis, row_weights
 from mercer.landmarks.cholesky import MAX_COLUMNS, PartialCholesky, cholesky_bytes
 from mercer.landmarks.objective import center_features
-from mercer.methods.base import Cost, Method, Size, largest
+from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, fit_landmarks, require_finite_kernel
 from mercer.methods.preparation import move_rows
 from mercer.problem import KernelProblem, Problem
@@ -85,11 +85,12 @@ class SparseL1(Method):
         candidates = self.n_candidates(n, d, k)
         products = 2.0 * n * k * candidates * (d + k / 2.0) + 2.0 * n * k * (d + k)
         memory = cholesky_bytes(n, k) + 64.0 * k * k + 2.0 * 2**25
-        return Cost(k * -(-candidates // MAX_COLUMNS) + 1, products, 12.0 * k**3, memory)
-
-    def suggestion(self, size: Size, room: float) -> str | None:
-        k = largest(lambda k: self.cost(replace(size, k=k)).memory <= room, 1, size.components)
-        return None if k is None else f"n_components={k} fits"
+        # The diagonal, the candidates of each component and its own column, and the fit; the
+        # candidates again if all that were drawn are constant.
+        batches, passes = -(-candidates // MAX_COLUMNS), 3 + size.first_pass
+        most = k * (batches + 1) + n // candidates * batches
+        factor = 12.0 * k**3
+        return Cost(passes, products, factor, memory, extra_passes=most - 1)
 
     def n_candidates(self, n: int, d: int, k: int) -> int:
         """Return the number of candidates for each of k components, of n rows with d columns."""

@@ -12,7 +12,8 @@ import numpy as np
 from mercer.arrays import Array, Vector
 from mercer.arrays.linear import FEW, summed
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
-from mercer.linalg.operator import Figure, Operator, least_certain
+from mercer.linalg.operator import Figure as Figure
+from mercer.linalg.operator import Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm
 from mercer.messages import percent
 from mercer.projection import Projection
@@ -38,9 +39,8 @@ class Evidence:
         The explained variances λ.
     residuals : ndarray of shape (k,)
         ‖Cv − λv‖ of each component v with variance λ: some eigenvalue is no farther from λ than
-        this. For kernel PCA, the residual of the centered kernel matrix and a unit vector over the
-        rows, the coefficients or the scores of the component; for `Hebbian`, the residual of the
-        component in feature space. NaN where it is unknown.
+        this. For kernel PCA, of the centered kernel matrix and the unit vector of the coefficients
+        or scores; for `Hebbian`, in feature space. NaN where it is unknown.
     residuals_kind : {"bound", "estimate"}
         "estimate" where a Krylov recurrence yields the residuals: its rounding is estimated.
     spacing : ndarray of shape (k,)
@@ -90,11 +90,9 @@ class Evidence:
 
     @property
     def gap_estimate(self) -> Figure:
-        """The likely gap, estimated from a sample of rows or from the residuals.
+        """The likely gap, estimated from a sample of rows or from the residuals; NaN if unknown.
 
-        Both look only at the directions that were found. If whole directions were missed, as by a
-        basis of few points of very different rows, the gap is larger. Never above a proven gap;
-        NaN where neither is known.
+        It is larger if whole directions were missed, and never above a proven gap.
         """
         if self.likely is not None:
             share = 1.0 - self.explained / self.likely if self.likely > 0 else 0.0
@@ -108,8 +106,7 @@ class Evidence:
     def eigenvalue_errors(self) -> Vector:
         """Estimate of the distance from each λ to an eigenvalue of the operator.
 
-        ‖r‖; or ‖r‖²/s for Rayleigh quotients whose spacing s to the other eigenvalues is larger
-        than the residual (Kato–Temple), an estimate because s comes from computed eigenvalues.
+        ‖r‖; or ‖r‖²/s for Rayleigh quotients with a spacing s above the residual (Kato–Temple).
         """
         if not self.rayleigh:
             return self.residuals
@@ -138,6 +135,25 @@ class Evidence:
         """Return the evidence with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
+    @classmethod
+    def of_estimates(
+        cls, values: Vector, others: Vector, total: float, note: str, *, converged: bool = True
+    ) -> Self:
+        """Return the evidence about components of which nothing but estimated variances is known.
+
+        `others` are the variances after those of the components.
+        """
+        return cls(
+            explained=Figure(min(total, float(values.sum())), "estimate"),
+            bounds=(),
+            total=(Figure(total), Figure(total)),
+            eigenvalues=values,
+            residuals=np.full(len(values), np.nan),
+            spacing=spacing_of(values, others),
+            converged=converged,
+            notes=(note,),
+        )
+
 
 @dataclass(frozen=True)
 class Axes:
@@ -151,16 +167,7 @@ class Axes:
 class Certificate(Evidence):
     """Explained variance, the bound on the optimum, and the accuracy of each component.
 
-    Besides the attributes of the evidence it rests on:
-
-    Attributes
-    ----------
-    captured : Figure
-        Share of the total variance that the components explain.
-    optimum_upper : Figure
-        Share of the total variance that no set of as many components can exceed.
-    gap : Figure
-        Upper bound on the relative distance of the explained variance from the optimum.
+    It has the attributes of the evidence that it rests on.
 
     Examples
     --------
@@ -173,18 +180,14 @@ class Certificate(Evidence):
 
     @property
     def captured(self) -> Figure:
-        """Share of the total variance that the components explain.
-
-        A share of the most that the total can be: never too large.
-        """
+        """Share of the total variance that the components explain, never too large."""
         return self._share(self.explained, self.total[1], 0.0)
 
     @property
     def optimum_upper(self) -> Figure:
         """Share of the total variance that no set of as many components can exceed.
 
-        A share of the least that the total can be: never too small. Where the total is within
-        rounding error of zero, shares are unknown and the bound is 1.
+        Never too small: 1 where the total is within rounding error of zero.
         """
         if not len(self.eigenvalues):
             return self.explained.like(0.0)
@@ -193,11 +196,6 @@ class Certificate(Evidence):
     def _share(self, variance: Figure, total: Figure, unknown: float) -> Figure:
         share = float(variance) / float(total) if total > 0.0 else unknown
         return Figure(min(1.0, share) if self.psd else share, **least_certain(variance, total))
-
-    @property
-    def confidence(self) -> float:
-        """Probability with which `gap` holds."""
-        return self.gap.confidence
 
     @property
     def angles(self) -> Vector:
@@ -306,9 +304,8 @@ def spectral_evidence(
     """Return the variance of the first k eigenpairs, and a bound for any k components.
 
     A dense decomposition misses nothing, so only rounding counts. Otherwise the bounds of
-    `mercer.linalg.bounds` apply: those that always hold and, where they leave something open and
-    `probe` allows it, the one at 99.9 % confidence that six to sixteen more products of four
-    vectors buy.
+    `mercer.linalg.bounds` apply; with `probe`, and where it helps, also the one at 99.9 %
+    confidence, which takes six to sixteen more products of four vectors.
     """
     total, rounding = operator.trace, operator.rounding
     values, residuals = spectrum.values[:k], spectrum.residuals[:k]
